@@ -93,7 +93,7 @@ class Measured:
         # Of the ranges that are not all: from the variances of a sample of them
         if len(self.predicted) == 1:
             ranges = workloads[1].sample(rng)
-            self.predicted.append(math.sqrt(float(np.mean(estimate.variance(*ranges)))))
+            self.predicted.append(math.sqrt(float(np.mean(estimate.answer(ranges).variance))))
 
     def row(self) -> list[str]:
         squares = np.array(self.squares)
@@ -169,7 +169,7 @@ def measure(domain: int, step: int, epsilon: float, repeats: int) -> None:
             simulated = time.process_time() - start
             for one in found:  # what users send is the same with and without consistency
                 one.add(
-                    Aggregate(one.protocol.signature, aggregate.n, aggregate.counts),
+                    Aggregate(one.protocol.channel.signature, aggregate.n, aggregate.counts),
                     simulated,
                     truth,
                     workloads,

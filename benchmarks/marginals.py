@@ -68,7 +68,7 @@ def speed(n: int) -> None:
 
         def all_marginals() -> list[tuple[np.ndarray, np.ndarray]]:
             estimate = protocol.estimate(aggregate)
-            return [(estimate.marginal(view), estimate.variances(view)) for view in views]
+            return [(estimate.marginal(view), estimate.cells(view).variance) for view in views]
 
         everything = seconds(all_marginals, 1)
         error = np.mean(

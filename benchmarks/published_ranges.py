@@ -74,7 +74,9 @@ def simulated(one: RangeProtocol, repeats: int, rng: np.random.Generator) -> np.
 def from_every_256th(one: RangeProtocol, rng: np.random.Generator) -> float:
     """The predicted RMSE of the ranges that begin at every 2^8th item."""
     estimate = one.estimate(one.simulate(np.full(one.domain, N // one.domain), rng))
-    return math.sqrt(float(np.mean(estimate.variance(*Workload(one.domain, 256).sample(rng)))))
+    return math.sqrt(
+        float(np.mean(estimate.answer(tuple(Workload(one.domain, 256).sample(rng))).variance))
+    )
 
 
 def mean_ratio(ratios: list[float]) -> str:

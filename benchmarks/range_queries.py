@@ -161,7 +161,7 @@ def end_to_end(protocol: RangeProtocol, users: int) -> list[str]:
     _ = estimate.frequencies
     estimated = time.process_time()
     ends = np.sort(rng.integers(0, domain, (2, 1_000_000)), axis=0)
-    estimate.interval(*ends)
+    estimate.answer(ends).interval()
     answered = time.process_time()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     times = [

@@ -84,7 +84,7 @@ def covered(estimate: ShapedEstimate, held: np.ndarray, rng: np.random.Generator
     )
     last = first + 1 + rng.integers(0, len(held) - 1 - first)
     sums = np.concatenate([[0.0], np.cumsum(held) / held.sum()])
-    low, high = estimate.interval(first, last)
+    low, high = estimate.answer((first, last)).interval()
     truth = sums[last + 1] - sums[first]
     return float(np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9)))
 
@@ -142,7 +142,7 @@ def seconds(domain: int, epsilon: float) -> list[str]:
     times.append(time.process_time())
     estimate = protocol.estimate(aggregate)
     times.append(time.process_time())
-    estimate.interval(*np.sort(rng.integers(0, domain, (2, 100_000)), axis=0))
+    estimate.answer(tuple(np.sort(rng.integers(0, domain, (2, 100_000)), axis=0))).interval()
     times.append(time.process_time())
     return [
         str(domain),

@@ -119,7 +119,7 @@ def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: f
     first, last = np.array(
         [(a, b) for a in ends for b in ends if a < b][:: max(1, len(ends) // 3)]
     ).T
-    low, high = estimate.interval(first, last)
+    low, high = estimate.answer((first, last)).interval()
     print(
         f"\n{estimate.n} reports\nfrom    to  estimate  95% interval         truth (a check, not"
         " for publication)"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency import Aggregate, IncompatibleAggregate, Oracle
-from frequency.core.answer import normal_quantile
+from frequency.core.answer import Answer, normal_quantile
 from frequency.exceptions import UnknownVariance
 from frequency.heavy import HeavyHitterProtocol, OneBit
 from frequency.marginals import MarginalProtocol
@@ -206,28 +206,28 @@ def _items(source: Source, text: str) -> Iterator[Row]:
     protocol, (first, last) = source.protocol, _ends(text, "--item")
     if last >= protocol.domain:
         raise ValueError(f"--item {text}: items are 0 .. {protocol.domain - 1}")
-    if isinstance(protocol, RangeProtocol):
-        ends = np.arange(first, last + 1)
-        values, (low, high) = (
-            source.estimate.range(ends, ends),
-            source.estimate.interval(ends, ends, source.confidence),
-        )
-    else:
-        whole = last - first + 1 == protocol.domain
-        estimate = protocol.estimate(
-            source.aggregate, None if whole else np.arange(first, last + 1)
-        )
-        values, (low, high) = estimate.frequencies, estimate.interval(source.confidence)
-    for place, item in enumerate(range(first, last + 1)):
-        yield Row(f"item {item}", values[place], low[place], high[place])
+    items = np.arange(first, last + 1)
+    estimate = source.estimate
+    if isinstance(protocol, Oracle) and len(items) < protocol.domain:
+        estimate = protocol.estimate(source.aggregate, items)  # of a domain too large to list
+    answer = estimate.answer(items)
+    ends = _interval(answer, source.confidence)
+    for place, item in enumerate(items):
+        yield Row(f"item {item}", answer.value[place], *(end[place] for end in ends))
+
+
+def _interval(answer: Answer, confidence: float) -> tuple[Any, ...]:
+    """Both ends; none where the variance is not known."""
+    try:
+        return answer.interval(confidence)
+    except UnknownVariance:
+        return ()
 
 
 def _range(source: Source, text: str) -> Iterator[Row]:
-    estimate, (first, last) = source.estimate, _ends(text, "--range")
-    ends = (
-        estimate.interval(first, last, source.confidence) if hasattr(estimate, "interval") else ()
-    )
-    yield Row(f"range {first}:{last}", estimate.range(first, last), *ends)
+    first, last = _ends(text, "--range")
+    answer = source.estimate.answer((first, last))
+    yield Row(f"range {first}:{last}", answer.value, *_interval(answer, source.confidence))
 
 
 def _quantile(source: Source, text: str) -> Iterator[Row]:
@@ -236,20 +236,19 @@ def _quantile(source: Source, text: str) -> Iterator[Row]:
     except ValueError:
         raise ValueError(f"--quantile is a fraction from 0 to 1, got {text!r}") from None
     estimate = source.estimate
-    ends = (
-        estimate.quantile_interval(phi, source.confidence)
-        if hasattr(estimate, "quantile_interval")
-        else ()
-    )
+    ends: tuple[Any, ...] = ()
+    with suppress(UnknownVariance):
+        ends = estimate.quantile_interval(phi, source.confidence)
     yield Row(f"quantile {text}", estimate.quantile(phi), *ends)
 
 
 def _marginal(source: Source, text: str) -> Iterator[Row]:
     names, estimate = text.split(","), source.estimate
-    cells, (low, high) = estimate.marginal(names), estimate.interval(names, source.confidence)
-    for values in product(*map(range, cells.shape)):
+    answer = estimate.cells(names)
+    ends = _interval(answer, source.confidence)
+    for values in product(*map(range, answer.value.shape)):
         where = ",".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
-        yield Row(f"where {where}", cells[values], low[values], high[values])
+        yield Row(f"where {where}", answer.value[values], *(end[values] for end in ends))
 
 
 def _where(source: Source, text: str) -> Iterator[Row]:
@@ -263,10 +262,7 @@ def _where(source: Source, text: str) -> Iterator[Row]:
             )
         asked[name] = _ends(values, "--where")
     answer = source.estimate.answer(asked)
-    ends: tuple[Any, ...] = ()
-    with suppress(UnknownVariance):
-        ends = answer.interval(source.confidence)
-    yield Row(f"where {text}", answer.value, *ends)
+    yield Row(f"where {text}", answer.value, *_interval(answer, source.confidence))
 
 
 def _ends(text: str, option: str) -> tuple[int, int]:
@@ -309,7 +305,9 @@ _ORDERED = (RangeProtocol, Shaped, SquareWave)
 _QUESTIONS = {
     question.name: question
     for question in (
-        Question("item", (Oracle,), _items, "X", "the frequency of an item, or of each in A:B"),
+        Question(
+            "item", (Oracle, *_ORDERED), _items, "X", "the frequency of an item, or of each in A:B"
+        ),
         Question("range", _ORDERED, _range, "A:B", "the fraction in A .. B, both included"),
         Question(
             "quantile", _ORDERED, _quantile, "PHI", "the item with the fraction PHI at or below it"

@@ -51,7 +51,7 @@ def cdf(
         raise ValueError(
             f"truth must have one entry for each of the {len(last)} items, got shape {known.shape}"
         )
-    low, high = estimate.interval(np.zeros_like(last), last, confidence)
+    low, high = estimate.answer((np.zeros_like(last), last)).interval(confidence)
     # Here, so that importing the package does not take as long again
     from matplotlib.figure import Figure
 

@@ -360,7 +360,7 @@ def algorithm_2(settings: Settings) -> Outcome:
     records, asked = at.records("normal"), at.asked(4)
     true = truth(records, asked)
     protocol = HDG([at.c] * at.d, 1.0, at.n)
-    estimate = protocol.estimate(protocol.simulate(records, at.rng))
+    estimate = protocol.estimate(protocol.simulate(1, at.rng, records))
     assert isinstance(estimate, PairwiseEstimate)
     groups = list(grouped(protocol.attributes, *asked)[1])
     errors = {}
@@ -391,7 +391,7 @@ def thresholds(settings: Settings) -> Outcome:
     at = study(settings, 3)
     records, asked = at.records("normal"), at.asked(4)
     protocol = HDG([at.c] * at.d, 1.0, at.n)
-    estimate = protocol.estimate(protocol.simulate(records, at.rng))
+    estimate = protocol.estimate(protocol.simulate(1, at.rng, records))
     assert isinstance(estimate, PairwiseEstimate)
     apart = 0.0
     for queries in grouped(protocol.attributes, *asked)[1]:
@@ -862,7 +862,9 @@ def distribution_of_errors(system: type[TDG], settings: Settings) -> Outcome:
             asked = at.asked(several)
             true, protocol = truth(records, asked), system([at.c] * at.d, 1.0, at.n)
             errors = [
-                np.abs(protocol.estimate(protocol.simulate(records, at.rng)).answers(*asked) - true)
+                np.abs(
+                    protocol.estimate(protocol.simulate(1, at.rng, records)).answers(*asked) - true
+                )
                 for _ in range(3 if settings.quick else 10)
             ]
             rows.append(
@@ -900,7 +902,7 @@ def all_cells(settings: Settings) -> dict[tuple[str, str, float], tuple[float, f
         for epsilon in (0.2, 1.0):
             for name, system in systems.items():
                 protocol = system([at.c] * at.d, epsilon, at.n)
-                estimate = protocol.estimate(protocol.simulate(records, at.rng))
+                estimate = protocol.estimate(protocol.simulate(1, at.rng, records))
                 cells, ranges = [], []
                 for (j, k), wanted in zip(pairs, true, strict=True):
                     own = matrix(estimate, j, k, at.c)
@@ -1116,7 +1118,7 @@ def figure_18(settings: Settings) -> Outcome:
     rows, later = [], []
     for epsilon in (0.4, 1.0, 2.0):
         protocol = HDG([at.c] * at.d, epsilon, at.n)
-        estimate = protocol.estimate(protocol.simulate(at.records("normal"), at.rng))
+        estimate = protocol.estimate(protocol.simulate(1, at.rng, at.records("normal")))
         assert isinstance(estimate, PairwiseEstimate)
         quadrants = np.concatenate(
             [

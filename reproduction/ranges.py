@@ -48,7 +48,7 @@ def every_range(domain: int) -> tuple[np.ndarray, np.ndarray]:
 
 def predicted(one: RangeProtocol, first: np.ndarray, last: np.ndarray, n: int = N) -> np.ndarray:
     """Variances for an even population."""
-    users = one.expected_users(n)
+    users = one.channel.expected_users(n)
     if isinstance(one, DecomposedHistogram):
         held = one.tree.padded(np.full(one.domain, 1 / one.domain))
         r = (last - first + 1) / one.domain

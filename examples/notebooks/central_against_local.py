@@ -71,15 +71,18 @@ cells = np.arange(domain)
 print(f"{n} people, ε = {epsilon:g}; the fraction of people in a .. b, with 95% intervals\n")
 print("a   b   truth    curator                    nobody trusted")
 for a, b in ((0, 0), (1, 3), (4, 15), (16, 47)):
-    (low, high), (left, right) = trusted.interval(a, b), untrusted.interval(a, b)
+    (low, high), (left, right) = (
+        trusted.answer((a, b)).interval(),
+        untrusted.answer((a, b)).interval(),
+    )
     print(
         f"{a:2d}  {b:2d}  {held[a : b + 1].sum() / n:.4f}   {trusted.range(a, b) / n:.4f}"
         f" [{low / n:.4f}, {high / n:.4f}]   {untrusted.range(a, b):7.4f} [{left:7.4f},"
         f" {right:7.4f}]"
     )
 for low, high in (
-    np.array(trusted.interval(0, cells, 1 - 1e-9)) / n,
-    untrusted.interval(0 * cells, cells, 1 - 1e-9),
+    np.array(trusted.answer((0, cells)).interval(1 - 1e-9)) / n,
+    untrusted.answer((0 * cells, cells)).interval(1 - 1e-9),
 ):
     assert ((low - 1e-12 <= np.cumsum(held) / n) & (np.cumsum(held) / n <= high + 1e-12)).all()
 
@@ -231,8 +234,13 @@ figure = Figure(figsize=(12.5, 4.3), layout="constrained")
 left, middle, right = figure.subplots(1, 3)
 n = len(values)
 for name, colour, cdf, (low, high) in (
-    ("nobody trusted", RED, untrusted.cdf(), untrusted.interval(0 * cells, cells)),
-    ("curator", BLUE, trusted.prefix(cells) / n, np.array(trusted.interval(0, cells)) / n),
+    ("nobody trusted", RED, untrusted.cdf(), untrusted.answer((0 * cells, cells)).interval()),
+    (
+        "curator",
+        BLUE,
+        trusted.prefix(cells) / n,
+        np.array(trusted.answer((0, cells)).interval()) / n,
+    ),
 ):
     left.fill_between(cells, low, high, step="post", color=colour, alpha=0.25, linewidth=0)
     left.step(cells, cdf, where="post", color=colour, label=name)

@@ -158,7 +158,7 @@ for name, estimate in estimates.items():
     for length in lengths:
         first = rng.integers(0, domain - length + 1, 4096)
         last = first + length - 1
-        predicted[name, length] = math.sqrt(np.mean(estimate.variance(first, last)))
+        predicted[name, length] = math.sqrt(np.mean(estimate.answer((first, last)).variance))
         measured[name, length] = math.sqrt(
             np.mean((estimate.range(first, last) - (truth[last + 1] - truth[first])) ** 2)
         )
@@ -208,7 +208,7 @@ print("mean relative error of ranges that hold at least x of the people, x = 10%
 for name in ("Flat", "HHc_4", "HaarHRR"):
     error = np.abs(estimates[name].range(first, last) / mass - 1)
     # The mean of a normal error's size
-    expected = np.sqrt(2 / math.pi * estimates[name].variance(first, last)) / mass
+    expected = np.sqrt(2 / math.pi * estimates[name].answer((first, last)).variance) / mass
     seen, foreseen = (
         [np.mean(values[mass >= x]) for x in (0.1, 0.5, 0.9)] for values in (error, expected)
     )
@@ -248,7 +248,7 @@ for centre in (0.1, 0.5):
         # No prefix is off by eight deviations, so that no quantile is, but for the users on one
         # item.
         deviation = math.sqrt(
-            estimate.variance(np.zeros(domain, dtype=int), np.arange(domain)).max()
+            estimate.answer((np.zeros(domain, dtype=int), np.arange(domain))).variance.max()
         )
         assert off.max() < 8 * deviation + held.max() / n
         deciles[centre, name] = np.sqrt(np.mean(off**2, axis=0))

@@ -68,7 +68,7 @@ protocol = InpHT(population.domain, k=2, epsilon=epsilon)
 assert protocol.audit().holds
 estimate = protocol.estimate(protocol.simulate(held, rng))
 
-low, high = estimate.interval(["CC", "Tip"])
+low, high = estimate.cells(["CC", "Tip"]).interval()
 table, true = estimate.marginal(["CC", "Tip"]), population.marginal(held, ["CC", "Tip"])
 print(
     f"{protocol.report_bits} bits from each of {estimate.n:,} users\nCC Tip  estimate  95% interval"
@@ -79,7 +79,7 @@ for cell in np.ndindex(2, 2):
         f" {cell[0]}   {cell[1]}   {table[cell]:7.4f}  [{low[cell]:.4f}, {high[cell]:.4f}] "
         f" {true[cell]:7.4f}"
     )
-assert (np.abs(table - true) < 6 * np.sqrt(estimate.variances(["CC", "Tip"]))).all()
+assert (np.abs(table - true) < 6 * np.sqrt(estimate.cells(["CC", "Tip"]).variance)).all()
 tips, variance = estimate.answer({"CC": 1, "Tip": 1})
 cards, _ = estimate.answer({"CC": 1})
 print(

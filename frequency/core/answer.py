@@ -128,7 +128,7 @@ def about_ranges(
     ((first, last),) = runs
     return Answer(
         value,
-        variance(first, last),
+        plain(np.asarray(variance(first, last))),
         _interval=lambda confidence: interval(first, last, confidence),
     )
 
@@ -200,8 +200,9 @@ def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Condit
     where : mapping, or int, list, tuple or numpy.ndarray
         For each attribute that matters, by its name or its place, what it must be: an item, a list
         (or set, or range) of items of which it is one, or a tuple ``(first, last)`` of the ends of
-        a closed range. Ends may be integer arrays, and an integer array in place of an item is many
-        questions, too: all arrays broadcast. Of a single attribute the mapping may be left out.
+        a closed range. Ends may be integer arrays or lists, and an integer array in place of an
+        item is many questions, too: all arrays broadcast. Of a single attribute the mapping may be
+        left out.
     names : sequence of str
         Of the attributes.
     sizes : sequence of int
@@ -304,7 +305,7 @@ def _condition(place: int, given: Any, name: str, size: int) -> Condition:
 
 
 def _whole(end: Any, name: str) -> Integers:
-    if not isinstance(end, np.ndarray) and not is_whole(end):
+    if not isinstance(end, (np.ndarray, list)) and not is_whole(end):
         raise InvalidQuestion(f"items of {printable(name)} are integers, got {shown(end)}")
     array = np.asarray(end)
     if array.dtype.kind not in "iu":

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.answer import place_of
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Items
 from mechdesign._support.numbers import is_whole
@@ -101,6 +102,28 @@ class Attributes:
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """All (j, k) with j < k."""
         return tuple((j, k) for j in range(len(self)) for k in range(j + 1, len(self)))
+
+    def every(self, names: Sequence[str]) -> dict[str, Items]:
+        """The questions that ask for each combination of values, as `answer` takes them.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of distinct attributes.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            For each attribute its values, along an axis of its own.
+
+        Raises
+        ------
+        InvalidQuestion
+            Names that are not here.
+        """
+        places = [place_of(name, self.names) for name in names]
+        axes = np.ix_(*(np.arange(self.sizes[place]) for place in places))
+        return {self.names[place]: axis for place, axis in zip(places, axes, strict=True)}
 
     def records(self, records: Any) -> Items:
         """Records as an integer array of shape (n, attributes).

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -39,14 +40,45 @@ from mechdesign.sampling import checked_counts
 Reports: TypeAlias = npt.NDArray[np.void]
 """A structured array, one row a user, of the channel's ``report_dtype``."""
 
+LARGEST_LIST = 1 << 26
+"""The most items of which a list is made."""
+
 LEAST_EPSILON = 2.0**-32
 """Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning."""
 
 
-@lru_cache(maxsize=16)
-def _local(epsilon: Fraction) -> Privacy:
-    """Of many parts of a protocol there is one."""
-    return Privacy.from_epsilon(epsilon, neighbours="all")
+@lru_cache(maxsize=64, typed=True)
+def _parsed(epsilon: float | Rational) -> Privacy:
+    return Privacy.from_epsilon(exact_epsilon(epsilon), neighbours="all")
+
+
+def local_privacy(epsilon: float | Rational) -> Privacy:
+    """Local privacy, in which every two items are neighbours: parsed once for all of a protocol.
+
+    Parameters
+    ----------
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
+
+    Returns
+    -------
+    Privacy
+        Its alpha is a rational number of at least exp(-epsilon).
+
+    Raises
+    ------
+    ValueError
+        Another epsilon.
+    """
+    if not isinstance(epsilon, Hashable):
+        exact_epsilon(epsilon)  # which refuses it
+    privacy = _parsed(epsilon)
+    # The alpha of 2^-32 itself is rounded a little
+    if privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):
+        raise ValueError(
+            f"epsilon must be at least 2^-32, got {shown(epsilon)}: reports would say nothing"
+        )
+    return privacy
 
 
 @dataclass(frozen=True)
@@ -76,12 +108,7 @@ class Channel(ABC):
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
         set_fields(self, domain=domain)
-        # The alpha of 2^-32 itself is rounded a little
-        if self.privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):
-            raise ValueError(
-                f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: reports would say"
-                " nothing"
-            )
+        _ = self.privacy  # an epsilon out of range is refused
 
     @cached_property
     def privacy(self) -> Privacy:
@@ -89,7 +116,7 @@ class Channel(ABC):
 
         alpha is a rational number of at least exp(-epsilon).
         """
-        return _local(exact_epsilon(self.epsilon))
+        return local_privacy(self.epsilon)
 
     @property
     def max_ratio(self) -> Fraction:
@@ -453,8 +480,13 @@ class Channel(ABC):
             )
         return [cells(n, counts)]
 
-    def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate with the distribution of ``aggregate(privatize(values))``.
+    def simulate(
+        self,
+        counts: npt.ArrayLike,
+        rng: np.random.Generator | None = None,
+        values: npt.ArrayLike | None = None,
+    ) -> Aggregate:
+        """An aggregate with the distribution of that of the reports of so many users.
 
         For experiments: no user's value has to exist. Where theory allows the cost does not depend
         on the number of users.
@@ -462,9 +494,12 @@ class Channel(ABC):
         Parameters
         ----------
         counts : array_like
-            Shape (domain,), integers >= 0: how many users have each item.
+            Shape (values,), integers >= 0: how many users have each value. With ``values``
+            one number for all will do.
         rng : numpy.random.Generator, optional
             A Generator, or None for a fresh one.
+        values : array_like, optional
+            The values, as `privatize` takes them; None: all items ``0 .. domain-1``.
 
         Returns
         -------
@@ -473,37 +508,51 @@ class Channel(ABC):
 
         Raises
         ------
+        InvalidValue
+            Names the first bad value.
         ValueError
-            Another shape, negative counts, or a sum of 2^63 and more.
+            Another shape, negative counts, a sum of 2^63 and more, or a domain of more than 2^26
+            items of which none are named.
         """
+        bit_source(rng)  # refuses what is not a generator
+        items = self._every_item() if values is None else self._items(values)
         held = np.asarray(counts)
         if (
-            held.shape != (self.domain,)
+            held.shape not in ((len(items),), () if values is not None else None)
             or held.dtype.kind not in "iu"
             or (held < 0).any()
-            or sum(map(int, held)) >= 1 << 63
+            or sum(map(int, held.ravel())) * (1 if held.ndim else len(items)) >= 1 << 63
         ):
             raise ValueError(
-                f"counts must be {self.domain} integers >= 0 with a sum below 2^63, got"
+                f"counts must be {len(items)} integers >= 0 with a sum below 2^63, got"
                 f" {held.dtype} of shape {held.shape}"
             )
-        bit_source(rng)  # refuses what is not a generator
-        held = held.astype(np.int64)
-        return Aggregate(
-            self.signature,
-            int(held.sum()),
-            self.simulated_counts(held, np.random.default_rng() if rng is None else rng),
-        )
+        held = np.broadcast_to(held.astype(np.int64), (len(items),))
+        some = held > 0
+        generator = np.random.default_rng() if rng is None else rng
+        drawn = self.simulated_counts(items[some], held[some], generator)
+        return Aggregate(self.signature, int(held.sum()), drawn)
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Counts with the distribution of those of users with these items.
+    def _every_item(self) -> Items:
+        if self.domain > LARGEST_LIST:
+            raise ValueError(
+                f"{type(self).__name__} has too many items to list: give the values that occur"
+            )
+        return np.arange(self.domain)
+
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """Counts with the distribution of those of so many users with these items.
 
         By default: user by user, in batches, since no shortcut has the same distribution.
 
         Parameters
         ----------
-        held : numpy.ndarray of int64
-            Shape (domain,): how many users have each item.
+        items : numpy.ndarray of int64
+            Checked items, one row each, perhaps some more than once.
+        counts : numpy.ndarray of int64
+            Shape (items,): how many users have each item, at least 1.
         rng : numpy.random.Generator
             The randomness.
 
@@ -512,13 +561,21 @@ class Channel(ABC):
         numpy.ndarray of int64
             Shape `counts_shape`.
         """
-        ends = np.cumsum(held)
+        ends, source = np.cumsum(counts), bit_source(rng)
         total = np.zeros(self.counts_shape, dtype=np.int64)
-        step = max(16 * self.batch_size, total.size)
-        for start in range(0, int(ends[-1]), step):
-            users = np.arange(start, min(start + step, int(ends[-1])))
-            total += self.counts_of(self.privatize(np.searchsorted(ends, users, side="right"), rng))
+        users = int(ends[-1]) if len(ends) else 0
+        for start in range(0, users, self.batch_size):
+            batch = np.arange(start, min(start + self.batch_size, users))
+            reports = np.zeros(len(batch), dtype=self.report_dtype)
+            self.fill(items[np.searchsorted(ends, batch, side="right")], reports, source)
+            self.add_counts(reports, total)
         return total
+
+    def _held(self, items: Items, counts: Items) -> Items:
+        """How many users have each item of the domain, from the counts of some."""
+        held = np.zeros(self.domain, dtype=np.int64)
+        np.add.at(held, items, counts)
+        return held
 
     @abstractmethod
     def audit(self) -> Audit:

@@ -99,7 +99,10 @@ class EnumeratedOracle(Oracle):
     def consistent(self, aggregate: Aggregate) -> bool:
         return super().consistent(aggregate) and not aggregate.counts[~self._sendable].any()
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        held = self._held(items, counts)
         total = np.zeros(self.counts_shape, dtype=np.int64)
         for item in np.flatnonzero(held):
             column = self.law.matrix[:, item]

@@ -80,12 +80,6 @@ class Mixture(PublicCoinChannel):
         kinds = [places.setdefault(channel, len(places)) for channel in self.parts]
         return tuple(places), np.array(kinds, dtype=smallest_integer(len(places) - 1))
 
-    def _held(self, part: int, counts: Items) -> Items:
-        """How many users hold each item of a part's channel, from how many hold each item."""
-        result = np.zeros(self.parts[part].domain, dtype=np.int64)
-        np.add.at(result, self.part_items(part, np.arange(len(counts))), counts)
-        return result
-
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         longest = max(channel.report_dtype.itemsize for channel in self.parts)
@@ -226,21 +220,38 @@ class Mixture(PublicCoinChannel):
             )
         return found
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        counts = np.zeros(self.counts_shape, dtype=np.int64)
-        left, weight = held, WORD
-        for k, channel in enumerate(self.parts):
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        total = np.zeros(self.counts_shape, dtype=np.int64)
+        for k, mine, held in self._assigned(items, counts, rng):
+            channel, users = self.parts[k], int(held.sum())
+            if users:
+                total[k] = users
+                drawn = channel.simulated_counts(self.part_items(k, mine), held, rng)
+                total[self._places[k]] = drawn.ravel()
+        return total
+
+    def _assigned(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> Iterator[tuple[int, Items, Items]]:
+        """For each part, the items of its users and how many have each."""
+        users = int(counts.sum())
+        if users <= len(items):  # each user by itself: a part's users are a part of a permutation
+            sizes = rng.multinomial(users, [weight / WORD for weight in self.part_weights])
+            order = np.repeat(np.arange(len(items)), counts)[rng.permutation(users)]
+            for k, mine in enumerate(np.split(order, np.cumsum(sizes)[:-1])):
+                yield k, items[mine], np.ones(len(mine), dtype=np.int64)
+            return
+        left, rest = counts, WORD
+        for k, weight in enumerate(self.part_weights):
             # Of the users not yet on a part, each takes this one with its share of the weight that
             # is left.
-            mine = self.part_weights[k]
-            if not mine:
-                continue
-            here = left if mine == weight else rng.binomial(left, mine / weight)
-            left, weight = left - here, weight - mine
-            counts[k] = here.sum()
-            if counts[k]:
-                counts[self._places[k]] = channel.simulated_counts(self._held(k, here), rng).ravel()
-        return counts
+            if weight:
+                here = left if weight == rest else rng.binomial(left, weight / rest)
+                left, rest = left - here, rest - weight
+                some = here > 0
+                yield k, items[some], here[some]
 
     @cached_property
     def _drawable(self) -> tuple[PublicCoinChannel, ...]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
-from mechdesign import Audit
+from mechdesign import Audit, Privacy
 
 
 class Protocol(ABC):
@@ -21,9 +23,9 @@ class Protocol(ABC):
     def channel(self) -> Channel:
         """How a user's item becomes a report."""
 
-    @abstractmethod
     def _items(self, values: Any) -> Any:
-        """The users' values as items of the channel; InvalidValue names the first bad one."""
+        """The users' values as those of the channel; InvalidValue names the first bad one."""
+        return values
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each user: see `Channel.privatize`.
@@ -77,6 +79,41 @@ class Protocol(ABC):
             return self.channel.require_own(reports)
         return self.aggregate(reports)
 
+    def simulate(
+        self,
+        counts: npt.ArrayLike,
+        rng: np.random.Generator | None = None,
+        values: Any = None,
+    ) -> Aggregate:
+        """An aggregate with the distribution of that of the reports of so many users.
+
+        For experiments: no user has to exist.
+
+        Parameters
+        ----------
+        counts : array_like
+            Shape (values,), integers >= 0: how many users have each value. With ``values``
+            one number for all will do.
+        rng : numpy.random.Generator, optional
+            A Generator, or None for a fresh one.
+        values : array_like, optional
+            The values, as `privatize` takes them; None: all items ``0 .. domain-1`` of the channel.
+
+        Returns
+        -------
+        Aggregate
+            Of as many reports as the counts sum up to.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value.
+        ValueError
+            Other counts, or more than 2^26 items of which none are named.
+        """
+        given = None if values is None else self._items(values)
+        return self.channel.simulate(counts, rng, given)
+
     def reports_to_bytes(self, reports: Reports) -> bytes:
         """See `Channel.reports_to_bytes`."""
         return self.channel.reports_to_bytes(reports)
@@ -111,6 +148,21 @@ class Protocol(ABC):
     def audit(self) -> Audit:
         """The exact worst ratio of what is sampled, for any two values: see `Channel.audit`."""
         return self.channel.audit()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What client and server must agree on: see `Channel.parameters`."""
+        return self.channel.parameters
+
+    @property
+    def privacy(self) -> Privacy:
+        """The claim: local privacy, in which every two values are neighbours."""
+        return self.channel.privacy
+
+    @property
+    def max_ratio(self) -> Fraction:
+        """The largest likelihood ratio allowed: see `Channel.max_ratio`."""
+        return self.channel.max_ratio
 
     @property
     def report_dtype(self) -> np.dtype[np.void]:

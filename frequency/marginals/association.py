@@ -117,9 +117,7 @@ def chi_square(
         )
     rows, columns = _margin(estimate, a), _margin(estimate, b)
     if not (np.isfinite(marginal).all() and np.isfinite(rows).all() and np.isfinite(columns).all()):
-        raise ValueError(
-            f"nobody reported on {a} and {b}, or the errors of their estimates are not known"
-        )
+        raise ValueError(f"nobody reported on {a} and {b}")
     contrasts: Floats = np.asarray(np.kron(_contrasts(rows), _contrasts(columns)), dtype=np.float64)
     statistic = estimate.n * float(((contrasts @ marginal.ravel()) ** 2).sum())
     noise = estimate.n * np.linalg.eigvalsh(_covariance(estimate, (a, b), contrasts))
@@ -253,7 +251,10 @@ def _joint(marginal: npt.ArrayLike) -> Floats:
 
 
 def _margin(estimate: MarginalEstimate, attribute: str) -> Floats:
-    margin, deviations = estimate.marginal((attribute,)), np.sqrt(estimate.variances((attribute,)))
+    margin, deviations = (
+        estimate.marginal((attribute,)),
+        np.sqrt(estimate.cells((attribute,)).variance),
+    )
     raised = np.maximum(margin, np.maximum(deviations, 1 / max(estimate.n, 1)))
     result: Floats = raised / raised.sum()
     return result
@@ -270,7 +271,7 @@ def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights
     """The covariance of weighted sums of cells over the protocol's randomness: (sums, sums)."""
     first, second = np.triu_indices(len(weights), 1)
     rows = np.concatenate([weights, weights[first] + weights[second]])
-    variance = np.asarray(estimate._linear(attributes, rows).variance)
+    variance = np.asarray(estimate.linear(attributes, rows).variance)
     single = variance[: len(weights)]
     result = np.diag(single)
     result[first, second] = result[second, first] = (

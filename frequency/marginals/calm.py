@@ -17,9 +17,10 @@ import scipy
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.oracle import Oracle, checked_users
+from frequency.exceptions import UnknownVariance
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
 from frequency.marginals.domain import Domain
-from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
 from frequency.marginals.views import ViewProtocol, Views
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
@@ -492,7 +493,7 @@ class CALM(ViewProtocol):
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: Names, weights: Floats
     ) -> Floats:
-        return np.full(len(weights), np.nan)
+        raise UnknownVariance(UNKNOWN.format("CALM"))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         """The variance of each cell of the consistent fit, for attributes that a view holds.
@@ -520,7 +521,7 @@ class CALM(ViewProtocol):
             population.
         """
         names = self.checked(attributes)
-        self._inside(names)
+        self.inside(names)
         ordered = tuple(name for name in self.domain if name in names)
         errors = _Errors(self.domain, self.views, self.epsilon, len(names))
         return np.full(self.domain.project(names).shape, errors.cell(ordered) / checked_users(n))

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.views import ViewProtocol, _spread
 from mechdesign._support.arrays import Floats
-from mechdesign._support.text import listed
 
 Names = tuple[str, ...]
 
@@ -56,12 +54,12 @@ class Overlap:
         """All sets of 1 or more attributes that a view holds, in the domain's order."""
         return tuple(
             sorted(
-                {names for view in self.views for names in self._subsets(view)},
+                {names for view in self.views for names in self.subsets(view)},
                 key=lambda names: (len(names), names),
             )
         )
 
-    def _subsets(self, attributes: Names) -> list[Names]:
+    def subsets(self, attributes: Names) -> list[Names]:
         ordered = sorted(attributes, key=self._order.__getitem__)
         return [
             names for size in range(1, len(ordered) + 1) for names in combinations(ordered, size)
@@ -75,14 +73,14 @@ class Overlap:
         """
         result: dict[Names, list[tuple[int, float]]] = {names: [] for names in self.sets}
         for part, (view, precision) in enumerate(zip(self.views, self.precisions, strict=True)):
-            for names in self._subsets(view) if precision else ():
-                result[names].append((part, precision / self._cells(set(view) - set(names))))
+            for names in self.subsets(view) if precision else ():
+                result[names].append((part, precision / self.cells(set(view) - set(names))))
         for names, inside in result.items():
             total = sum(own for _, own in inside)
             result[names] = [(part, own / total) for part, own in inside]
         return result
 
-    def _cells(self, names: set[str]) -> int:
+    def cells(self, names: set[str]) -> int:
         return math.prod(self.domain[name] for name in names)
 
     def effects(self, tables: Sequence[Floats]) -> dict[Names, Floats]:
@@ -115,8 +113,8 @@ class Overlap:
         """
         shape = self.domain.project(attributes).shape
         result = np.full(shape, 1 / math.prod(shape))
-        for names in self._subsets(attributes):
-            spread = self._cells(set(attributes) - set(names))
+        for names in self.subsets(attributes):
+            spread = self.cells(set(attributes) - set(names))
             result += _along(effects[names], names, attributes) / spread
         return result
 
@@ -210,26 +208,19 @@ class ConsistentEstimate(MarginalEstimate):
         One axis an attribute, in the order asked for.
         """
         names = self._views.checked(attributes)
-        self._views._inside(names)
+        self._views.inside(names)
         if names not in self._marginals:
             self._marginals[names] = self._overlap.marginal(self._effects, names)
             self._marginals[names].setflags(write=False)
         return self._marginals[names]
 
-    def _linear(self, names: tuple[str, ...], weights: Floats) -> Answer:
-        value = weights @ self.marginal(names).ravel()
-        variance = np.full(len(weights), np.inf)
-        if np.isfinite(value).all():
-            variance = np.maximum(self._variance(names, weights), 0.0)
-        return Answer(value, variance)
-
-    def _variance(self, names: Names, weights: Floats) -> Floats:
+    def _variances(self, names: Names, weights: Floats) -> Floats:
         """What the views' oracles say of the sums, as linear functions of the views."""
         overlap, channel = self._overlap, self._views.channel
         rows: dict[int, Floats] = {}
         tables = weights.reshape(-1, *self.domain.project(names).shape)
-        for subset in overlap._subsets(names):
-            spread = overlap._cells(set(names) - set(subset))
+        for subset in overlap.subsets(names):
+            spread = overlap.cells(set(names) - set(subset))
             along = np.stack([effect(table, names, subset) for table in tables]) / spread
             for part, share in overlap.shares[subset]:
                 view = overlap.views[part]
@@ -328,9 +319,7 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
                 found.append(Measurement(view, n * cells, n * math.sqrt(max(variance, 0.0))))
         return found
     for view in estimate.domain.views(protocol.k) if n else ():
-        variance = float(estimate.variances(view).mean())
-        if math.isnan(variance):
-            raise ValueError(f"the errors of the marginal of {listed(view)} are unknown")
+        variance = float(estimate.cells(view).variance.mean())
         if math.isfinite(variance):
             found.append(
                 Measurement(view, n * estimate.marginal(view).ravel(), n * math.sqrt(variance))

@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, plain
+from frequency.core.answer import Answer, conditions, plain
+from frequency.exceptions import UnknownVariance
 from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats
+
+UNKNOWN = "the variances of estimates of {} are not known"
+"""Why there is no variance, of a protocol."""
 
 
 class MarginalEstimator(Protocol):
@@ -31,10 +36,15 @@ class MarginalEstimator(Protocol):
         """Names of 1 .. k distinct attributes; ValueError for others."""
         ...
 
-    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats: ...
+    def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        """Unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
+        ...
+
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
-    ) -> Floats: ...
+    ) -> Floats:
+        """Estimates of the variances of weights @ cells, n > 0; weights: shape (sums, cells)."""
+        ...
 
 
 class MarginalEstimate:
@@ -77,7 +87,7 @@ class MarginalEstimate:
         if names not in self._marginals:
             shape = self.domain.project(names).shape
             cells = (
-                self._protocol._marginal(self.aggregate, names)
+                self._protocol.marginal_of(self.aggregate, names)
                 if self.n
                 else np.full(int(np.prod(shape)), np.nan)
             )
@@ -85,8 +95,8 @@ class MarginalEstimate:
             self._marginals[names].setflags(write=False)
         return self._marginals[names]
 
-    def variances(self, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell, shaped as the marginal.
+    def cells(self, attributes: Sequence[str]) -> Answer:
+        """The answer about each cell of a marginal: what `answer` gives for its values.
 
         Parameters
         ----------
@@ -95,47 +105,15 @@ class MarginalEstimate:
 
         Returns
         -------
-        numpy.ndarray of float64
-            The variance of each cell, shaped as the marginal; infinite with no reports.
+        Answer
+            Its value is the marginal; variances and intervals are shaped like it.
 
         Raises
         ------
         ValueError
             Other attributes.
         """
-        names = self._protocol.checked(attributes)
-        shape = self.domain.project(names).shape
-        return np.asarray(self._linear(names, np.eye(int(np.prod(shape)))).variance).reshape(shape)
-
-    def interval(self, attributes: Sequence[str], confidence: float = 0.95) -> ConfidenceInterval:
-        """Confidence intervals for each cell by itself.
-
-        Parameters
-        ----------
-        attributes : sequence of str
-            1 .. k distinct names.
-        confidence : float, default 0.95
-            Of each interval, strictly between 0 and 1.
-
-        Returns
-        -------
-        ConfidenceInterval
-            ``low`` and ``high``, shaped as the marginal.
-
-        Raises
-        ------
-        ValueError
-            Other attributes, or another confidence.
-        """
-        half, middle = (
-            normal_quantile(confidence) * np.sqrt(self.variances(attributes)),
-            self.marginal(attributes),
-        )
-        return (
-            ConfidenceInterval(middle - half, middle + half)
-            if self.n
-            else ConfidenceInterval(np.full_like(half, -np.inf), half)
-        )
+        return self.answer(self.domain.every(self._protocol.checked(attributes)))
 
     def total_variation(self, attributes: Sequence[str]) -> float:
         """The expected total variation distance of the marginal from the truth.
@@ -154,10 +132,13 @@ class MarginalEstimate:
 
         Raises
         ------
+        UnknownVariance
+            The variances are not known.
         ValueError
             Other attributes.
         """
-        return float(np.sqrt(2 / np.pi * self.variances(attributes)).sum() / 2)
+        variances = self.cells(attributes).variance
+        return float(np.sqrt(2 / np.pi * variances).sum() / 2)
 
     def answer(self, where: Mapping[Any, Any]) -> Answer:
         """The fraction of the population with these values.
@@ -190,12 +171,42 @@ class MarginalEstimate:
             own = one.weights(np.arange(self.domain[name]))
             product = weights[..., :, None] * own[..., None, :]
             weights = product.reshape(*product.shape[:-2], -1)
-        found = self._linear(names, weights.reshape(-1, weights.shape[-1]))
-        value, variance = (plain(np.reshape(part, shape)) for part in found)
-        if np.isnan(variance).any():
-            name = type(self._protocol).__name__
-            return Answer(value, None, f"the variances of estimates of {name} are not known")
-        return Answer(value, variance)
+        return self.linear(names, weights.reshape(*shape, -1))
+
+    def linear(self, attributes: Sequence[str], weights: npt.ArrayLike) -> Answer:
+        """Weighted sums of the cells of a marginal and their variances, covariances included.
+
+        Parameters
+        ----------
+        attributes : sequence of str
+            1 .. k distinct names.
+        weights : array_like
+            Shape (..., cells): of the cells of the marginal, the last attribute's values next to
+            each other.
+
+        Returns
+        -------
+        Answer
+            Floats, or arrays of shape (...). The variance is cut at 0.
+
+        Raises
+        ------
+        ValueError
+            Other attributes, or weights of another shape.
+        """
+        names, given = self._protocol.checked(attributes), np.asarray(weights, dtype=np.float64)
+        cells = self.marginal(names).ravel()
+        if not given.ndim or given.shape[-1] != len(cells):
+            raise ValueError(f"weights must be {len(cells)} numbers, one a cell, or rows of them")
+        shape, rows = given.shape[:-1], given.reshape(-1, len(cells))
+        value = plain((rows @ cells).reshape(shape))
+        if not self.n or not np.isfinite(value).all():
+            return Answer(value, plain(np.full(shape, np.inf)))
+        try:
+            variance = self._variances(names, rows)
+        except UnknownVariance as error:
+            return Answer(value, None, str(error))
+        return Answer(value, plain(np.maximum(variance, 0.0).reshape(shape)))
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
         """The proper distribution nearest to the marginal: biased, variances unknown.
@@ -222,14 +233,9 @@ class MarginalEstimate:
             raise ValueError("no reports: there is no distribution")
         return norm_sub(marginal.ravel()).reshape(marginal.shape)
 
-    def _linear(self, names: tuple[str, ...], weights: Floats) -> Answer:
-        value = weights @ self.marginal(names).ravel()
-        variance = np.full(len(weights), np.inf)
-        if self.n:
-            variance = np.maximum(
-                self._protocol.linear_variances_of(self.aggregate, names, weights), 0.0
-            )
-        return Answer(value, variance)
+    def _variances(self, names: tuple[str, ...], weights: Floats) -> Floats:
+        """Those of sums of the cells of a marginal that is known."""
+        return self._protocol.linear_variances_of(self.aggregate, names, weights)
 
     def __repr__(self) -> str:
         return (

@@ -21,8 +21,9 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.tally import Sample, cells
+from frequency.exceptions import UnknownVariance
 from frequency.marginals.domain import Domain
-from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -180,7 +181,10 @@ class AttributeWise(Channel):
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         return [cells(n, table, view) for view, table in enumerate(self._tables(counts))]
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        held = self._held(items, counts)
         # Attribute by attribute: with probability truth - lie the value stays, otherwise it is any
         # value, all equally likely.
         table = held.reshape(self.attributes.shape)
@@ -449,16 +453,16 @@ class InpEM(MarginalProtocol):
             )
         return result
 
-    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+    def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         return self.decode(aggregate, [attributes])[attributes][0].ravel()
 
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        return np.full(len(weights), np.nan)
+        raise UnknownVariance(UNKNOWN.format("InpEM"))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """NaN for every cell: nothing is known of the errors of EM.
+        """Refused: nothing is known of the errors of EM.
 
         Parameters
         ----------
@@ -470,6 +474,14 @@ class InpEM(MarginalProtocol):
         Returns
         -------
         numpy.ndarray
-            One axis an attribute, in the order asked for.
+            Never.
+
+        Raises
+        ------
+        UnknownVariance
+            Always.
+        ValueError
+            Other attributes.
         """
-        return np.full(self.domain.project(self.checked(attributes)).shape, np.nan)
+        self.checked(attributes)
+        raise UnknownVariance(UNKNOWN.format("InpEM"))

@@ -66,7 +66,10 @@ class Phase(SignChannel):
         """How many phases, from 0 on, are the first half: the larger one of an odd number."""
         return (self.domain + 1) // 2
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        held = self._held(items, counts)
         truth = float(self._choice.p)
         users = rng.multinomial(held, np.full(self._shifts, 1 / self._shifts))  # (phases, shifts)
         place = (np.arange(self.domain)[:, None] + np.arange(self._shifts)) % self.domain
@@ -350,7 +353,7 @@ class InpHT(MarginalProtocol):
             )
         return result
 
-    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+    def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         transform = self._transform(aggregate, attributes)
         result: Floats = np.fft.fftn(transform).real.ravel() / transform.size
         return result

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
@@ -79,28 +78,6 @@ class MarginalProtocol(Protocol):
         """
         return super().privatize(records, rng)
 
-    def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as that of users with these records, for small domains.
-
-        Parameters
-        ----------
-        counts : array_like
-            Shape (domain.size,): how many users have each record.
-        rng : numpy.random.Generator, optional
-            A Generator, or None for a fresh one.
-
-        Returns
-        -------
-        Aggregate
-            Of as many reports as the counts sum up to.
-
-        Raises
-        ------
-        ValueError
-            Another shape, or negative counts.
-        """
-        return self.channel.simulate(counts, rng)
-
     def estimate(self, aggregate: Aggregate) -> MarginalEstimate:
         """Unbiased estimates of all marginals of up to k attributes.
 
@@ -146,14 +123,47 @@ class MarginalProtocol(Protocol):
     # asked for.
 
     @abstractmethod
-    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """Unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
+    def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+        """Unbiased estimates of the cells of a marginal.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (cells,): numbered as `Domain.cells` does, in the order of the attributes.
+        """
 
     @abstractmethod
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        """Estimates of the variances of weights @ cells, n > 0; weights: shape (sums, cells)."""
+        """Estimates of the variances of sums of the cells of a marginal.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
+        weights : numpy.ndarray of float64
+            Shape (sums, cells).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,).
+
+        Raises
+        ------
+        UnknownVariance
+            They are not known.
+        """
 
     @abstractmethod
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:

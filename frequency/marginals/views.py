@@ -113,7 +113,7 @@ class ViewProtocol(MarginalProtocol):
     def channel(self) -> Views:
         return Views(self.domain.size, self.epsilon, self.domain, self.views, self.oracle)
 
-    def _inside(self, attributes: tuple[str, ...]) -> list[tuple[int, Items]]:
+    def inside(self, attributes: tuple[str, ...]) -> list[tuple[int, Items]]:
         """The views that hold all these attributes, and the cell that each cell of a view is in."""
         found = []
         for part, view in enumerate(self.views):
@@ -129,7 +129,7 @@ class ViewProtocol(MarginalProtocol):
 
         In proportion to its users over the mean variance of a cell from one of them.
         """
-        inside = self._inside(attributes)
+        inside = self.inside(attributes)
         weights = []
         for part, cells in inside:
             oracle, rows = self.channel.parts[part], np.arange(cells.max() + 1)[:, None] == cells
@@ -146,7 +146,7 @@ class ViewProtocol(MarginalProtocol):
             for (part, cells), weight in zip(inside, weights, strict=True)
         ]
 
-    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+    def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         channel = self.channel
         shares = self._shares(attributes, channel.part_users(aggregate))
         size = int(shares[0][1].max()) + 1
@@ -166,7 +166,7 @@ class ViewProtocol(MarginalProtocol):
         shares = self._shares(attributes, users)
         if not any(share for *_, share in shares):
             return np.full(len(weights), np.inf)
-        total = -_spread(weights, self._marginal(aggregate, attributes)) / aggregate.n
+        total = -_spread(weights, self.marginal_of(aggregate, attributes)) / aggregate.n
         for part, cells, share in shares:
             if share:
                 level, rows = channel.part_aggregate(aggregate, part), weights[:, cells]

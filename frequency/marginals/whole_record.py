@@ -93,7 +93,7 @@ class InputProtocol(MarginalProtocol):
             self.domain.size, self.epsilon, **self._parameters(), attributes=attributes
         )
 
-    def _marginal(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
+    def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
         result: Floats = np.bincount(
             cells, weights=self.channel.frequencies_of(aggregate, None)

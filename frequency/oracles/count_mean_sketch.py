@@ -423,14 +423,17 @@ class CountMeanSketch(HashedSketch):
         own = [bits(int(row[-1]), row[:-1], float(self._bits.q)) for row in counts]
         return [public(n, counts[:, -1], np.full(self.hashes, 1 / self.hashes)), *own]
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
         true = np.zeros((self.hashes, self.width), dtype=np.int64)
-        some = np.flatnonzero(held)
-        for start in range(0, len(some), 4096):
-            items = some[start : start + 4096]
-            users = rng.multinomial(held[items], np.full(self.hashes, 1 / self.hashes))
+        for start in range(0, len(items), 4096):
+            some = items[start : start + 4096]
+            users = rng.multinomial(
+                counts[start : start + 4096], np.full(self.hashes, 1 / self.hashes)
+            )
             for hash_ in range(self.hashes):
-                np.add.at(true[hash_], self._cells_of(np.array(hash_), items), users[:, hash_])
+                np.add.at(true[hash_], self._cells_of(np.array(hash_), some), users[:, hash_])
         users = true.sum(axis=1, keepdims=True)
         p, q = float(self._bits.p), float(self._bits.q)
         return np.hstack([rng.binomial(true, p) + rng.binomial(users - true, q), users])

@@ -84,7 +84,10 @@ class GRR(CellOracle, PublicCoinChannel):
     def cells_of(self, reports: Reports) -> Items:
         return reports["item"].astype(np.int64)[:, None]
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        held = self._held(items, counts)
         # With probability p - q the truth, otherwise any item, the true one included, all equally
         # likely.
         kept = rng.binomial(held, float(self.p - self.q))

@@ -137,7 +137,10 @@ class _Unary(BitVector):
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
         return reports
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        held = self._held(items, counts)
         return rng.binomial(held, float(self.p)) + rng.binomial(held.sum() - held, float(self.q))
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:

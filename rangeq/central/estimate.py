@@ -21,6 +21,7 @@ from frequency.core.answer import (
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
 from rangeq.core.node_decomposition import added_up
+from rangeq.core.quantiles import fractions, quantile
 from rangeq.core.tree import Tree
 
 Number: TypeAlias = float | Floats
@@ -35,7 +36,7 @@ class Released(Protocol):
         """The number of cells."""
         ...
 
-    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
+    def range_variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
         """The variance of the answers to ranges a .. b.
 
         Parameters
@@ -147,7 +148,12 @@ class CentralEstimate(ABC):
             What is no question.
         """
         _, (asked,) = conditions(where, ("cell",), (self.mechanism.domain,))
-        return about_ranges(asked.total(self._sums), asked.runs(), self.variance, self.interval)
+        return about_ranges(
+            asked.total(self._sums),
+            asked.runs(),
+            self.mechanism.range_variance,
+            self._range_interval,
+        )
 
     def cdf(self) -> Floats:
         """Every prefix over the estimated total: shape (domain,), ending with 1.
@@ -162,58 +168,119 @@ class CentralEstimate(ABC):
         """Shape (domain,): the number of users in each cell, read-only."""
         return self._cells
 
-    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
-        """The variance of ``range(a, b)``, from the noise that was drawn, whatever the data.
+    @property
+    def frequencies(self) -> Floats:
+        """Shape (domain,): the counts over their estimated total; NaN unless that is above 0."""
+        total = self.n
+        return self._cells / total if total > 0 else np.full_like(self._cells, np.nan)
 
-        Parameters
-        ----------
-        a, b : array_like
-            As for `range`.
+    @property
+    def variances(self) -> Floats:
+        """Shape (domain,): the variance of each of the counts, in squared users."""
+        result: Floats = self._of_each.variance
+        return result
 
-        Returns
-        -------
-        float or numpy.ndarray
-            Squared users.
-
-        Raises
-        ------
-        InvalidRange
-            As for `range`.
-        """
-        return self.mechanism.variance(a, b)
-
-    def interval(
-        self, a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95
-    ) -> ConfidenceInterval:
-        """Intervals that each hold the true count with about this probability or more.
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+        """Intervals that each hold the true count of a cell with about this probability or more.
 
         Between a single noise and the sum of many, the answers' errors lie between Laplace and
         normal: the wider of the two quantiles is taken, and half a user more, because noise is in
-        whole users. Not clipped at 0.
+        whole users. Not clipped at 0. `answer` has those of ranges.
 
         Parameters
         ----------
-        a, b : array_like
-            As for `range`.
         confidence : float, default 0.95
             In (0, 1).
 
         Returns
         -------
         ConfidenceInterval
-            ``low`` and ``high``, of the ends' shape.
+            ``low`` and ``high``, shape (domain,): users.
 
         Raises
         ------
-        InvalidRange
-            As for `range`.
         ValueError
             For a confidence outside of (0, 1).
         """
-        z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
-        value: Any = self.range(a, b)
-        half = z * np.sqrt(self.variance(a, b)) + 0.5
-        return ConfidenceInterval(value - half, value + half)
+        return self._of_each.interval(confidence)
+
+    @property
+    def _of_each(self) -> Answer:
+        return self.answer(np.arange(self.mechanism.domain))
+
+    def _range_interval(
+        self, first: Integers, last: Integers, confidence: float
+    ) -> ConfidenceInterval:
+        value = self._sums(first, last)
+        half = _z(confidence) * np.sqrt(self.mechanism.range_variance(first, last)) + 0.5
+        return ConfidenceInterval(plain(value - half), plain(value + half))
+
+    def quantile(self, phi: npt.ArrayLike) -> Any:
+        """The least cell with at least the fraction phi of the users at or below it.
+
+        A noisy cdf may reach phi more than once: see `rangeq.core.quantiles.quantile`.
+
+        Parameters
+        ----------
+        phi : array_like
+            In [0, 1]: a number, or an array.
+
+        Returns
+        -------
+        int or numpy.ndarray
+            Cells, of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            For a phi outside of [0, 1], or if the estimated total is not above 0.
+        """
+        return quantile(self.cdf(), phi)
+
+    def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
+        """The cells between which the phi-quantile lies: Woodruff's interval.
+
+        The quantile is the first cell b with (1 - phi) times the users up to b at least phi times
+        those beyond. The deviation of the difference is at most the sum of theirs, whatever their
+        covariance: so intervals are somewhat wide, and never too narrow for that.
+
+        Parameters
+        ----------
+        phi : array_like
+            In [0, 1]: a number, or an array.
+        confidence : float, default 0.95
+            In (0, 1), of the band at each cell.
+
+        Returns
+        -------
+        tuple
+            The first and the last cell, ints or arrays of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            For a phi or a confidence out of range.
+        """
+        wanted, z = fractions(phi), _z(confidence)
+        last = self.mechanism.domain - 1
+        cell = np.arange(last)  # the last one has everybody at or below it
+        up, beyond = (
+            self._sums(np.zeros_like(cell), cell),
+            self._sums(cell + 1, np.full_like(cell, last)),
+        )
+        deviations = [
+            np.sqrt(self.mechanism.range_variance(np.zeros_like(cell), cell)),
+            np.sqrt(self.mechanism.range_variance(cell + 1, last)),
+        ]
+        ends = np.empty((2, wanted.size), dtype=np.int64)
+        for k, share in enumerate(wanted.ravel()):
+            lead = (1 - share) * up - share * beyond
+            half = z * ((1 - share) * deviations[0] + share * deviations[1]) + 0.5
+            ends[0, k] = np.argmax(np.append(lead + half >= 0, True))
+            behind = np.flatnonzero(lead - half < 0)
+            ends[1, k] = behind[-1] + 1 if len(behind) else 0
+        low, high = ends.reshape(2, *wanted.shape)
+        return plain(low), plain(high)
 
     @abstractmethod
     def _sums(self, first: Integers, last: Integers) -> Floats:
@@ -221,6 +288,11 @@ class CentralEstimate(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.mechanism!r}>"
+
+
+def _z(confidence: float) -> float:
+    """The wider of the normal and the Laplace quantile, in deviations."""
+    return max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
 
 
 class Summed(CentralEstimate):

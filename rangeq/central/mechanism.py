@@ -159,7 +159,7 @@ class CentralMechanism(ABC):
     @abstractmethod
     def _estimate(self, noisy: list[Integers]) -> CentralEstimate: ...
 
-    def variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
+    def range_variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
         """The variance of a release's answer to the range a .. b, from that of the discrete noise.
 
         Parameters
@@ -202,7 +202,7 @@ class CentralMechanism(ABC):
     @overload
     def sampled_average_variance(self, exact: Literal[True]) -> Fraction: ...
     def sampled_average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean of ``variance(a, b)`` over all ranges, of the discrete noise that is drawn."""
+        """The mean of `range_variance` over all ranges, of the discrete noise that is drawn."""
         value = self._average(self._noise_variances)
         return value if exact else float(value)
 

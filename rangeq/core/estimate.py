@@ -22,8 +22,8 @@ from frequency.core.answer import (
 from frequency.core.estimate import Estimate, Estimator
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.text import shown
 from rangeq.core.intervals import checked_ends
+from rangeq.core.quantiles import first_reaching, fractions, quantile, reaching_for_good
 
 
 class RangeEstimator(Estimator, Protocol):
@@ -109,6 +109,38 @@ class Distribution:
         _, (asked,) = conditions(where, ("item",), (len(self.frequencies),))
         return self._answer(asked.total(self._between), asked.runs())
 
+    @property
+    def variances(self) -> Floats:
+        """Those of the frequencies, shape (domain,); UnknownVariance where none is known."""
+        result: Floats = self._of_each.variance
+        return result
+
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+        """Intervals that each cover the true frequency of an item with about this probability.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, shape (domain,).
+
+        Raises
+        ------
+        UnknownVariance
+            Where no variance is known.
+        ValueError
+            Another confidence.
+        """
+        return self._of_each.interval(confidence)
+
+    @property
+    def _of_each(self) -> Answer:
+        return self.answer(np.arange(len(self.frequencies)))
+
     def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
         """The answer about the union of some ranges."""
         return Answer(value, None, f"the errors of a {type(self).__name__} are not known")
@@ -136,9 +168,8 @@ class Distribution:
     def quantile(self, phi: npt.ArrayLike) -> Any:
         """The least item with at least the fraction phi of the population at or below it.
 
-        An estimated cdf may fall here and there, and so reach phi more than once. Then the answer
-        is the middle between the first item that reaches it and the first after which all do; the
-        first alone would be biased low by the noise. Monotone in phi.
+        An estimated cdf may fall here and there, and so reach phi more than once: see
+        `rangeq.core.quantiles.quantile`.
 
         Parameters
         ----------
@@ -155,10 +186,7 @@ class Distribution:
         ValueError
             For a phi outside of [0, 1], or if there are no reports.
         """
-        if np.isnan(self._sums[-1]):
-            raise ValueError("no reports: there are no quantiles")
-        cdf, wanted = self._sums[1:], _fractions(phi)
-        return plain((_first_reaching(cdf, wanted) + _reaching_for_good(cdf, wanted)) // 2)
+        return quantile(self._sums[1:], phi)
 
     def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
         return checked_ends(first, last, len(self.frequencies))
@@ -168,37 +196,19 @@ class EstimatedDistribution(Distribution):
     """A distribution whose ranges have confidence intervals, and so have its quantiles."""
 
     @abstractmethod
-    def interval(
-        self, first: npt.ArrayLike, last: npt.ArrayLike, confidence: float = 0.95
+    def _range_variance(self, first: Integers, last: Integers) -> Floats:
+        """The variances of the answers to checked ranges."""
+
+    def _range_interval(
+        self, first: Integers, last: Integers, confidence: float
     ) -> ConfidenceInterval:
-        """Confidence intervals for the fractions in first .. last, each by itself.
-
-        Parameters
-        ----------
-        first, last : array_like
-            As for `range`.
-        confidence : float, default 0.95
-            Strictly between 0 and 1.
-
-        Returns
-        -------
-        ConfidenceInterval
-            ``low`` and ``high``, of the ends' shape.
-
-        Raises
-        ------
-        InvalidRange
-            As for `range`.
-        ValueError
-            Another confidence.
-        """
-
-    @abstractmethod
-    def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The variance of `range`, of the ends' shape."""
+        """Intervals for checked ranges, each by itself."""
+        half = normal_quantile(confidence) * np.sqrt(self._range_variance(first, last))
+        middle = np.where(np.isfinite(half), self._between(first, last), 0.0)
+        return ConfidenceInterval(plain(middle - half), plain(middle + half))
 
     def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
-        return about_ranges(value, runs, self.variance, self.interval)
+        return about_ranges(value, runs, self._range_variance, self._range_interval)
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
@@ -226,11 +236,9 @@ class EstimatedDistribution(Distribution):
             For a phi outside of [0, 1] or a confidence outside of (0, 1).
         """
         last = np.arange(len(self.frequencies))
-        band = self.interval(np.zeros_like(last), last, confidence)
-        wanted = _fractions(phi)
-        return plain(_first_reaching(band.high, wanted)), plain(
-            _reaching_for_good(band.low, wanted)
-        )
+        band, wanted = self._range_interval(np.zeros_like(last), last, confidence), fractions(phi)
+        ends = first_reaching(band.high, wanted), reaching_for_good(band.low, wanted)
+        return plain(ends[0]), plain(ends[1])
 
 
 class RangeEstimate(Estimate, EstimatedDistribution):
@@ -238,6 +246,12 @@ class RangeEstimate(Estimate, EstimatedDistribution):
 
     Values may be negative or exceed 1. `frequency.Estimate` is about single items and weighted sums
     of them, `Distribution` about ranges.
+
+    The variance of an answer is that of the protocol's noise and of its sampling of users to
+    levels, with all covariances, given the users of each level and for the population as it is
+    estimated. `rangeq.CircularHistogram` and `rangeq.Composite` state it for an even population;
+    see there for what heavy items change. Intervals are normal for ranges, and score intervals for
+    items.
 
     Attributes
     ----------
@@ -256,68 +270,10 @@ class RangeEstimate(Estimate, EstimatedDistribution):
         """As `_sums`, of the distribution nearest to the estimate."""
         return np.concatenate([[0.0], np.cumsum(norm_sub(self.frequencies))])
 
-    def variance(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The variance of `range`, with all covariances, given the users of each level.
-
-        That of the protocol's noise and of its sampling of users to levels, for the population as
-        it is estimated. `rangeq.CircularHistogram` and `rangeq.Composite` state it for an even
-        population; see there for what heavy items change.
-
-        Parameters
-        ----------
-        first, last : array_like
-            As for `range`.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Squared fractions of the population; infinite without reports.
-
-        Raises
-        ------
-        InvalidRange
-            As for `range`.
-        """
-        a, b = self._ends(first, last)
+    def _range_variance(self, first: Integers, last: Integers) -> Floats:
         if not self.n:
-            return plain(np.full(a.shape, np.inf))
-        return plain(self._oracle.range_variances(self, a, b))
-
-    def interval(  # type: ignore[override]
-        self,
-        first: npt.ArrayLike | None = None,
-        last: npt.ArrayLike | None = None,
-        confidence: float = 0.95,
-    ) -> ConfidenceInterval:
-        """Confidence intervals for the fractions in first .. last, each by itself.
-
-        Parameters
-        ----------
-        first, last : array_like, optional
-            As for `range`. None for both: every single item.
-        confidence : float, default 0.95
-            In (0, 1): the probability with which each interval covers the true fraction, nearly.
-
-        Returns
-        -------
-        ConfidenceInterval
-            ``low`` and ``high``, of the ends' shape: normal intervals for ranges, score intervals
-            for items.
-
-        Raises
-        ------
-        InvalidRange
-            As for `range`.
-        ValueError
-            If only one end is given, or the confidence is not in (0, 1).
-        """
-        if first is None and last is None:
-            return self._of_items(confidence)
-        if first is None or last is None:
-            raise ValueError("an interval needs both ends of its range, or neither")
-        half = normal_quantile(confidence) * np.sqrt(self.variance(first, last))
-        middle = np.zeros(np.shape(half)) if not self.n else self.range(first, last)
-        return ConfidenceInterval(middle - half, middle + half)
+            return np.full(np.shape(first), np.inf)
+        return self._oracle.range_variances(self, first, last)
 
     def answer(self, where: Any) -> Answer:
         return EstimatedDistribution.answer(self, where)
@@ -366,22 +322,3 @@ class RangeEstimate(Estimate, EstimatedDistribution):
             else np.zeros(0)
         )
         return Distribution(np.diff(np.concatenate([[0.0], cdf, [1.0]])), self.n)
-
-
-def _first_reaching(cdf: Floats, phi: Floats) -> Integers:
-    """The first items with at least phi at or below them."""
-    # A cdf summed up in floats may end just below 1
-    found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)
-    return np.minimum(found, len(cdf) - 1)
-
-
-def _reaching_for_good(cdf: Floats, phi: Floats) -> Integers:
-    """The first items with at least phi at or below them and all later ones."""
-    return _first_reaching(np.minimum.accumulate(cdf[::-1])[::-1], phi)
-
-
-def _fractions(phi: npt.ArrayLike) -> Floats:
-    wanted = np.asarray(phi, dtype=np.float64)
-    if not ((wanted >= 0) & (wanted <= 1)).all():
-        raise ValueError(f"phi must lie in [0, 1], got {shown(phi)}")
-    return wanted

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.mixture import Mixture
+from frequency.core.channel import Channel, local_privacy
 from frequency.core.oracle import Oracle
+from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
+from mechdesign import Privacy
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import Rational, whole
 from rangeq.core.cuts import Cuts
 from rangeq.core.estimate import RangeEstimate
+from rangeq.core.levels import Levels, TreeLevels
 from rangeq.core.tree import Tree, mean_over, spread
 
 
 @dataclass(frozen=True)
-class RangeProtocol(Mixture, Oracle):
-    """Protocols for one ordered attribute under local privacy.
+class RangeProtocol(Protocol):
+    """Protocols for one ordered attribute under local privacy, whose estimate answers ranges.
 
-    They have the methods of `frequency.Oracle`, and an estimate that answers ranges. Every user
-    reports on one level: `parts` are the channels of the levels, the coarsest first, and
+    Every user reports on one level: `parts` are the channels of the levels, the coarsest first, and
     `part_weights` their probabilities in units of 2^-64. All items together are the whole
     population: that is known.
 
@@ -45,17 +50,48 @@ class RangeProtocol(Mixture, Oracle):
         For a domain or epsilon out of range.
     """
 
-    kind: ClassVar[str] = "level"
+    domain: int
+    epsilon: float | Rational
 
-    def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> RangeEstimate:
+    largest_domain: ClassVar[int] = Channel.largest_domain
+    """The most items that the protocol takes."""
+
+    def __post_init__(self) -> None:
+        domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
+        set_fields(self, domain=domain)
+        _ = self.privacy  # an epsilon out of range is refused
+
+    @cached_property
+    def privacy(self) -> Privacy:
+        return local_privacy(self.epsilon)
+
+    @property
+    def max_ratio(self) -> Fraction:
+        return 1 / self.privacy.alpha
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Channel, ...]:
+        """The channels of the levels."""
+
+    @property
+    @abstractmethod
+    def part_weights(self) -> tuple[int, ...]:
+        """The probability of each level, in units of 2^-64."""
+
+    @cached_property
+    def channel(self) -> Levels:
+        """How an item becomes a report on one level."""
+        name = type(self).__name__
+        return Levels(self.domain, self.epsilon, name, self.parts, self.part_weights)
+
+    def estimate(self, aggregate: Aggregate) -> RangeEstimate:
         """Unbiased estimates of items and ranges.
 
         Parameters
         ----------
         aggregate : Aggregate
             Of this protocol's reports.
-        items : array_like, optional
-            Must be None: ranges need the whole domain.
 
         Returns
         -------
@@ -64,21 +100,97 @@ class RangeProtocol(Mixture, Oracle):
 
         Raises
         ------
-        ValueError
-            If ``items`` is given.
         IncompatibleAggregate
             For the aggregate of another protocol.
         """
-        if items is not None:
-            raise ValueError("a range protocol estimates its whole domain; items must be None")
-        return RangeEstimate(self, self.require_own(aggregate), None)
+        return RangeEstimate(self, self.channel.require_own(aggregate), None)
+
+    # What an estimate needs: see `Oracle` for each.
+
+    @abstractmethod
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        """Unbiased estimates of all items.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        items : None
+            All of them: ranges need the whole domain.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (domain,).
+        """
+
+    @abstractmethod
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        """The variances of these.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        frequencies : numpy.ndarray of float64
+            Shape (domain,): what `frequencies_of` gives.
+        items : None
+            All of them: ranges need the whole domain.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (domain,).
+        """
+
+    @abstractmethod
+    def linear_variances_of(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        """The variances of weighted sums of these.
+
+        Parameters
+        ----------
+        weights : numpy.ndarray of float64
+            Shape (sums, domain).
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        frequencies : numpy.ndarray of float64
+            Shape (domain,): what `frequencies_of` gives.
+        items : None
+            All of them: ranges need the whole domain.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,).
+        """
+
+    def variance_slope(self, n: int) -> float:
+        """0, since the variance depends on all frequencies: intervals are normal."""
+        return 0.0
 
     # Users are sampled to levels without replacement: the variances below are those of independent
     # samples, less what they share.
 
     @abstractmethod
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        """The variances of an estimate's answers to ranges, n > 0."""
+        """The variances of an estimate's answers to ranges.
+
+        Parameters
+        ----------
+        estimate : RangeEstimate
+            Of this protocol, n > 0.
+        first, last : numpy.ndarray of int64
+            Checked ends of ranges, of one shape.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of the ends' shape: squared fractions of the population.
+        """
 
     # ---------------------------------------------------------------------------- known beforehand
 
@@ -182,7 +294,7 @@ class AdditiveProtocol(RangeProtocol):
     def _of_even(self, aggregate: Aggregate, first: Items, last: Items) -> Floats:
         """The variances of ranges of an even population, n > 0."""
         inside = (last - first + 1) / self.domain
-        own = self._own_range_variance(first, last, self.part_users(aggregate))
+        own = self._own_range_variance(first, last, self.channel.part_users(aggregate))
         return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
 
     def variances_of(
@@ -191,13 +303,10 @@ class AdditiveProtocol(RangeProtocol):
         item = np.arange(self.domain)
         return self._of_even(aggregate, item, item)
 
-    def variance_slope(self, n: int) -> float:
-        return 0.0
-
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        own = self._own_linear_variance(weights, self.part_users(aggregate))
+        own = self._own_linear_variance(weights, self.channel.part_users(aggregate))
         even = np.full(self.domain, 1 / self.domain)
         return np.maximum(own - spread(weights, even) / aggregate.n, 0.0)
 
@@ -239,64 +348,6 @@ class AdditiveProtocol(RangeProtocol):
             ** 0.5
         )
 
-    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The variance of a single item's estimate, the mean over items.
-
-        Of a light item of an even population, whatever ``frequency``.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        frequency : array_like, default 0.0
-            Decides the shape alone.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            A squared fraction of the population, shaped like ``frequency``.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
-        item = np.arange(self.domain)
-        mean = float(self._own_range_variance(item, item, self.expected_users(n)).mean())
-        return mean if np.ndim(frequency) == 0 else np.full(np.shape(frequency), mean)
-
-    def difference_variance(self, n: int, held: int | None = None) -> float:
-        """See `Oracle.difference_variance`, of an even population.
-
-        In O(domain log domain) steps and O(domain) memory.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2; None: all of the domain.
-
-        Returns
-        -------
-        float
-            Infinite if the levels that users report on leave an item unknown.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
-        # The mean over pairs is 2 / (d - 1) times the sum of squares about the mean: that of the
-        # items' variances, less the variance of their sum over d.
-        d = held or self.domain
-        item, users = np.arange(d), self.expected_users(n)
-        items = float(self._own_range_variance(item, item, users).sum())
-        if not math.isfinite(items):
-            return math.inf
-        whole = float(self._own_range_variance(item[:1], item[-1:], users)[0])
-        return 2 * max(items - whole / d, 0.0) / max(d - 1, 1)
-
 
 @dataclass(frozen=True)
 class TreeProtocol(RangeProtocol):
@@ -312,18 +363,17 @@ class TreeProtocol(RangeProtocol):
     def parts(self) -> tuple[Oracle, ...]:
         """The oracle of each level 1 .. height: its domain is the nodes of the level."""
 
-    def part_items(self, level: int, items: Items) -> Items:
-        return items // self.tree.widths[level]
-
-    def _held(self, level: int, counts: Items) -> Items:
-        return self.tree.sums(self.tree.padded(counts), level)
-
-    def _details(self) -> dict[str, Any]:
-        return {"branching": list(self.tree.branching), **super()._details()}
+    @cached_property
+    def channel(self) -> TreeLevels:
+        name = type(self).__name__
+        return TreeLevels(self.domain, self.epsilon, name, self.parts, self.part_weights, self.tree)
 
     def _estimates(self, aggregate: Aggregate) -> list[Floats]:
         """Of the nodes of each level by itself; zeros where nobody reported."""
-        parts = [(oracle, self.part_aggregate(aggregate, k)) for k, oracle in enumerate(self.parts)]
+        parts = [
+            (oracle, self.channel.part_aggregate(aggregate, k))
+            for k, oracle in enumerate(self.parts)
+        ]
         return [
             oracle.frequencies_of(part, None) if part.n else np.zeros(oracle.domain)
             for oracle, part in parts
@@ -370,7 +420,7 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         leaves = self._leaves(aggregate)[: self.domain]
-        shared = self._shared(self.part_users(aggregate))
+        shared = self._shared(self.channel.part_users(aggregate))
         return leaves if shared is None else leaves + np.diff(shared) * (1 - leaves.sum())
 
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
@@ -380,7 +430,7 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
         return self.tree.linear_variance(weights, self._contrasts(users))
 
     def _average_variance(self, n: int, workload: str) -> float:
-        return self.tree.average_variance(self._contrasts(self.expected_users(n)), workload)
+        return self.tree.average_variance(self._contrasts(self.channel.expected_users(n)), workload)
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         """See `RangeProtocol.linear_variance`; the sum over levels of what their nodes add.
@@ -406,12 +456,12 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
         ValueError
             ``n`` is no number of users.
         """
-        return self._of_sums(n, weights, frequencies, self.expected_users(n))
+        return self._of_sums(n, weights, frequencies, self.channel.expected_users(n))
 
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        users = self.part_users(aggregate)
+        users = self.channel.part_users(aggregate)
         known = np.isfinite(self._own_linear_variance(weights, users))
         found = self._of_sums(aggregate.n, weights, norm_sub(frequencies), users)
         return np.where(known, found, np.inf)
@@ -460,7 +510,7 @@ class EvenTree(ConsistentTree):
         self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
     ) -> Floats:
         """The variances of ranges of a population, of which ``sums`` come before each item."""
-        users, inside = self.part_users(aggregate), sums[last + 1] - sums[first]
+        users, inside = self.channel.part_users(aggregate), sums[last + 1] - sums[first]
         mass = np.pad(sums, (0, self.tree.leaves - self.domain), mode="edge")
         own = self._cuts(users, mass).ranges(first, last)
         known = np.isfinite(self._own_range_variance(first, last, users))

@@ -11,13 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 import frequency
-from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import Attributes
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import bit_source
 from rangeq.grids.cells import Grid
 from rangeq.local.hierarchy import ORACLES
 
@@ -54,40 +52,8 @@ class RecordChannel(Mixture):
             "oracles": oracles,
         }
 
-    def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as ``aggregate(privatize(records))``, by a shortcut if any.
-
-        Parameters
-        ----------
-        records : array_like, DataFrame or mapping
-            See `Attributes.table`.
-        rng : numpy.random.Generator, optional
-            A Generator, or None for a fresh one.
-
-        Returns
-        -------
-        Aggregate
-            Of as many reports as there are records.
-
-        Raises
-        ------
-        InvalidValue
-            The first value that its attribute does not have.
-        """
-        table = self._items(records)
-        bit_source(rng)  # refuses what is not a generator
-        generator = np.random.default_rng() if rng is None else rng
-        counts = np.zeros(self.counts_shape, dtype=np.int64)
-        sizes = generator.multinomial(len(table), [weight / WORD for weight in self.part_weights])
-        ends, order = np.cumsum(sizes), generator.permutation(len(table))
-        for k in np.flatnonzero(sizes):
-            channel = self.parts[k]
-            mine = self.part_items(int(k), table[order[ends[k] - sizes[k] : ends[k]]])
-            counts[k] = sizes[k]
-            counts[self._places[k]] = channel.simulated_counts(
-                np.bincount(mine, minlength=channel.domain), generator
-            ).ravel()
-        return Aggregate(self.signature, len(table), counts)
+    def _every_item(self) -> Items:
+        return np.stack(np.unravel_index(super()._every_item(), self.attributes.sizes), axis=1)
 
 
 @dataclass(frozen=True)

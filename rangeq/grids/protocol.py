@@ -94,23 +94,6 @@ class ConjunctionProtocol(Protocol):
         """
         return super().privatize(records, rng)
 
-    def simulate(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate distributed as ``aggregate(privatize(records))``: for experiments.
-
-        Parameters
-        ----------
-        records : array_like, DataFrame or mapping
-            As for `privatize`.
-        rng : numpy.random.Generator, optional
-            A generator for results that can be repeated, or None.
-
-        Returns
-        -------
-        Aggregate
-            Made faster where there is a shortcut.
-        """
-        return self.channel.simulate_records(records, rng)
-
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """What client and server must agree on."""

@@ -247,12 +247,6 @@ class CircularHistogram(AdditiveProtocol):
             [per_user(level.base, -(-self.domain // level.width)) for level in self.parts]
         )
 
-    def part_items(self, level: int, items: Items) -> Items:
-        return items
-
-    def _held(self, level: int, counts: Items) -> Items:
-        return self._padded(counts)
-
     def _padded(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of items (..., domain) as values of the circle (..., circle), 0 of the padding."""
         return padded(values, self._size)
@@ -292,11 +286,11 @@ class CircularHistogram(AdditiveProtocol):
             The spectrum, as `numpy.fft.rfft` gives it, shape (circle // 2 + 1,); and the precision
             of each frequency, of that shape.
         """
-        users = self.part_users(aggregate)
+        users = self.channel.part_users(aggregate)
         total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
         for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
             if users[k]:
-                counts = self.part_aggregate(aggregate, k).counts
+                counts = self.channel.part_aggregate(aggregate, k).counts
                 found = level.supporters(counts) / float(level.base.p - level.base.q)
                 if self._size > self.domain:
                     found -= level.reporting(counts, users[k]) * _windows(self._even, level.width)
@@ -309,7 +303,7 @@ class CircularHistogram(AdditiveProtocol):
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         result = np.fft.irfft(self.transform(aggregate)[0], self._size)[: self.domain]
-        shared = _curve(self, tuple(self.part_users(aggregate))).shared
+        shared = _curve(self, tuple(self.channel.part_users(aggregate))).shared
         # Nobody is in the padding: each item gives up what it shares with the error of the sum
         if shared is not None:
             result = result + np.diff(shared) / shared[-1] * (1 - result.sum())
@@ -337,7 +331,7 @@ class CircularHistogram(AdditiveProtocol):
         return np.where(np.ptp(weights, axis=-1) == 0, 0.0, result)
 
     def _average_variance(self, n: int, workload: str) -> float:
-        users, item = self.expected_users(n), np.arange(self.domain)
+        users, item = self.channel.expected_users(n), np.arange(self.domain)
         prefixes = self._own_range_variance(np.zeros_like(item), item, users)
         sums = self._own_linear_variance((self.domain - item).astype(np.float64)[None], users)
         return mean_over(
@@ -361,7 +355,7 @@ class CircularHistogram(AdditiveProtocol):
         numpy.ndarray
             Shape (sums,).
         """
-        users, size = self.expected_users(n), self._size
+        users, size = self.channel.expected_users(n), self._size
         total = -spread(weights, frequencies) / n
         curve = _curve(self, tuple(users))
         if curve.shared is not None:

@@ -171,7 +171,7 @@ class Composite(ConsistentTree):
         return result
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
-        users, estimates = self.part_users(aggregate), self._estimates(aggregate)
+        users, estimates = self.channel.part_users(aggregate), self._estimates(aggregate)
         leaves = consistent(self.tree, estimates, self._below(users))
         if not users[0]:
             return leaves
@@ -217,7 +217,7 @@ class Composite(ConsistentTree):
         return result
 
     def _average_variance(self, n: int, workload: str) -> float:
-        costs, precisions = self._costs(workload), self._precisions(self.expected_users(n))
+        costs, precisions = self._costs(workload), self._precisions(self.channel.expected_users(n))
         asked = costs > 0
         if (precisions[asked] <= 0).any():
             return math.inf

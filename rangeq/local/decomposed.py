@@ -72,17 +72,13 @@ class DecomposedHistogram(LevelHistograms):
     def _laws(self) -> list[NodeLaw]:
         return [NodeLaw.of(oracle) for oracle in self.parts]
 
-    def estimate(
-        self, aggregate: Aggregate, items: npt.ArrayLike | None = None
-    ) -> DecomposedEstimate:
+    def estimate(self, aggregate: Aggregate) -> DecomposedEstimate:
         """Unbiased estimates of items and ranges.
 
         Parameters
         ----------
         aggregate : Aggregate
             Of this protocol's reports.
-        items : array_like, optional
-            Must be None: ranges need the whole domain.
 
         Returns
         -------
@@ -91,13 +87,10 @@ class DecomposedHistogram(LevelHistograms):
 
         Raises
         ------
-        ValueError
-            If ``items`` is given.
         IncompatibleAggregate
             For the aggregate of another protocol.
         """
-        super().estimate(aggregate, items)
-        return DecomposedEstimate(self, aggregate)
+        return DecomposedEstimate(self, self.channel.require_own(aggregate))
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         return self._estimates(aggregate)[-1][: self.domain]
@@ -127,7 +120,7 @@ class DecomposedHistogram(LevelHistograms):
 
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
         assert isinstance(estimate, DecomposedEstimate)
-        users = self.part_users(estimate.aggregate)
+        users = self.channel.part_users(estimate.aggregate)
         return self._of_ranges(estimate.n, users, estimate.nearest, first, last)
 
     def average_rmse(
@@ -154,7 +147,7 @@ class DecomposedHistogram(LevelHistograms):
         ValueError
             As for `RangeProtocol.average_rmse`.
         """
-        tree, users, domain = self.tree, self.expected_users(n), self.domain
+        tree, users, domain = self.tree, self.channel.expected_users(n), self.domain
         if frequencies is None:
             nodes, squares = average_nodes(tree, workload), squared_nodes(tree, workload)
             laws = zip(self._laws, tree.widths, strict=True)
@@ -173,43 +166,6 @@ class DecomposedHistogram(LevelHistograms):
         return (total / max(queries(domain, workload), 1)) ** 0.5
 
     # ------------------------------------------------------------ items and their sums, by leaves
-
-    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The variance of a single item's estimate, by the leaves.
-
-        Parameters
-        ----------
-        n : int
-            The number of users.
-        frequency : array_like, default 0.0
-            Of the item, in [0, 1]: a number, or an array.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Of the shape of ``frequency``; infinite if no users report on the leaves.
-        """
-        f = np.asarray(frequency, dtype=np.float64)
-        return self._of_sample(n, np.asarray(self._last.variance(1, f)), f * (1 - f))
-
-    def difference_variance(self, n: int, held: int | None = None) -> float:
-        """The mean variance of the difference of two items' estimates, by the leaves.
-
-        Parameters
-        ----------
-        n : int
-            The number of users.
-        held : int, optional
-            How many items the population is spread over, evenly; None: all.
-
-        Returns
-        -------
-        float
-            Infinite if no users report on the leaves.
-        """
-        among = 2 / (held or self.domain)
-        one = self._last.difference_variance(1, held or self.domain)
-        return float(self._of_sample(n, one, among))
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         """The variances of weights @ estimates of items, by the leaves.
@@ -235,19 +191,19 @@ class DecomposedHistogram(LevelHistograms):
 
     def _of_sample(self, n: int, one: Any, among: Any) -> Any:
         """The variance from the users on the leaves, given what each adds and that among all."""
-        users = self.expected_users(n)[-1]
+        users = self.channel.expected_users(n)[-1]
         if not users:
             return np.full(np.shape(one), np.inf)[()]
         return one / users + among * (1 / users - 1 / n)
 
     def variance_slope(self, n: int) -> float:
-        users = self.expected_users(n)[-1]
+        users = self.channel.expected_users(n)[-1]
         return self._last.variance_slope(1) / float(users) if users else 0.0
 
     def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        part = self.part_aggregate(aggregate, len(self.parts) - 1)
+        part = self.channel.part_aggregate(aggregate, len(self.parts) - 1)
         if not part.n:
             return np.full(len(frequencies), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
@@ -257,7 +213,7 @@ class DecomposedHistogram(LevelHistograms):
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        part = self.part_aggregate(aggregate, len(self.parts) - 1)
+        part = self.channel.part_aggregate(aggregate, len(self.parts) - 1)
         if not part.n:
             return np.full(len(weights), np.inf)
         padded, leaves = self.tree.padded(weights), self._last.frequencies_of(part, None)

@@ -159,7 +159,7 @@ class HaarHRR(EvenTree):
     def _leaves(self, aggregate: Aggregate) -> Floats:
         solution = np.array([1.0])
         for k, level in enumerate(self.parts):
-            part = self.part_aggregate(aggregate, k)
+            part = self.channel.part_aggregate(aggregate, k)
             half = level.differences(part) / 2 if part.n else np.zeros(len(solution))
             solution = np.stack([solution / 2 + half, solution / 2 - half], axis=1).ravel()
         return solution

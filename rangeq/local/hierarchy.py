@@ -205,7 +205,9 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
         return consistent(
-            self.tree, self._estimates(aggregate), self.part_users(aggregate) / self._per_user
+            self.tree,
+            self._estimates(aggregate),
+            self.channel.part_users(aggregate) / self._per_user,
         )
 
 

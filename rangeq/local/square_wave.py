@@ -142,7 +142,10 @@ class SquareWave(Channel):
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         return np.bincount(reports["output"], minlength=self.outputs)
 
-    def simulated_counts(self, held: Items, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        held = self._held(items, counts)
         total = np.zeros(self.outputs, dtype=np.int64)
         p, q = float(self.p), float(self.q)
         for item in np.flatnonzero(held):

@@ -25,6 +25,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from frequency import Aggregate, IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency.core.protocol import channel_of
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 from tests.tape import WORD, Constant, Tape
 
@@ -260,7 +261,7 @@ class OracleContract:
         assert oracle.report_bits <= 8 * size
         if size <= 2:
             everything = np.arange(1 << 8 * size, dtype=f"<u{size}").view(oracle.report_dtype)
-            accepted = set(codes(everything[oracle.possible(everything)]).tolist())
+            accepted = set(codes(everything[channel_of(oracle).possible(everything)]).tolist())
             assert accepted == set(codes(reports).tolist())
 
     def test_audit_is_the_enumerated_ratio(self, case):
@@ -552,7 +553,7 @@ class OracleContract:
         empty = oracle.aggregate(reports[:0])
         assert whole + empty == empty + whole == whole
         assert whole.n == 101
-        assert oracle.require_own(whole) is whole
+        assert channel_of(oracle).require_own(whole) is whole
 
     def test_large_batches(self, monkeypatch):
         """How many users are handled at a time shows in nothing but the random words' order."""
@@ -560,7 +561,7 @@ class OracleContract:
         values = np.arange(1000) % 3
         reports = oracle.privatize(values, np.random.default_rng(0))
         whole = oracle.aggregate(reports)
-        monkeypatch.setattr(type(oracle), "batch_size", 7)
+        monkeypatch.setattr(type(channel_of(oracle)), "batch_size", 7)
         assert oracle.aggregate(reports) == whole
         assert oracle.aggregate(oracle.privatize(values, np.random.default_rng(0))).n == 1000
         assert len(oracle.privatize(values[:701], np.random.default_rng(0))) == 701
@@ -574,7 +575,7 @@ class OracleContract:
         whole = oracle.aggregate(reports)
         assert oracle.aggregate(reports[: n // 3]) + oracle.aggregate(reports[n // 3 :]) == whole
         estimate, true = oracle.estimate(whole), np.bincount(values, minlength=5) / n
-        deviation = np.sqrt(oracle.variance(n, true))
+        deviation = np.sqrt(oracle.linear_variance(n, np.eye(5), true))
         assert (np.abs(estimate.frequencies - true) < -ndtri(FALSE_ALARM / 10) * deviation).all()
 
     def test_nobody(self, big):
@@ -657,7 +658,7 @@ class OracleContract:
         oracle = self.make(3, 1.0)
         for n in [0, -1, 1.5, True, None, "5"]:
             with pytest.raises(ValueError, match="n must be a number of users"):
-                oracle.variance(n)
+                oracle.linear_variance(n, np.eye(3), np.full(3, 1 / 3))
 
     def test_reports_of_other_types_are_refused(self):
         oracle = self.make(3, 1.0)

@@ -141,7 +141,7 @@ def of_ratio(ratio):
         yield
     else:
         privacy = Privacy(1 / ratio, neighbours="all")
-        with patch("frequency.core.channel._local", lambda epsilon: privacy):
+        with patch("frequency.core.channel.local_privacy", lambda epsilon: privacy):
             yield
 
 

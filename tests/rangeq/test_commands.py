@@ -107,8 +107,12 @@ def test_collect_then_query(tmp_path, capsys):
     assert (code, "3 answers from 4000 reports" in out) == (0, True)
     answers = table((tmp_path / "answers.csv").read_text())
     estimate = protocol.estimate(protocol.aggregate(reports))
-    assert answers["range 0:9"] == pytest.approx([estimate.range(0, 9), *estimate.interval(0, 9)])
-    assert answers["range 3:3"] == pytest.approx([estimate.range(3, 3), *estimate.interval(3, 3)])
+    assert answers["range 0:9"] == pytest.approx(
+        [estimate.range(0, 9), *estimate.answer((0, 9)).interval()]
+    )
+    assert answers["range 3:3"] == pytest.approx(
+        [estimate.range(3, 3), *estimate.answer((3, 3)).interval()]
+    )
     assert answers["quantile 0.5"] == [estimate.quantile(0.5), *estimate.quantile_interval(0.5)]
 
 

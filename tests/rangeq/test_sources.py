@@ -107,7 +107,9 @@ def test_ranges_of_2_16_items_begin_at_every_256th(
             if branching
             else HaarHRR(domain, epsilon)
         )
-        variance = protocol._own_range_variance(first, last, protocol.expected_users(N)).mean()
+        variance = protocol._own_range_variance(
+            first, last, protocol.channel.expected_users(N)
+        ).mean()
         ratios.append(value / 1000 / math.sqrt(variance))
     assert math.exp(np.mean(np.log(ratios))) == pytest.approx(1, abs=0.03)
 
@@ -167,7 +169,7 @@ def test_theorem_4_3_and_equation_1_are_bounds(domain: int, b: int, epsilon: flo
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
-    variance = protocol.estimate(aggregate).variance(first, last) * n
+    variance = protocol.estimate(aggregate).answer((first, last)).variance * n
     alpha = np.ceil(np.log(last - first + 1) / math.log(b) - 1e-9) + 1
     node = frequency_variance(epsilon) + 1 / b  # at most
     bound = (2 * b - 1) * node * h * alpha
@@ -187,7 +189,7 @@ def test_lemma_4_6_and_equation_2_are_bounds(domain: int, b: int, epsilon: float
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
-    variance = protocol.estimate(aggregate).variance(first, last) * n
+    variance = protocol.estimate(aggregate).answer((first, last)).variance * n
     # Levels have nearly as many users as expected
     node = (frequency_variance(epsilon) + 1 / b) * 1.001
     length = last - first + 1
@@ -212,7 +214,7 @@ def test_equation_3_is_a_bound_with_the_whole_variance(bits: int, epsilon: float
     first, last = all_ranges(1 << bits)
     # Of independent samples: a little more.
     variance = protocol.tree.range_variance(
-        first, last, protocol._contrasts(protocol.expected_users(1))
+        first, last, protocol._contrasts(protocol.channel.expected_users(1))
     )
     whole = (frequency_variance(epsilon) + 1) * 1.001
     assert whole == pytest.approx(1 / math.tanh(epsilon / 2) ** 2, rel=2e-3)
@@ -235,7 +237,7 @@ def test_fact_1_and_lemma_4_2() -> None:
     )
     inner = last - first + 1 < domain
     node = frequency_variance(epsilon) / n
-    found = estimate.variance(first, last)
+    found = estimate.answer((first, last)).variance
     assert found[inner] == pytest.approx(((last - first + 1) * node)[inner], rel=0.02)
     every = ((last - first + 1) * node).sum() / (domain * (domain - 1) / 2)
     assert every == pytest.approx((domain + 2) * node / 3 * (domain + 1) / (domain - 1), rel=1e-9)

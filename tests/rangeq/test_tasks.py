@@ -317,7 +317,7 @@ def test_the_deviation_of_a_grid_is_that_of_half_the_cells() -> None:
     protocol = RangeCALM([8, 8], 1.0, n)
     found = []
     for _ in range(200):
-        aggregate = protocol.simulate(rng.integers(0, 8, size=(n, 2)), rng)
+        aggregate = protocol.simulate(1, rng, rng.integers(0, 8, size=(n, 2)))
         found.append(protocol.channel.frequencies(aggregate, 0)[:4, :4].sum())
     offered = plan("conjunctions", [8, 8], epsilon=1.0, n=n)
     (calm,) = (item for item in offered.candidates if item.name == "RangeCALM")

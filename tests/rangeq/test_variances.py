@@ -98,8 +98,11 @@ class TestRanges(VarianceContract):
             value, variance = estimate.linear(weights)
             ranges = estimate.range(FIRST, LAST) - true
             errors.append(np.concatenate([value - weights @ f, ranges]))
-            told.append(np.concatenate([variance, estimate.variance(FIRST, LAST)]))
-            (low, high), (left, right) = estimate.interval(), estimate.interval(FIRST, LAST)
+            told.append(np.concatenate([variance, estimate.answer((FIRST, LAST)).variance]))
+            (low, high), (left, right) = (
+                estimate.interval(),
+                estimate.answer((FIRST, LAST)).interval(),
+            )
             inside = (low <= f) & (f <= high), (left <= true) & (true <= right)
             covered.append(np.concatenate(inside))
         predicted = protocol.linear_variance(n, weights, f)
@@ -179,7 +182,7 @@ def test_shaped_estimates_cover_on_average(epsilon, population) -> None:
     true, covered = truth[last + 1] - truth[first], []
     for _ in range(12):
         estimate = protocol.estimate(protocol.simulate(counts, rng))
-        low, high = estimate.interval(first, last)
+        low, high = estimate.answer((first, last)).interval()
         covered.append(((low <= true + 1e-12) & (true <= high + 1e-12)).mean())
     assert interval_of(np.array(covered))[1] > 0.9
 

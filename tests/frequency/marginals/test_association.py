@@ -248,7 +248,7 @@ def test_what_cannot_be_tested_is_refused() -> None:
         with pytest.raises(ValueError, match="confidence"):
             chi_square(estimate, "a", "b", confidence)
     fitted = InpEM(Domain.binary("a", "b"), 2, 1.0)
-    with pytest.raises(ValueError, match="errors of their estimates are not known"):
+    with pytest.raises(ValueError, match="InpEM are not known"):
         chi_square(fitted.estimate(fitted.simulate([50, 50, 50, 50], rng)), "a", "b")
     single = InpHT(Domain.binary("a", "b"), 1, 1.0)
     with pytest.raises(ValueError, match="up to 1"):

@@ -251,7 +251,7 @@ def test_the_consistent_fit_is_unbiased_with_the_predicted_variances():
     for _ in range(repeats):
         fit = consistent(protocol.estimate(protocol.simulate(held, rng)))
         found.append(fit.marginal(["d", "b"]).ravel())
-        told.append(fit.variances(["d", "b"]).ravel())
+        told.append(fit.cells(["d", "b"]).variance.ravel())
     estimates, predicted = np.array(found), protocol.cell_variances(3200, ["d", "b"]).ravel()
     bound = stats.norm.isf(FALSE_ALARM / 12)
     variances = estimates.var(axis=0, ddof=1)
@@ -280,7 +280,8 @@ def test_better_than_views_by_themselves():
 def test_errors_are_unknown_and_measurements_are_those_of_the_views():
     protocol = CALM(FIVE, 2, 1.0, size=3)
     estimate, _ = estimated(protocol, 5000, 10)
-    assert np.isnan(estimate.variances(["a", "b"])).all()
+    with pytest.raises(UnknownVariance, match="CALM"):
+        _ = estimate.cells(["a", "b"]).variance
     answer = estimate.answer({"a": 1, "c": 0})
     assert answer.value == pytest.approx(estimate.marginal(["a", "c"])[1, 0])
     with pytest.raises(UnknownVariance, match="CALM"):
@@ -296,7 +297,7 @@ def test_no_reports_and_few():
     protocol = CALM(FIVE, 3, 1.0)
     nobody = protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros((0, 5), dtype=int))))
     assert np.isnan(nobody.marginal(["a", "b", "c"])).all()
-    assert np.isposinf(nobody.variances(["a"])).all()
+    assert np.isposinf(nobody.cells(["a"]).variance).all()
     with pytest.raises(ValueError, match="no reports"):
         nobody.report(["a"])
     # One report is on one set: the others are even, as far as is known.

@@ -119,7 +119,7 @@ def test_estimates_agree(kind):
         assert fitted.distribution(view).min() >= 0
         answer = fitted.answer({view[0]: 0, view[1]: 0})
         assert answer.value == pytest.approx(table[0, 0])
-        assert answer.variance == pytest.approx(fitted.variances(view)[0, 0])
+        assert answer.variance == pytest.approx(fitted.cells(view).variance[0, 0])
 
 
 @pytest.mark.slow
@@ -134,8 +134,8 @@ def test_unbiased_with_the_variances_it_tells_and_better(kind):
         fitted = consistent(estimate)
         raw.append(estimate.marginal(names).ravel())
         found.append(fitted.marginal(names).ravel())
-        told.append(fitted.variances(names).ravel())
-        told_raw.append(estimate.variances(names).ravel())
+        told.append(fitted.cells(names).variance.ravel())
+        told_raw.append(estimate.cells(names).variance.ravel())
     estimates, truth = np.array(found), truth_of(domain, held, names).ravel()
     deviations = estimates.std(axis=0, ddof=1)
     bound = stats.norm.isf(FALSE_ALARM / 12)
@@ -155,14 +155,14 @@ def test_weights_are_those_of_the_views_errors():
     even = np.full(domain.size, 1000)
     fitted = consistent(protocol.estimate(protocol.simulate(even, np.random.default_rng(8))))
     assert isinstance(fitted, ConsistentEstimate)
-    least = fitted.variances(["a", "b"]).mean()
+    least = fitted.cells(["a", "b"]).variance.mean()
     overlap = fitted._overlap
     for part, factor in ((0, 3.0), (1, 3.0), (2, 3.0), (0, 0.3), (1, 0.3), (2, 0.3)):
         other = consistent(protocol.estimate(fitted.aggregate))
         precisions = list(overlap.precisions)
         precisions[part] *= factor
         vars(other)["_overlap"] = Overlap(domain, overlap.views, precisions)
-        assert other.variances(["a", "b"]).mean() > least * (1 - 1e-3)
+        assert other.cells(["a", "b"]).variance.mean() > least * (1 - 1e-3)
 
 
 def test_no_reports_and_few():
@@ -171,7 +171,7 @@ def test_no_reports_and_few():
         protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros((0, 4), dtype=int))))
     )
     assert np.isnan(fitted.marginal(["a", "b"])).all()
-    assert np.isposinf(fitted.variances(["a", "b"])).all()
+    assert np.isposinf(fitted.cells(["a", "b"]).variance).all()
     assert measurements(fitted) == []
     one = consistent(
         protocol.estimate(
@@ -180,7 +180,9 @@ def test_no_reports_and_few():
     )
     seen = [view for view in MIXED.views(2) if np.isfinite(one.marginal(view)).all()]
     assert seen
-    assert all(np.isfinite(one.variances(view)).all() == (view in seen) for view in MIXED.views(2))
+    assert all(
+        np.isfinite(one.cells(view).variance).all() == (view in seen) for view in MIXED.views(2)
+    )
 
 
 def test_others_agree_already():
@@ -203,7 +205,7 @@ def test_others_agree_already():
     estimate = mixed.estimate(mixed.simulate(held_of(small, 500, 14), np.random.default_rng(15)))
     with pytest.raises(ValueError, match="InpEM"):
         consistent(estimate)
-    with pytest.raises(ValueError, match="unknown"):
+    with pytest.raises(ValueError, match="not known"):
         measurements(estimate)
 
 
@@ -230,7 +232,7 @@ def test_measurements(kind):
     for each in found:
         assert np.array_equal(each.values, 5000 * estimate.marginal(each.attributes).ravel())
         assert each.stddev == pytest.approx(
-            5000 * math.sqrt(estimate.variances(each.attributes).mean())
+            5000 * math.sqrt(estimate.cells(each.attributes).variance.mean())
         )
 
 

@@ -76,8 +76,8 @@ def test_variances_are_the_enumerated_ones(protocol) -> None:
         weights = some_weights(marginal.size)
         expected = ((weights @ own) * weights).sum(axis=1)
         for found, wanted in (
-            (estimate.variances(names).ravel(), np.diag(own)),
-            (estimate._linear(names, weights).variance, expected),
+            (estimate.cells(names).variance.ravel(), np.diag(own)),
+            (estimate.linear(names, weights).variance, expected),
         ):
             np.testing.assert_allclose(
                 total * found, wanted, rtol=1e-7, atol=1e-7 * scale * (1 + (weights**2).sum())
@@ -96,7 +96,7 @@ def test_variances_are_the_enumerated_ones(protocol) -> None:
     # A planted error: another population's variances are told apart.
     if protocol.domain.size > 1:
         other = np.diag(twin.covariance(some_population(protocol.domain, 1)))
-        found = np.concatenate([estimate.variances(names).ravel() for names in sets])
+        found = np.concatenate([estimate.cells(names).variance.ravel() for names in sets])
         assert not np.allclose(total * found, other, rtol=1e-7, atol=1e-9) or np.allclose(
             np.diag(covariance), other
         )
@@ -112,7 +112,11 @@ def test_orders_of_attributes(kind) -> None:
     for order in permutations(range(3)):
         names = [base[place] for place in order]
         close(estimate.marginal(names), estimate.marginal(base).transpose(order), 10)
-        close(estimate.variances(names), estimate.variances(base).transpose(order), 10)
+        close(
+            estimate.cells(names).variance,
+            estimate.cells(base).variance.transpose(order),
+            10,
+        )
         close(
             protocol.cell_variances(500, names),
             protocol.cell_variances(500, base).transpose(order),
@@ -153,7 +157,7 @@ def test_marginals_of_overlapping_sets_agree(kind, domain) -> None:
         if kind is InpHT:
             assert estimate.marginal(names).sum() == pytest.approx(1, abs=1e-12)
             assert (
-                estimate._linear(names, np.ones((1, estimate.marginal(names).size))).variance[0]
+                estimate.linear(names, np.ones((1, estimate.marginal(names).size))).variance[0]
                 < 1e-15
             )
 
@@ -177,5 +181,5 @@ def test_answers_with_sets_of_values() -> None:
     everybody = estimate.answer({"a": range(5), "b": range(3)})
     assert tuple(everybody) == pytest.approx((1, 0), abs=1e-12)
     assert tuple(estimate.answer({"b": 0})) == pytest.approx(
-        (estimate.marginal("b")[0], estimate.variances("b")[0])
+        (estimate.marginal("b")[0], estimate.cells("b").variance[0])
     )

@@ -200,8 +200,8 @@ def test_predictions_against_simulation(kind) -> None:
         estimate = protocol.estimate(protocol.simulate(np.full(16, n // 16), rng))
         errors[run] = all_cells(estimate, sets) - truth
         if run < 40:
-            claimed += sum(estimate.variances(names).sum() for names in sets) / 40
-            low, high = estimate.interval(("b", "d"))
+            claimed += sum(estimate.cells(names).variance.sum() for names in sets) / 40
+            low, high = estimate.cells(("b", "d")).interval()
             covered += ((low <= 1 / 4) & (high >= 1 / 4)).mean() / 40
     squares = (errors**2).sum(axis=1)
     allowed = 5 * squares.std(ddof=1) / math.sqrt(runs) + 0.02 * squares.mean()
@@ -234,13 +234,13 @@ def test_records_of_users(kind) -> None:
     for names in (("a",), ("c", "b"), ("a", "c")):
         assert (
             np.abs(estimate.marginal(names) - domain.marginal(records, names))
-            < worst * np.sqrt(estimate.variances(names))
+            < worst * np.sqrt(estimate.cells(names).variance)
         ).all()
         assert estimate.total_variation(names) > 0
     wrong = domain.marginal(np.roll(records, 1, axis=0) % [3, 2, 4] * [1, 0, 1], ("c", "b"))
     assert (
         np.abs(estimate.marginal(("c", "b")) - wrong)
-        > worst * np.sqrt(estimate.variances(("c", "b")))
+        > worst * np.sqrt(estimate.cells(("c", "b")).variance)
     ).any()
 
 
@@ -272,11 +272,11 @@ def test_nobody_and_somebody(kind) -> None:
     protocol = make(kind, MIXED, 2, 1.0)
     nobody = protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros((0, 4), dtype=int))))
     assert nobody.n == 0
-    assert nobody.marginal(["b", "a"]).shape == nobody.variances(["b", "a"]).shape == (3, 2)
+    assert nobody.marginal(["b", "a"]).shape == nobody.cells(["b", "a"]).variance.shape == (3, 2)
     assert np.isnan(nobody.marginal(["b", "a"])).all()
-    assert (nobody.variances(["b", "a"]) == np.inf).all()
-    assert (nobody.interval(["b"]).low == -np.inf).all()
-    assert (nobody.interval(["b"]).high == np.inf).all()
+    assert (nobody.cells(["b", "a"]).variance == np.inf).all()
+    assert (nobody.cells(["b"]).interval().low == -np.inf).all()
+    assert (nobody.cells(["b"]).interval().high == np.inf).all()
     assert math.isnan(nobody.answer({"a": 1}).value)
     assert nobody.answer({"a": 1}).variance == math.inf
     assert nobody.total_variation("a") == math.inf
@@ -287,7 +287,7 @@ def test_nobody_and_somebody(kind) -> None:
         rng = np.random.default_rng(seed)
         one = protocol.estimate(protocol.aggregate(protocol.privatize([[1, 2, 0, 1]], rng)))
         for names in sets_of(protocol):
-            marginal, variances = one.marginal(names), one.variances(names)
+            marginal, variances = one.marginal(names), one.cells(names).variance
             # What nobody reported on has no value, and no precision
             assert (np.isfinite(marginal) | (variances == np.inf)).all()
             assert (variances >= 0).all()
@@ -426,9 +426,7 @@ def test_wrong_arguments(kind) -> None:
     estimate = protocol.estimate(protocol.aggregate(protocol.privatize([[0, 1, 1], [1, 1, 0]])))
     asked = (
         estimate.marginal,
-        estimate.variances,
-        estimate.interval,
-        estimate.total_variation,
+        estimate.cells,
         estimate.distribution,
         lambda names: protocol.cell_variances(10, names),
         lambda names: protocol.total_variation(10, names),
@@ -489,5 +487,5 @@ def test_many_attributes() -> None:
         for names in (("0", "61"), ("61", "30")):
             error = np.abs(estimate.marginal(names) - domain.marginal(records, names))
             assert (
-                error < -ndtri(FALSE_ALARM / 20) * np.sqrt(estimate.variances(names)) + 1e-9
+                error < -ndtri(FALSE_ALARM / 20) * np.sqrt(estimate.cells(names).variance) + 1e-9
             ).all()

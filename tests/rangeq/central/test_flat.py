@@ -11,4 +11,4 @@ def test_short_ranges_of_large_domains():
     a = np.array([0, 1 << 25, m.domain // 3, m.domain - 3])
     (noise,) = m.noise
     assert noise is not None
-    np.testing.assert_allclose(m.variance(a, a + 2), 3 * float(noise.variance), rtol=1e-13)
+    np.testing.assert_allclose(m.range_variance(a, a + 2), 3 * float(noise.variance), rtol=1e-13)

@@ -135,8 +135,8 @@ def test_variance_and_its_average_are_those_of_least_squares(m):
         r = indicators(m, len(covariance))
         expected = np.einsum("ri,ij,rj->r", r, covariance, r)
         if variances is m._noise_variances:
-            np.testing.assert_allclose(m.variance(a, b), expected, rtol=1e-9)
-            assert m.variance(int(a[0]), int(b[0])) == pytest.approx(expected[0])
+            np.testing.assert_allclose(m.range_variance(a, b), expected, rtol=1e-9)
+            assert m.range_variance(int(a[0]), int(b[0])) == pytest.approx(expected[0])
         assert average == pytest.approx(expected.mean(), rel=1e-9)
 
 

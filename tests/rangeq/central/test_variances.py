@@ -39,10 +39,10 @@ class TestCentral(VarianceContract):
         for _ in range(self.runs):
             estimate = mechanism.release(counts, rng)
             errors.append(estimate.range(FIRST, LAST) - true)
-            low, high = estimate.interval(FIRST, LAST)
+            low, high = estimate.answer((FIRST, LAST)).interval()
             covered.append((low <= true) & (true <= high))
-        told = np.broadcast_to(estimate.variance(FIRST, LAST), np.shape(errors))
-        predicted = mechanism.variance(FIRST, LAST)
+        told = np.broadcast_to(estimate.answer((FIRST, LAST)).variance, np.shape(errors))
+        predicted = mechanism.range_variance(FIRST, LAST)
         return Sample(np.array(errors), told, predicted, np.array(covered))
 
 

@@ -39,12 +39,15 @@ def test_ranges_have_the_variance_of_their_sums(domain, branching, chances, epsi
     for protocol in protocols:
         rng = np.random.default_rng(domain)
         estimate = protocol.estimate(protocol.simulate(heaped(domain, 1), rng))
-        slow, fast = np.asarray(estimate.linear(weights).variance), estimate.variance(first, last)
+        slow, fast = (
+            np.asarray(estimate.linear(weights).variance),
+            estimate.answer((first, last)).variance,
+        )
         assert (np.isinf(slow) == np.isinf(fast)).all()
         known = np.isfinite(slow)
         scale = slow[known].max(initial=0.0)
         assert fast[known] == pytest.approx(slow[known], rel=1e-8, abs=1e-10 * scale + 1e-15)
-        one = estimate.variance(int(first[0]), int(last[0]))
+        one = estimate.answer((int(first[0]), int(last[0]))).variance
         assert one == pytest.approx(fast[0], abs=1e-10 * scale + 1e-15)
 
 
@@ -53,9 +56,9 @@ def test_an_even_population_has_other_variances() -> None:
     protocol, rng = HierarchicalHistogram(64, 8.0, 4, "OUE"), np.random.default_rng(0)
     estimate = protocol.estimate(protocol.simulate(heaped(64, 1), rng))
     first, last = all_ranges(64)
-    users = protocol.part_users(estimate.aggregate)
+    users = protocol.channel.part_users(estimate.aggregate)
     even = protocol._own_range_variance(first, last, users)
     inner = last - first < 63
-    ratio = estimate.variance(first, last)[inner] / even[inner]
+    ratio = estimate.answer((first, last)).variance[inner] / even[inner]
     assert ratio.min() < 0.1
     assert ratio.max() > 1.2

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from frequency.exceptions import InvalidQuestion
 from rangeq import (
     DecomposedHistogram,
     Distribution,
@@ -90,16 +91,19 @@ BAD = [
 def test_wrong_ends(ends) -> None:
     protocol = HaarHRR(5, 1.0)
     estimate = protocol.estimate(protocol.simulate(np.full(5, 100), np.random.default_rng(0)))
-    for answer in (plain().range, estimate.range, estimate.variance, estimate.interval):
+    for answer in (plain().range, estimate.range):
         with pytest.raises(ValueError, match="range"):
             answer(*ends)
+    with pytest.raises(InvalidQuestion):
+        estimate.answer(ends)
     inconsistent = DecomposedHistogram(5, 1.0, 2)
     estimate = inconsistent.estimate(
         inconsistent.simulate(np.full(5, 100), np.random.default_rng(0))
     )
-    for answer in (estimate.range, estimate.variance, estimate.interval):
-        with pytest.raises(ValueError, match="range"):
-            answer(*ends)
+    with pytest.raises(ValueError, match="range"):
+        estimate.range(*ends)
+    with pytest.raises(InvalidQuestion):
+        estimate.answer(ends)
 
 
 @pytest.mark.parametrize("last", [-1, 5, 2.0, "1", None, [0, 5]])
@@ -126,7 +130,7 @@ def test_wrong_fractions(phi) -> None:
 def test_wrong_confidence(confidence) -> None:
     estimate = estimated(KINDS[0])
     with pytest.raises(ValueError, match="confidence"):
-        estimate.interval(0, 3, confidence)
+        estimate.answer((0, 3)).interval(confidence)
     with pytest.raises(ValueError, match="confidence"):
         estimate.quantile_interval(0.5, confidence)
 
@@ -202,14 +206,14 @@ def test_quantile_intervals_cover() -> None:
 def test_intervals(protocol) -> None:
     estimate = estimated(protocol)
     first, last = np.triu_indices(20)
-    low, high = estimate.interval(first, last, 0.9)
-    middle, variance = estimate.range(first, last), estimate.variance(first, last)
+    low, high = estimate.answer((first, last)).interval(0.9)
+    middle, variance = estimate.range(first, last), estimate.answer((first, last)).variance
     assert (low + high) / 2 == pytest.approx(middle)
     assert (high - low) / 2 == pytest.approx(ndtri(0.95) * np.sqrt(variance))
-    one = estimate.interval(3, 7)
+    one = estimate.answer((3, 7)).interval()
     assert np.ndim(one.low) == np.ndim(one.high) == 0
-    assert isinstance(estimate.variance(3, 7), float)
-    assert estimate.variance([[3]], [[7]]).shape == (1, 1)
+    assert isinstance(estimate.answer((3, 7)).variance, float)
+    assert estimate.answer(([[3]], [[7]])).variance.shape == (1, 1)
 
 
 @kinds
@@ -270,8 +274,10 @@ def test_ranges_are_sums_of_items_when_consistent() -> None:
         assert estimate.range(first, last) == pytest.approx(sums, abs=1e-12)
         value, variance = estimate.linear(np.arange(20) <= 7)
         assert value == pytest.approx(estimate.prefix(7))
-        assert variance == pytest.approx(estimate.variance(0, 7))
-        assert estimate.variances == pytest.approx(estimate.variance(np.arange(20), np.arange(20)))
+        assert variance == pytest.approx(estimate.answer((0, 7)).variance)
+        assert estimate.variances == pytest.approx(
+            estimate.answer((np.arange(20), np.arange(20))).variance
+        )
 
 
 def test_inconsistent_prefixes_are_what_quantiles_use() -> None:
@@ -287,12 +293,14 @@ def test_a_million_queries(protocol) -> None:
     first = rng.integers(0, 20, 1_000_000)
     last = rng.integers(first, 20)
     start = time.process_time()
-    values, variances = estimate.range(first, last), estimate.variance(first, last)
+    values, variances = estimate.range(first, last), estimate.answer((first, last)).variance
     assert time.process_time() - start < 30  # some 2 are usual
     assert values.shape == variances.shape == (1_000_000,)
     for k in (0, 999_999):
         assert values[k] == pytest.approx(estimate.range(int(first[k]), int(last[k])))
-        assert variances[k] == pytest.approx(estimate.variance(int(first[k]), int(last[k])))
+        assert variances[k] == pytest.approx(
+            estimate.answer((int(first[k]), int(last[k]))).variance
+        )
 
 
 def test_nobody_has_no_quantiles() -> None:

@@ -104,7 +104,7 @@ def test_answers_of_linear_systems_are_unbiased(system: Any) -> None:
     asked = np.array([[0, 0], [1, 2], [3, 0]]), np.array([[2, 2], [4, 5], [3, 3]])
     found = np.array(
         [
-            protocol.estimate(protocol.simulate(records, rng)).answers([0, 1], *asked)
+            protocol.estimate(protocol.simulate(1, rng, records)).answers([0, 1], *asked)
             for _ in range(300)
         ]
     )

@@ -45,7 +45,7 @@ def test_simulated_aggregates_are_distributed_like_those_of_reports(system: Any)
     real = np.array(
         [protocol.aggregate(protocol.privatize(records, rng)).counts for _ in range(400)]
     )
-    simulated = np.array([protocol.simulate(records, rng).counts for _ in range(400)])
+    simulated = np.array([protocol.simulate(1, rng, records).counts for _ in range(400)])
     comparisons = real.shape[1]
     for column in range(comparisons):
         if np.ptp(real[:, column]) or np.ptp(simulated[:, column]):

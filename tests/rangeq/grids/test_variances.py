@@ -75,7 +75,7 @@ class TestGrids(VarianceContract):
         true, channel = np.concatenate(inside), protocol.channel
         raws, processed, told = [], [], []
         for _ in range(self.runs):
-            aggregate = protocol.simulate(records, rng)
+            aggregate = protocol.simulate(1, rng, records)
             estimate = protocol.estimate(aggregate)
             raw, answers, variances = [], [], []
             for pair in PAIRS:
@@ -124,7 +124,7 @@ def test_intervals_of_waves_cover(epsilon, population) -> None:
     )
     covered = []
     for _ in range(8):
-        estimate = protocol.estimate(protocol.simulate(records, rng))
+        estimate = protocol.estimate(protocol.simulate(1, rng, records))
         assert isinstance(estimate, WaveEstimate)
         low, high = estimate.interval(np.array([0, 1]), left, right)
         covered.append(((low <= true + 1e-9) & (true <= high + 1e-9)).mean())
@@ -135,7 +135,7 @@ def test_intervals_of_waves_cover(epsilon, population) -> None:
 def test_systems_that_state_no_errors(kind) -> None:
     protocol = kind(SIZES[:2], 1.0, 1000)
     records = np.zeros((100, 2), dtype=int)
-    estimate = protocol.estimate(protocol.simulate(records, np.random.default_rng(0)))
+    estimate = protocol.estimate(protocol.simulate(1, np.random.default_rng(0), records))
     assert np.isnan(estimate.predicted_error(np.array([0, 1]), LEFT, RIGHT).total).all()
 
 

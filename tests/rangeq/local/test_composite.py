@@ -20,6 +20,7 @@ from frequency.postprocess import norm_sub
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign.local import workload_optimal
 from rangeq import CircularHistogram, Composite, HierarchicalHistogram, Tree, compose, optimise
+from rangeq.core.levels import TreeLevels
 from rangeq.core.protocol import AdditiveProtocol
 from rangeq.core.tree import WORKLOADS
 from rangeq.local.composite import _gram_of_blocks
@@ -175,7 +176,9 @@ class Dense:
         result = np.full(self.protocol.domain, 1 / self.protocol.domain)
         for k, (oracle, n) in enumerate(zip(self.protocol.parts, self.users, strict=True)):
             if n:
-                own = oracle.estimate(self.protocol.part_aggregate(aggregate, k)).frequencies
+                own = oracle.estimate(
+                    self.protocol.channel.part_aggregate(aggregate, k)
+                ).frequencies
                 result += self.effect(k) @ (own - 1 / oracle.domain)
         return result
 
@@ -232,7 +235,7 @@ def test_estimates_are_those_of_least_squares(protocol) -> None:
         reports = protocol.privatize(values, rng)
         aggregate = protocol.aggregate(reports[np.isin(reports["level"], asked)])
         twin, found = (
-            Dense(protocol, protocol.part_users(aggregate)),
+            Dense(protocol, protocol.channel.part_users(aggregate)),
             protocol.estimate(aggregate).frequencies,
         )
         close(found, twin.estimate(aggregate), 100 * np.abs(found).max())
@@ -284,13 +287,21 @@ def test_what_an_estimate_tells_of_its_errors() -> None:
     """
     protocol, d = PROTOCOLS[2], 18
     aggregate = protocol.simulate(np.arange(1, d + 1) * 5, np.random.default_rng(0))
-    estimate, twin = protocol.estimate(aggregate), Dense(protocol, protocol.part_users(aggregate))
+    estimate, twin = (
+        protocol.estimate(aggregate),
+        Dense(protocol, protocol.channel.part_users(aggregate)),
+    )
     first, last = all_ranges(d)
     f = (last - first + 1) / d
     expected = twin.variances(indicators(first, last, d)) - f * (1 - f) / aggregate.n
-    np.testing.assert_allclose(estimate.variance(first, last), expected, rtol=1e-8, atol=1e-14)
-    assert estimate.variance(0, d - 1) == pytest.approx(0, abs=1e-15)
-    weights, users = np.random.default_rng(1).normal(size=(4, d)), protocol.part_users(aggregate)
+    np.testing.assert_allclose(
+        estimate.answer((first, last)).variance, expected, rtol=1e-8, atol=1e-14
+    )
+    assert estimate.answer((0, d - 1)).variance == pytest.approx(0, abs=1e-15)
+    weights, users = (
+        np.random.default_rng(1).normal(size=(4, d)),
+        protocol.channel.part_users(aggregate),
+    )
     f = norm_sub(estimate.frequencies)
     expected = -(weights**2 @ f - (weights @ f) ** 2) / aggregate.n
     for k, level in enumerate(protocol.parts):
@@ -299,7 +310,7 @@ def test_what_an_estimate_tells_of_its_errors() -> None:
         drawn = table @ (twin.nodes[k] @ f)
         expected += (drawn @ own**2 - (drawn @ own) ** 2) / users[k]
     np.testing.assert_allclose(estimate.linear(weights).variance, expected, rtol=1e-8)
-    low, high = estimate.interval(first, last)
+    low, high = estimate.answer((first, last)).interval()
     assert (low <= estimate.range(first, last)).all()
     assert (estimate.range(first, last) <= high).all()
 
@@ -335,14 +346,14 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
     held = rng.integers(0, 300, domain)
     for counts in (held, np.eye(domain, dtype=int)[1]):  # many users, and one: of one level alone
         theirs = tree.simulate(counts, rng)
-        mine = Aggregate(composite.signature, theirs.n, theirs.counts.copy())
+        mine = Aggregate(composite.channel.signature, theirs.n, theirs.counts.copy())
         one, two = composite.estimate(mine), tree.estimate(theirs)
         close(one.frequencies, two.frequencies, np.abs(two.frequencies).max())
         # A composite's errors of ranges are those of an even population.
         even_variance = AdditiveProtocol.range_variances(tree, two, first, last)
         with np.errstate(invalid="ignore"):
             np.testing.assert_allclose(
-                one.variance(first, last), even_variance, rtol=1e-9, atol=1e-14
+                one.answer((first, last)).variance, even_variance, rtol=1e-9, atol=1e-14
             )
         weights = rng.normal(size=(3, domain))
         np.testing.assert_allclose(
@@ -353,8 +364,6 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
             assert composite.average_rmse(1000, workload, f) == pytest.approx(
                 tree.average_rmse(1000, workload, f), rel=1e-9
             )
-    assert composite.variance(1000) == pytest.approx(tree.variance(1000))
-    assert composite.difference_variance(1000) == pytest.approx(tree.difference_variance(1000))
 
 
 # ------------------------------------------------------------------------------------ predictions
@@ -382,11 +391,6 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
             assert protocol.average_rmse(n, workload, g) == pytest.approx(
                 expected, rel=1e-8, abs=1e-9
             )
-    singles = twin.variances(np.eye(d))
-    assert protocol.variance(n) == pytest.approx(singles.mean(), rel=1e-9)
-    # Of differences of two items, the mean over pairs.
-    pairs = np.array([np.eye(d)[a] - np.eye(d)[b] for a, b in itertools.combinations(range(d), 2)])
-    assert protocol.difference_variance(n) == pytest.approx(twin.variances(pairs).mean(), rel=1e-9)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -420,7 +424,7 @@ def test_levels_of_probability_zero(workload) -> None:
             assert (aggregate.counts[:3] > 0).tolist() == [bool(c) for c in chances]
             estimate = protocol.estimate(aggregate)
             assert np.isfinite(estimate.frequencies).all()
-            estimate.interval(0, np.arange(16))
+            estimate.answer((0, np.arange(16))).interval()
 
 
 SIMULATED = [
@@ -548,7 +552,7 @@ def test_probabilities_are_optimal(mechanism, domain, epsilon, workload) -> None
     def average(chances) -> float:
         users = np.array(chances, dtype=float)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Composite, "_expected_users", lambda self, n: users)
+            patch.setattr(TreeLevels, "expected_users", lambda self, n: users)
             return protocol._average_variance(1, workload)
 
     least, step, gains = average(shares), 1e-5, []
@@ -652,7 +656,7 @@ def test_parameters() -> None:
         Composite(16, 1.0, m, (2, 2), ("GRR", "OLH"), ("1/4", "1/4", "1/2")),
         Composite(16, 1.5, m, (2, 2), ("GRR", "OLH"), ("1/3", "1/3", "1/3")),
     ]
-    assert len({p.signature for p in (protocol, *others)}) == 6
+    assert len({p.channel.signature for p in (protocol, *others)}) == 6
 
 
 def test_the_audit_is_the_worst_level() -> None:

@@ -198,7 +198,7 @@ def test_circular_costs_are_those_of_its_average_variance(circle: int, workload:
     """
     protocol = CircularHistogram(circle, 1.0, circle)
     frequencies, costs = _circular_costs(circle, circle, workload)
-    users = protocol.expected_users(1000)
+    users = protocol.channel.expected_users(1000)
     assert frequencies.tolist() == list(range(1, circle // 2 + 1))
     expected = protocol._average_variance(1000, workload)
     assert costs @ (1 / protocol._information(users)[1:]) == pytest.approx(

@@ -57,7 +57,7 @@ def test_verbs(system: Any) -> None:
     assert merged == whole
     assert protocol.aggregate_from_bytes(whole.to_bytes()) == whole
     assert (protocol.reports_from_bytes(protocol.reports_to_bytes(reports)) == reports).all()
-    assert protocol.simulate(records, np.random.default_rng(3)).n == 3000
+    assert protocol.simulate(1, np.random.default_rng(3), records).n == 3000
     estimate = protocol.estimate(whole)
     assert estimate.n == 3000
     one = estimate.answer({"b": (1, 3), "a": (0, 3)}).value

@@ -22,7 +22,7 @@ def test_verbs_and_merging() -> None:
     assert sum(protocol.aggregate(part) for part in np.array_split(reports, 7)) == whole
     assert protocol.aggregate_from_bytes(whole.to_bytes()) == whole
     assert (protocol.reports_from_bytes(protocol.reports_to_bytes(reports)) == reports).all()
-    assert protocol.simulate(records, np.random.default_rng(3)).n == 3000
+    assert protocol.simulate(1, np.random.default_rng(3), records).n == 3000
     first, second = (
         protocol.estimate(whole),
         protocol.estimate(protocol.aggregate(reports[::-1].copy())),
@@ -66,4 +66,4 @@ def test_parameters_are_checked() -> None:
         best([1024] * 24, 1.0, 100)
     assert best([1024] * 23, 1.0, 100).report_bits > 0
     with pytest.raises(TypeError, match="Generator"):
-        best([4, 4], 1.0, 100).simulate([[0, 0]], rng=np.random.RandomState(1))
+        best([4, 4], 1.0, 100).simulate(1, np.random.RandomState(1), [[0, 0]])

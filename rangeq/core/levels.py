@@ -1,0 +1,80 @@
+"""Channels of range protocols: each user reports on one random level of resolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from frequency.core.channel import Channel
+from frequency.core.mixture import Mixture
+from mechdesign._support.arrays import Items
+from rangeq.core.tree import Tree
+
+
+@dataclass(frozen=True)
+class Levels(Mixture):
+    """The levels of a protocol whose channels all take the protocol's own items.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    protocol : str
+        The protocol's name, which client and server share.
+    levels : tuple of Channel
+        Of the levels, the coarsest first; some may have more items, which nobody holds.
+    weights : tuple of int
+        The probability of each level, in units of 2^-64.
+    """
+
+    protocol: str
+    levels: tuple[Channel, ...]
+    weights: tuple[int, ...]
+
+    kind: ClassVar[str] = "level"
+
+    @property
+    def protocol_name(self) -> str:
+        return self.protocol
+
+    @property
+    def parts(self) -> tuple[Channel, ...]:
+        return self.levels
+
+    @property
+    def part_weights(self) -> tuple[int, ...]:
+        return self.weights
+
+    def part_items(self, part: int, items: Items) -> Items:
+        return items
+
+
+@dataclass(frozen=True)
+class TreeLevels(Levels):
+    """The levels of a tree: each channel takes the nodes of its level.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    protocol : str
+        The protocol's name, which client and server share.
+    levels : tuple of Channel
+        Of the levels 1 .. height.
+    weights : tuple of int
+        The probability of each level, in units of 2^-64.
+    tree : Tree
+        Over the domain.
+    """
+
+    tree: Tree
+
+    def part_items(self, part: int, items: Items) -> Items:
+        return items // self.tree.widths[part]
+
+    def _details(self) -> dict[str, Any]:
+        return {"branching": list(self.tree.branching), **super()._details()}
