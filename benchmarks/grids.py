@@ -168,7 +168,7 @@ def errors(
                     found[system].append([float(error.mean()) for error in apart.values()])
                     if system == "WaveGrid":
                         deviations = {
-                            several: estimate.standard_errors(*query)
+                            several: np.sqrt(estimate.predicted_error(*query).total)
                             for several, query in asked.items()
                         }
                         within.append(
@@ -210,7 +210,7 @@ def costs() -> None:
         answer, _ = seconds(lambda: estimate.answers(*asked))
         stated = "-"
         if system is WaveGrid:
-            stated = f"{seconds(lambda: estimate.standard_errors(*asked))[0]:.2f}"
+            stated = f"{seconds(lambda: np.sqrt(estimate.predicted_error(*asked).total))[0]:.2f}"
         bits, numbers = f"{protocol.report_bits}", f"{aggregate.counts.size}"
         rows.append(
             [

@@ -361,7 +361,7 @@ def check_collectors(
         raise ValueError(
             f"level must be a probability, strictly between 0 and 1, got {shown(level)}"
         )
-    held = {name: channel.require_own(counts_of(value)) for name, value in collectors.items()}
+    held = {name: channel.require_own(_counts(value)) for name, value in collectors.items()}
     if not held:
         raise ValueError("no collectors: there is nothing to compare")
     everything = reduce(add, held.values())
@@ -393,7 +393,7 @@ def check_collectors(
     return CollectorChecks(tuple(tested), level)
 
 
-def counts_of(brought: Any) -> Any:
+def _counts(brought: Any) -> Any:
     return getattr(brought, "aggregate", brought)
 
 

@@ -134,9 +134,9 @@ for domain, theirs in printed.items():
 # ## Length decides (Figure 5.3)
 #
 # A histogram adds up one error for each item of a range; a tree uses large nodes. So the flat
-# method is best for single items and by far the worst for long ranges. `estimate.variance(a, b)`
-# knows the error of each range; the answers themselves agree. Consistency, one least-squares
-# estimate from all levels, never harms.
+# method is best for single items and by far the worst for long ranges.
+# `estimate.answer((a, b)).variance` knows the error of each range; the answers themselves agree.
+# Consistency, one least-squares estimate from all levels, never harms.
 
 # %%
 domain = 1 << (22 if full else 14)

@@ -66,15 +66,14 @@ for asked in (
     [("age", 30, 39), ("hours", 45, 99)],
     [("age", 30, 39), ("schooling", 13, 19), ("hours", 45, 99)],
 ):
-    names = [name for name, _, _ in asked]
-    low, high = estimate.interval(names, [[a for _, a, _ in asked]], [[b for _, _, b in asked]])
     inside = np.ones(n, dtype=bool)
     for name, a, b in asked:
         column = users[:, list(sizes).index(name)]
         inside &= (column >= a) & (column <= b)
-    found = estimate.answer({name: (a, b) for name, a, b in asked}).value
+    answer = estimate.answer({name: (a, b) for name, a, b in asked})
+    found, (low, high) = answer.value, answer.interval()
     print(
-        f"{found:.4f}, 95% interval [{low[0]:.4f}, {high[0]:.4f}], truly {inside.mean():.4f}: "
+        f"{found:.4f}, 95% interval [{low:.4f}, {high:.4f}], truly {inside.mean():.4f}: "
         + ", ".join(f"{a} <= {name} <= {b}" for name, a, b in asked)
     )
     assert abs(found - inside.mean()) < 0.06
@@ -167,7 +166,7 @@ for k in several:
 # %% [markdown]
 # ## Does the estimate know its error?
 #
-# `standard_errors` come from the same reports as the answers, and know nothing of bias where data
+# `predicted_error` comes from the same reports as the answers, and knows nothing of bias where data
 # are less smooth than assumed.
 
 # %%
@@ -175,7 +174,7 @@ protocol = WaveGrid([study.c] * study.d, 1.0, study.n)
 estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
 for k in (2, study.d):
     off = estimate.answers(*questions["λ", k]) - true["λ", k]
-    stated = estimate.standard_errors(*questions["λ", k])
+    stated = np.sqrt(estimate.predicted_error(*questions["λ", k]).total)
     rmse, expected = (np.sqrt(np.mean(values**2)) for values in (off, stated))
     print(
         f"λ = {k}: RMSE {rmse:.4f}, stated {expected:.4f}; {np.mean(np.abs(off) < 2 * stated):.0%}"

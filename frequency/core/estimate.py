@@ -29,14 +29,25 @@ class Estimator(Protocol):
         """The number of items."""
         ...
 
-    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats: ...
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        """Unbiased estimates of frequencies."""
+        ...
+
     def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats: ...
-    def variance_slope(self, n: int) -> float: ...
+    ) -> Floats:
+        """Estimates of their variances."""
+        ...
+
+    def variance_slope(self, n: int) -> float:
+        """How much an item's variance grows with its own frequency."""
+        ...
+
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats: ...
+    ) -> Floats:
+        """Estimates of the variances of weighted sums."""
+        ...
 
 
 class Estimate:

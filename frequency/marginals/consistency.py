@@ -60,6 +60,7 @@ class Overlap:
         )
 
     def subsets(self, attributes: Names) -> list[Names]:
+        """The nonempty subsets of some attributes, each in the order of the domain."""
         ordered = sorted(attributes, key=self._order.__getitem__)
         return [
             names for size in range(1, len(ordered) + 1) for names in combinations(ordered, size)
@@ -81,6 +82,7 @@ class Overlap:
         return result
 
     def cells(self, names: set[str]) -> int:
+        """The number of combinations of values of some attributes."""
         return math.prod(self.domain[name] for name in names)
 
     def effects(self, tables: Sequence[Floats]) -> dict[Names, Floats]:

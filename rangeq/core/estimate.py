@@ -29,9 +29,9 @@ from rangeq.core.quantiles import first_reaching, fractions, quantile, reaching_
 class RangeEstimator(Estimator, Protocol):
     """What a `RangeEstimate` needs of a protocol: see `RangeProtocol` for what this is."""
 
-    def range_variances(
-        self, estimate: RangeEstimate, first: Integers, last: Integers
-    ) -> Floats: ...
+    def range_variances(self, estimate: RangeEstimate, first: Integers, last: Integers) -> Floats:
+        """The variances of an estimate's answers to ranges."""
+        ...
 
 
 class Distribution:

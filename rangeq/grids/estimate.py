@@ -100,7 +100,7 @@ class ConjunctionEstimate(ABC):
         if len(boxes) != 1:
             return Answer(plain(value), None, SUM_OF_RANGES)
         error = self.predicted_error(places, left, right)
-        if (error.non_uniformity > 0).any():
+        if self.n and (error.non_uniformity > 0).any():
             return Answer(
                 plain(value),
                 None,

@@ -59,7 +59,7 @@ class DecomposedHistogram(LevelHistograms):
     --------
     >>> protocol = DecomposedHistogram(domain=64, epsilon=1.0, branching=4, oracle="OUE")
     >>> estimate = protocol.estimate(protocol.simulate(np.full(64, 1000), np.random.default_rng(1)))
-    >>> estimate.variance(3, 36) < estimate.linear(np.arange(64) // 34 == 0).variance / 4
+    >>> estimate.answer((3, 36)).variance < estimate.linear(np.arange(64) // 34 == 0).variance / 4
     True
     """
 

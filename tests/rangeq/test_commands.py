@@ -177,9 +177,9 @@ def test_conditions(asked):
     (code, out, _), aggregate = asked(system, people, "--where", "b=1:4,a=2")
     ranged = system.estimate(aggregate)
     assert isinstance(ranged, rangeq.grids.WaveEstimate)
-    low, high = ranged.interval(["b", "a"], [[1, 2]], [[4, 2]])
+    low, high = ranged.answer({"b": (1, 4), "a": 2}).interval()
     assert table(out)["where b=1:4,a=2"] == pytest.approx(
-        [ranged.answer({"b": (1, 4), "a": (2, 2)}).value, low[0], high[0]]
+        [ranged.answer({"b": (1, 4), "a": (2, 2)}).value, low, high]
     )
     (code, out, err), _ = asked(rangeq.grids.TDG(RECORDS, 2.0, 4000), people, "--where", "a=1:2")
     assert (code, table(out)["where a=1:2"][1:]) == (0, [None, None])

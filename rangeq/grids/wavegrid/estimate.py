@@ -177,6 +177,15 @@ class WaveEstimate(ConjunctionEstimate):
     come from the distribution of most entropy that all pairs allow, of below, inside and above of
     every range.
 
+    Intervals of answers lie within [0, 1]: the normal quantile of the standard errors. They hold
+    given the priors, and know of no bias: of what smooth terms cannot follow in joint
+    distributions. Of answers about two and four of six attributes two standard errors covered 0.92
+    to 1 and 0.88 to 1 for normal, Laplace, skewed, heaped and uniform data; 0.83 to 0.91 and 0.63
+    to 0.74 for two broad clusters far apart; for two tight ones, with deviations of a twentieth of
+    the domain, 0.82 and 0.95 for ranges with random ends, but 0.44 and 0.42 for ranges of half of
+    the domain, about three 0.32 (``benchmarks/grids.py``). Nor do they know of heavy single values
+    in cells of several, where an attribute has more than 256.
+
     Attributes
     ----------
     axes : tuple of Axis
@@ -224,74 +233,14 @@ class WaveEstimate(ConjunctionEstimate):
         at = before(self.joints[j, k].sums, rows[:, None], columns[None])
         return np.asarray(np.diff(np.diff(at, axis=0), axis=1))
 
-    def standard_errors(
-        self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
-    ) -> Floats:
-        """The standard errors of `answers`, see `predicted_error`.
-
-        Parameters
-        ----------
-        attributes, left, right : array_like
-            As for `answers`.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (m,), infinite with no reports.
-
-        Raises
-        ------
-        InvalidRange
-            As for `answers`.
-        """
-        return np.asarray(np.sqrt(self.predicted_error(attributes, left, right).total))
-
-    def interval(
-        self,
-        attributes: npt.ArrayLike,
-        left: npt.ArrayLike,
-        right: npt.ArrayLike,
-        confidence: float = 0.95,
-    ) -> ConfidenceInterval:
-        """Intervals for the answers of many queries, each by itself, within [0, 1].
-
-        The normal quantile of the standard errors. They hold given the priors, and know of no bias:
-        of what smooth terms cannot follow in joint distributions. Of answers about two and four of
-        six attributes two standard errors covered 0.92 to 1 and 0.88 to 1 for normal, Laplace,
-        skewed, heaped and uniform data; 0.83 to 0.91 and 0.63 to 0.74 for two broad clusters far
-        apart; for two tight ones, with deviations of a twentieth of the domain, 0.82 and 0.95 for
-        ranges with random ends, but 0.44 and 0.42 for ranges of half of the domain, about three
-        0.32 (``benchmarks/grids.py``). Nor do they know of heavy single values in cells of several,
-        where an attribute has more than 256.
-
-        Parameters
-        ----------
-        attributes, left, right : array_like
-            As for `answers`.
-        confidence : float, default 0.95
-            In (0, 1).
-
-        Returns
-        -------
-        ConfidenceInterval
-            ``low`` and ``high``: shape (m,).
-
-        Raises
-        ------
-        InvalidRange
-            As for `answers`.
-        ValueError
-            For a confidence outside of (0, 1).
-        """
-        half = normal_quantile(confidence) * self.standard_errors(attributes, left, right)
-        middle = self.answers(attributes, left, right) if self.n else np.full(half.shape, 0.5)
-        return ConfidenceInterval(np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0))
-
     def _interval(
         self, places: Sequence[int], left: Items, right: Items, shape: tuple[int, ...]
     ) -> Callable[[float], ConfidenceInterval]:
         def within(confidence: float) -> ConfidenceInterval:
-            ends = self.interval(places, left, right, confidence)
+            errors = np.sqrt(self.predicted_error(places, left, right).total)
+            half = normal_quantile(confidence) * errors
+            middle = self.answers(places, left, right) if self.n else np.full(half.shape, 0.5)
+            ends = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
             return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
 
         return within
@@ -303,7 +252,7 @@ class WaveEstimate(ConjunctionEstimate):
 
         To first order. It is that of attributes and interactions given their priors, holds noise
         and sampling together, and is known for queries of any number of attributes. What the priors
-        cannot know of is not in it: see `interval`.
+        cannot know of is not in it: see `WaveEstimate`.
 
         Parameters
         ----------
