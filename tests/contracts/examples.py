@@ -115,7 +115,7 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield frequency.GRR(5, 1.0), numbers(5)
     yield frequency.GRR(1, 1.0), numbers(1)
     yield frequency.GRR(300, Fraction(7, 5)), numbers(300)
-    yield frequency.RR(2, 0.5), numbers(2)
+    yield frequency.RR(2, 1.0), numbers(2)
     yield frequency.HRR(100, 1.0), numbers(100)
     yield frequency.HRR(100, 3.0, coefficients=2), numbers(100)
     yield frequency.OLH(100, 1.0), numbers(100)
