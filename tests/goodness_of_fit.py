@@ -38,3 +38,8 @@ def goodness(observed: np.ndarray, probabilities: npt.ArrayLike) -> float:
         observed = np.concatenate([[observed[:poor].sum()], observed[poor:]])
         expected = np.concatenate([[expected[:poor].sum()], expected[poor:]])
     return 1.0 if len(expected) == 1 else float(stats.chisquare(observed, expected).pvalue)
+
+
+def at_most(successes: int, trials: int, probability: float) -> float:
+    """The p-value of so many successes in independent trials of at most this probability."""
+    return float(stats.binom.sf(successes - 1, trials, probability))
