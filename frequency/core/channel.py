@@ -517,6 +517,8 @@ class Channel(ABC):
         bit_source(rng)  # refuses what is not a generator
         items = self._every_item() if values is None else self._items(values)
         held = np.asarray(counts)
+        if not held.size:
+            held = held.astype(np.int64)  # an empty list is one of floats
         if (
             held.shape not in ((len(items),), () if values is not None else None)
             or held.dtype.kind not in "iu"
