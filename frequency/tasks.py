@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from frequency.core.oracle import Oracle
+from frequency.exceptions import UnknownVariance
 from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.listing import nothing
@@ -31,6 +32,7 @@ from frequency.marginals import (
     MargRR,
 )
 from frequency.marginals.whole_record import InputProtocol
+from frequency.oracles.choice import oracle_over
 from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.johnson_lindenstrauss import JLOracle
@@ -110,11 +112,15 @@ class Frequencies(Task):
         return tuple(self._kinds)
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        oracle = self._kinds[name](self.domain, epsilon)
+        return self.offer_of(self._kinds[name], epsilon, n)
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        oracle = oracle_over(candidate, self.domain, epsilon)
         if not _fits(oracle):
+            name = type(oracle).__name__
             raise ValueError(f"{name} needs too much memory for {self.domain} items")
         error = math.sqrt(oracle.variance(n, 1 / self.domain))
-        return Offer(oracle, error, oracle.report_bits, *_ORACLES[type(oracle)])
+        return Offer(oracle, error, oracle.report_bits, *_ORACLES.get(type(oracle), ("", "")))
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
         small = 3 * math.exp(min(float(epsilon), 700.0)) + 2
@@ -219,12 +225,26 @@ class Marginals(Task):
             )
         covered = {"covered": self.k} if kind is CALM else {}
         protocol = kind(self.domain, self.k, epsilon, **covered)
-        views = self._some if kind is CALM else self._alike
+        error = self._error(protocol, n, self._some if kind is CALM else self._alike)
+        return Offer(protocol, error, protocol.report_bits, *_MARGINALS[kind])
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        protocol = candidate(self.domain, self.k, epsilon)
+        try:
+            error = self._error(protocol, n, self._some)
+        except UnknownVariance:
+            error = math.nan
+        return Offer(protocol, error, protocol.report_bits)
+
+    @staticmethod
+    def _error(
+        protocol: MarginalProtocol, n: int, views: list[tuple[tuple[str, ...], int]]
+    ) -> float:
+        """The root mean square over some marginals, each counted so often."""
         squares = sum(
             times * float(protocol.cell_variances(n, view).mean()) for view, times in views
         )
-        error = math.sqrt(squares / sum(times for _, times in views))
-        return Offer(protocol, error, protocol.report_bits, *_MARGINALS[kind])
+        return math.sqrt(squares / sum(times for _, times in views))
 
     @cached_property
     def _alike(self) -> list[tuple[tuple[str, ...], int]]:
@@ -292,6 +312,12 @@ class HeavyHitters(Task):
         kind, client, server = _HEAVY[name]
         protocol = kind(self.domain, epsilon, self.text)
         return Offer(protocol, smallest_listed(protocol, n), protocol.report_bits, client, server)
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        protocol = candidate(self.domain, epsilon, self.text)
+        known = isinstance(protocol, PrefixProtocol)
+        error = smallest_listed(protocol, n) if known else math.nan
+        return Offer(protocol, error, protocol.report_bits)
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         least = lower_bound(n, 1 << self.domain, epsilon)

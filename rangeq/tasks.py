@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from frequency import HRR
 from frequency.core.attributes import Attributes
@@ -88,6 +88,11 @@ class Ranges(Task):
             protocol.report_bits,
             *_costs(protocol),
         )
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        protocol = candidate(self.domain, epsilon)
+        error = protocol.average_rmse(n, self.workload)
+        return Offer(protocol, error, protocol.report_bits)
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         return (
@@ -211,8 +216,10 @@ class Conjunctions(Task):
         system = _made(self.domain, epsilon, n).get(name)
         if system is None:
             raise ValueError(f"{name} cannot serve these attributes with {n} users")
-        uneven = _uneven(system.channel.grids) if isinstance(system, TDG) else math.nan
-        return Offer(system, math.hypot(_deviation(system, n), uneven), system.report_bits)
+        return _offer(system, n)
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        return _offer(candidate(self.domain, epsilon, n), n)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
         found = _made(self.domain, epsilon, n)
@@ -258,6 +265,11 @@ def _made(
         with suppress(ValueError):
             found[name] = kind(attributes, epsilon, n)
     return found
+
+
+def _offer(system: ConjunctionProtocol, n: int) -> Offer:
+    uneven = _uneven(system.channel.grids) if isinstance(system, TDG) else math.nan
+    return Offer(system, math.hypot(_deviation(system, n), uneven), system.report_bits)
 
 
 def _grids(system: ConjunctionProtocol) -> tuple[Grid, ...]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
-from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_scores
+from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign._support.arrays import Floats, Items
@@ -24,7 +24,7 @@ _TOLERANCE = 1e-6
 """How far the reconstruction, in floats, may be from unbiased."""
 
 
-class EnumeratedOracle(Oracle):
+class EnumeratedOracle(CellOracle):
     """Oracles that state the exact probability of each kind of report.
 
     From this `law` follow the audit, the counts, the estimates and all variances, exactly but at a
@@ -93,8 +93,12 @@ class EnumeratedOracle(Oracle):
     def counts_shape(self) -> tuple[int, ...]:
         return (self.law.outputs,)
 
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(self.kinds_of(reports), minlength=self.law.outputs)
+    def cells_of(self, reports: Reports) -> Items:
+        return self.kinds_of(reports)[:, None]
+
+    def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
+        result: Floats = counts @ self.reconstruction.T
+        return result
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return super().consistent(aggregate) and not aggregate.counts[~self._sendable].any()

@@ -316,7 +316,7 @@ class PureOracle(SymmetricOracle):
         return float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
 
 
-class CellOracle(PureOracle):
+class CellOracle(Oracle):
     """A report adds one to each of a fixed number of an aggregate's counts: those of its cells."""
 
     @property
@@ -328,10 +328,38 @@ class CellOracle(PureOracle):
     def cells_of(self, reports: Reports) -> Items:
         """The flat indices of the counts that each report adds to: shape (users, cells)."""
 
+    @abstractmethod
+    def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
+        """Unbiased estimates of how many users have each item.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64
+            Shape (..., *counts_shape): of one aggregate, or of many.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (..., domain): linear in the counts.
+        """
+
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return np.bincount(
-            self.cells_of(reports).ravel(), minlength=math.prod(self.counts_shape)
-        ).reshape(self.counts_shape)
+        size = math.prod(self.counts_shape)
+        return np.bincount(self.cells_of(reports).ravel(), minlength=size).reshape(
+            self.counts_shape
+        )
+
+
+class PureCellOracle(PureOracle, CellOracle):
+    """Pure oracles whose reports add to cells."""
+
+    def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
+        axes = tuple(range(-len(self.counts_shape), 0))
+        users = counts.sum(axis=axes, dtype=np.float64) / self.cells
+        result: Floats = (self.supporters(counts) - float(self.q) * users[..., None]) / float(
+            self.p - self.q
+        )
+        return result
 
 
 def checked_users(n: int) -> int:

@@ -17,7 +17,7 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.oracle import PureCellOracle, spread_out, variance_of, variance_of_scores
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
@@ -26,7 +26,7 @@ from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)
-class OLH(CellOracle, PublicCoinChannel):
+class OLH(PureCellOracle, PublicCoinChannel):
     """OLH, INPOLH: a hash function of the user's own, and the hash by randomised response.
 
     Source: Wang et al., USENIX Security 2017; thesis 2.4.2.

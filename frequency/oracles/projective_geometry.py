@@ -14,7 +14,7 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.oracle import PureCellOracle, spread_out, variance_of, variance_of_scores
 from frequency.core.public_coins import PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -41,7 +41,7 @@ def points(q: int, t: int) -> int:
 
 
 @dataclass(frozen=True)
-class ProjectiveGeometry(CellOracle, PublicCoinChannel):
+class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
     """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
 
     Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the

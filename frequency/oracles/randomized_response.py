@@ -16,7 +16,7 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie
 from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.oracle import CellOracle, variance_of, variance_of_scores
+from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
 from frequency.core.public_coins import PublicCoinChannel
 from mechdesign import Audit, Mechanism, named
 from mechdesign._support.arrays import Floats, Items
@@ -24,7 +24,7 @@ from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)
-class GRR(CellOracle, PublicCoinChannel):
+class GRR(PureCellOracle, PublicCoinChannel):
     """GRR, k-ary randomised response, INPPS: the truth, or a uniform other item.
 
     Source: thesis 2.4.2.

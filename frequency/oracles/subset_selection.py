@@ -14,7 +14,7 @@ from frequency.algebra.exact_draws import WORD, bernoulli, bernoulli_bits, unifo
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
-from frequency.core.oracle import CellOracle, population_mean, variance_of
+from frequency.core.oracle import PureCellOracle, population_mean, variance_of
 from frequency.core.tally import Sample, cells
 from frequency.oracles.unary_encoding import BitVector, packed
 from mechdesign import Audit
@@ -23,7 +23,7 @@ from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True)
-class SubsetSelection(BitVector, CellOracle):
+class SubsetSelection(BitVector, PureCellOracle):
     """Subset selection: the least variance known for one report a user.
 
     Source: Ye and Barg, IEEE Trans. Inf. Theory 2018; Wang et al. 2016.

@@ -1,6 +1,6 @@
 """A protocol as a small JSON file, for client, collectors and server to agree on.
 
-The file names a public class of this library and the arguments that make it, and what follows from
+The file names a class and the arguments that make it, and what follows from
 them: the parameters that decide how a report is drawn. Loading makes the protocol anew, and refuses
 the file if these parameters come out otherwise.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import sys
 from fractions import Fraction
 from importlib import import_module
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from frequency.core.aggregate import canonical, differing
 from frequency.core.attributes import Attributes
 from frequency.core.channel import Channel
+from frequency.core.oracle import Oracle
 from frequency.core.protocol import Protocol, channel_of
 from frequency.marginals import Domain
 from mechdesign import InvalidFile, Mechanism
@@ -31,9 +33,7 @@ from mechdesign.limits import Work
 FORMAT, VERSION = "mechdesign.protocol", 1
 
 _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
-"""Where a protocol's class may come from: a file can name their public classes and nothing else.
-Imported when named.
-"""
+"""Whose public classes a file can name; of other modules, only those that were imported before."""
 
 
 def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
@@ -44,13 +44,14 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
     path : str or os.PathLike
         Where; what is there is replaced.
     protocol : Channel or Protocol
-        Of `frequency`, `frequency.marginals`, `frequency.heavy`, `rangeq` or `rangeq.grids`.
+        Of `frequency`, `frequency.marginals`, `frequency.heavy`, `rangeq` or `rangeq.grids`, or of
+        a module of one's own, which must be imported before the file is loaded.
 
     Raises
     ------
     TypeError
-        It is no protocol, or one of a class that is not public in this library, whose file nobody
-        could load.
+        It is no protocol, or one of a class that is neither public in this library nor in a module
+        that can be imported, whose file nobody could load.
     """
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -112,17 +113,43 @@ def _agreed(protocol: Any) -> dict[str, Any]:
     return agreed
 
 
-def _public_name(kind: type) -> str:
-    """The module and name by which a class is public; TypeError for one that is not."""
+def _name(kind: type) -> str:
+    """The module and name by which a file names a class.
+
+    Of this library, those that are public; of others, those that an importable module holds by
+    their own name. TypeError for the rest.
+    """
     for name in _MODULES:
         if kind.__module__.startswith(name.split(".")[0] + "."):
             module = import_module(name)
             if kind.__name__ in module.__all__ and getattr(module, kind.__name__) is kind:
                 return f"{name}.{kind.__name__}"
-    raise TypeError(
-        f"{kind.__module__}.{kind.__qualname__} is not a public class of this library, and cannot"
-        " be named in a file"
-    )
+    own = kind.__module__.split(".")[0] in {name.split(".")[0] for name in _MODULES}
+    held = getattr(sys.modules.get(kind.__module__), kind.__name__, None)
+    if own or held is not kind or kind.__module__ == "__main__":
+        raise TypeError(
+            f"{kind.__module__}.{kind.__qualname__} is neither public in this library nor of a"
+            " module that can be imported, and cannot be named in a file"
+        )
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def _named(name: Any, *bases: type) -> Any:
+    """The class that a file names, of these bases.
+
+    A module that is not of this library must have been imported: to load a file never runs code
+    that nobody asked for, nor calls anything but such a class.
+    """
+    module, _, last = name.rpartition(".")
+    if module in _MODULES:
+        import_module(module)
+    found = getattr(sys.modules.get(module), last, None)
+    if not inspect.isclass(found) or not issubclass(found, bases) or _name(found) != name:
+        missing = f"; {shown(module)} has not been imported" if module not in sys.modules else ""
+        raise ValueError(
+            f"{shown(name)} is not a protocol of this library or of an imported module{missing}"
+        )
+    return found
 
 
 def _encoded(value: Any) -> Any:
@@ -151,7 +178,9 @@ def _encoded(value: Any) -> Any:
             name: _encoded(getattr(value, name))
             for name in inspect.signature(type(value)).parameters
         }
-        return {"protocol": _public_name(type(value)), "arguments": given}
+        return {"protocol": _name(type(value)), "arguments": given}
+    if inspect.isclass(value) and issubclass(value, Oracle):
+        return {"name": _name(value)}
     raise TypeError(f"a {type(value).__name__} cannot be written to a protocol file")
 
 
@@ -162,14 +191,7 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
         return value
     if "protocol" in value:
         keyed(value, "protocol", "arguments")
-        module, _, name = value["protocol"].rpartition(".")
-        kind = getattr(import_module(module), name, None) if module in _MODULES else None
-        if (
-            not inspect.isclass(kind)
-            or not issubclass(kind, (Channel, Protocol))
-            or _public_name(kind) != value["protocol"]
-        ):
-            raise ValueError(f"{value['protocol']!r:.80} is not a protocol of this library")
+        kind = _named(value["protocol"], Channel, Protocol)
         return kind(
             **{name: _decoded(item, place, work) for name, item in value["arguments"].items()}
         )
@@ -178,6 +200,8 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
     ((form, content),) = value.items()
     if form == "fraction":
         return from_text(content)
+    if form == "name":
+        return _named(content, Oracle)
     if form == "mechanism":
         return Mechanism.from_parts(*checked(content, place, work))
     if form not in ("sizes", "attributes"):

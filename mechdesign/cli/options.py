@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
@@ -39,6 +41,20 @@ def add_statement(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take epsilon 0 (alpha 1): answers that do not depend on the count",
     )
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import modules, also of the folder that the command runs in.
+
+    Raises
+    ------
+    ImportError
+        There is no such module.
+    """
+    if names and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    for name in names:
+        import_module(name)
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:

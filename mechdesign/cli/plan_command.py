@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+from typing import Any
 
 from mechdesign._support.files import replacing
 from mechdesign.accounting.ledger import Ledger
@@ -13,6 +15,7 @@ from mechdesign.cli.options import (
     add_force,
     check_suffix,
     check_targets,
+    import_modules,
     say,
 )
 from mechdesign.planning.planner import plan
@@ -59,6 +62,13 @@ def add_plan(add: AddCommand) -> None:
         help="of the task; may be repeated",
     )
     chosen.add_argument(
+        "--candidate",
+        action="append",
+        default=[],
+        metavar="MODULE.NAME",
+        help="a class of yours to rank with the others; may be repeated",
+    )
+    chosen.add_argument(
         "--ledger",
         type=Path,
         help="a budget (.json): take epsilon from what remains; nothing is spent",
@@ -79,6 +89,7 @@ def _plan(options: argparse.Namespace) -> int:
                 f"--detail {name}: give it once, and what has an option of its own by that"
             )
         details[name] = value
+    candidates = [_candidate(text) for text in options.candidate]
     found = plan(
         options.task,
         _domain(options.domain),
@@ -86,6 +97,7 @@ def _plan(options: argparse.Namespace) -> int:
         epsilon=options.epsilon,
         error=options.error,
         ledger=None if options.ledger is None else Ledger.open(options.ledger),
+        candidates=candidates,
         **details,
     )
     print(found)
@@ -99,6 +111,17 @@ def _plan(options: argparse.Namespace) -> int:
         plot.save(found.plot(), options.plot)
         say(f"wrote {options.plot}")
     return 0
+
+
+def _candidate(text: str) -> Any:
+    module, _, name = text.rpartition(".")
+    if not module:
+        raise ValueError(f"--candidate is a module and a name, such as mine.Oracle, got {text!r}")
+    import_modules([module])
+    found = getattr(sys.modules[module], name, None)
+    if found is None:
+        raise ValueError(f"--candidate {text}: {module} has no {name}")
+    return found
 
 
 def _domain(text: str) -> int | list[int] | dict[str, int]:

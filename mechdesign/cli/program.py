@@ -16,7 +16,7 @@ from mechdesign import __version__
 from mechdesign._support.text import printable
 from mechdesign.accounting.ledger import BudgetExceeded
 from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design, add_plot
-from mechdesign.cli.options import say
+from mechdesign.cli.options import import_modules, say
 from mechdesign.cli.plan_command import add_plan
 from mechdesign.cli.release_command import add_release
 from mechdesign.exceptions import (
@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser(given).parse_args(given)
     try:
+        import_modules(options.imports)
         return int(options.run(options))
     except BrokenPipeError:
         return 1
@@ -102,6 +103,14 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             formatter_class=formatter,
         )
         added.set_defaults(run=run)
+        added.add_argument(
+            "--import",
+            dest="imports",
+            action="append",
+            default=[],
+            metavar="MODULE",
+            help="import this module of yours, of which files may name classes; may be repeated",
+        )
         return added
 
     for add in (add_design, add_audit, add_release, add_compare, add_plot, add_plan):

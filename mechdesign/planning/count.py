@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -87,6 +88,18 @@ class Count(Task):
         mechanism = _count_mechanism(
             name, self.domain, Privacy.from_epsilon(epsilon).alpha, self.properties
         )
+        return self._offer(name, mechanism, epsilon)
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        privacy = Privacy.from_epsilon(epsilon)
+        mechanism = candidate(self.domain, privacy)
+        if not isinstance(mechanism, Mechanism) or mechanism.inputs != self.domain + 1:
+            raise ValueError(f"a candidate is a mechanism of counts 0 .. {self.domain}")
+        if mechanism.audit().ratio > 1 / privacy.alpha:
+            raise ValueError(f"a candidate loses more than epsilon {brief(epsilon)}")
+        return self._offer("a candidate", mechanism, epsilon)
+
+    def _offer(self, name: str, mechanism: Mechanism, epsilon: float | Fraction) -> Offer:
         held = mechanism.properties()
         lacking = [short for short in self.properties if not held[short]]
         if lacking:

@@ -27,7 +27,14 @@ from mechdesign.planning.search import (
     Unreachable,
     epsilons,
 )
-from mechdesign.planning.task import InvalidRequest, Task, UnknownTask, is_unknown, predicted_error
+from mechdesign.planning.task import (
+    InvalidRequest,
+    Task,
+    UnknownTask,
+    all_names,
+    is_unknown,
+    predicted_error,
+)
 from mechdesign.privacy import exact_epsilon
 
 if TYPE_CHECKING:
@@ -75,7 +82,8 @@ def plan(
         that remains; or, if n and error are given, at most that. Of a ledger in a file that is what
         remains now: nothing is reserved, and `Ledger.spend` may still refuse what was planned.
     **details : object
-        See the task.
+        See the task. Every task takes ``candidates``: classes of one's own, or functions that make
+        a protocol from what the task's own ones are made of, to be ranked with the others.
 
     Returns
     -------
@@ -110,7 +118,7 @@ def plan(
             largest = min(largest, remaining)
     _check_given(asked, n, epsilon, target)
     if target is None:
-        return ranked(asked, "error", None, dict.fromkeys(asked.names, (epsilon, n)))
+        return ranked(asked, "error", None, dict.fromkeys(all_names(asked), (epsilon, n)))
     if epsilon is None:
         scale, within = epsilons(largest), f"with an epsilon of at most {brief(largest)}"
     else:
@@ -124,7 +132,7 @@ def plan(
             lambda value: predicted_error(asked, name, *place(value)), target, scale
         )
 
-    found = {name: least(name) for name in asked.names}
+    found = {name: least(name) for name in all_names(asked)}
     reached = {name: place(value) for name, value in found.items() if value is not None}
     missed = tuple(name for name in found if name not in reached)
     if not reached:
@@ -175,6 +183,7 @@ def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
         raise InvalidRequest(f"{key} does not know {', '.join(unknown)}; {known}")
     try:
         made: Task = kind(domain, **details)
+        _ = made.added  # what is wrong with them is wrong now
     except (ValueError, TypeError) as error:
         raise InvalidRequest(f"{key}: {error}") from error
     return made

@@ -12,7 +12,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from mechdesign._support.text import aligned, brief, printable
-from mechdesign.planning.task import InvalidRequest, Task, predicted_error
+from mechdesign.planning.task import InvalidRequest, Task, offered, predicted_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -223,7 +223,7 @@ def ranked(
     candidates, refused = [], None
     for name, (epsilon, n) in places.items():
         try:
-            offer = task.offer(name, epsilon, n or 0)
+            offer = offered(task, name, epsilon, n)
         except ValueError as error:
             refused = refused or error
             continue
@@ -248,7 +248,9 @@ def ranked(
 
     candidates.sort(key=rank)
     first = candidates[0]
-    preferred, why = task.preferred(first.epsilon, first.n or 0)
+    preferred, why = "", ""
+    if first.name not in task.added:  # the task knows nothing of those
+        preferred, why = task.preferred(first.epsilon, first.n or 0)
     best = next((item for item in candidates if item.name == preferred), first)
     if solved_for != "error" or not why or best.name != preferred:
         why = _reason(candidates, best, solved_for)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
+from mechdesign._support.text import shown
 from mechdesign.exceptions import MechanismError
 
 
@@ -58,9 +61,13 @@ class Task(ABC):
     domain : int, sequence of int or mapping of str to int
         What is asked about: the number of items, of respondents or of bits, or the numbers of
         values of the attributes.
+    candidates : sequence or mapping, default ()
+        Protocols of one's own to rank with the others: classes, or functions of what makes the
+        task's own ones; by their names, or those of a mapping.
     """
 
     domain: Any
+    candidates: Any = field(default=(), kw_only=True)
 
     users_report: ClassVar[bool] = True
     """Whether n users report; False where a curator knows the truth."""
@@ -107,6 +114,57 @@ class Task(ABC):
             The candidate cannot serve at this epsilon and n.
         """
 
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        """A candidate of one's own at this epsilon, as `offer` gives the task's.
+
+        Parameters
+        ----------
+        candidate : callable
+            One of the ``candidates``.
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; ignored where a curator knows the truth.
+
+        Returns
+        -------
+        Offer
+            The protocol, its error and the bits of a report.
+
+        Raises
+        ------
+        ValueError
+            The candidate cannot serve at this epsilon and n.
+        InvalidRequest
+            The task takes no candidates.
+        """
+        raise InvalidRequest(f"a plan for {self.question} takes no candidates")
+
+    @cached_property
+    def added(self) -> dict[str, Callable[..., Any]]:
+        """The candidates of one's own, by name.
+
+        Raises
+        ------
+        InvalidRequest
+            One that cannot be called, or a name that occurs twice.
+        """
+        given = self.candidates
+        pairs = (
+            list(given.items())
+            if isinstance(given, Mapping)
+            else [(getattr(item, "__name__", ""), item) for item in given]
+        )
+        for name, item in pairs:
+            if not callable(item) or not isinstance(name, str) or not name:
+                raise InvalidRequest(
+                    f"candidates are classes, or functions that make a protocol, got {shown(item)}"
+                )
+        names = [*self.names, *(name for name, _ in pairs)]
+        if len(set(names)) < len(names):
+            raise InvalidRequest(f"a candidate's name occurs twice among {', '.join(names)}")
+        return dict(pairs)
+
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
         """The recommended candidate, and why.
 
@@ -144,10 +202,44 @@ class Task(ABC):
         return ""
 
 
+def all_names(task: Task) -> tuple[str, ...]:
+    """The task's own candidates, then those that were added."""
+    return (*task.names, *task.added)
+
+
+def offered(task: Task, name: str, epsilon: Any, n: int | None) -> Offer:
+    """A candidate of either kind at this epsilon, for n reports.
+
+    Parameters
+    ----------
+    task : Task
+        Whose it is.
+    name : str
+        One of `all_names`.
+    epsilon : float or Fraction
+        The privacy loss, above 0.
+    n : int or None
+        The number of reports; None where a curator knows the truth.
+
+    Returns
+    -------
+    Offer
+        The protocol with its predicted error.
+
+    Raises
+    ------
+    ValueError
+        The candidate cannot serve at this epsilon and n.
+    """
+    if name in task.added:
+        return task.offer_of(task.added[name], epsilon, n or 0)
+    return task.offer(name, epsilon, n or 0)
+
+
 def predicted_error(task: Task, name: str, epsilon: Any, n: int | None) -> float:
     """The predicted error of a candidate; infinite where it cannot serve or none is known."""
     try:
-        error = task.offer(name, epsilon, n or 0).error
+        error = offered(task, name, epsilon, n).error
     except ValueError:
         return math.inf
     return math.inf if math.isnan(error) else error
@@ -156,6 +248,6 @@ def predicted_error(task: Task, name: str, epsilon: Any, n: int | None) -> float
 def is_unknown(task: Task, name: str, epsilon: Any, n: int | None) -> bool:
     """Whether a candidate can serve but nothing is predicted of it."""
     try:
-        return math.isnan(task.offer(name, epsilon, n or 0).error)
+        return math.isnan(offered(task, name, epsilon, n).error)
     except ValueError:
         return False

@@ -266,8 +266,8 @@ class RangeEstimate(Estimate, EstimatedDistribution):
     _oracle: RangeEstimator
 
     @cached_property
-    def _nearest(self) -> Floats:
-        """As `_sums`, of the distribution nearest to the estimate."""
+    def nearest_sums(self) -> Floats:
+        """The prefixes of the nearest distribution, the empty one first: shape (domain + 1,)."""
         return np.concatenate([[0.0], np.cumsum(norm_sub(self.frequencies))])
 
     def _range_variance(self, first: Integers, last: Integers) -> Floats:

@@ -25,6 +25,9 @@ from rangeq.core.estimate import RangeEstimate
 from rangeq.core.levels import Levels, TreeLevels
 from rangeq.core.tree import Tree, mean_over, spread
 
+_AT_ONCE = 1 << 20
+"""How many weights of sums of items to hold at a time."""
+
 
 @dataclass(frozen=True)
 class RangeProtocol(Protocol):
@@ -483,7 +486,12 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
 
 @dataclass(frozen=True)
 class EvenTree(ConsistentTree):
-    """Consistent trees whose oracles treat the nodes of a level alike, at least on average."""
+    """Consistent trees that know the variance of a range in a few steps, where nodes are alike."""
+
+    @property
+    @abstractmethod
+    def alike(self) -> bool:
+        """Whether the oracles treat all nodes of their level alike, so that `_cuts` is right."""
 
     @abstractmethod
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
@@ -498,13 +506,41 @@ class EvenTree(ConsistentTree):
         """
 
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        return self._of_population(estimate.aggregate, estimate._nearest, first, last)
+        if not self.alike:
+            return self._of_indicators(estimate.aggregate, estimate.frequencies, first, last)
+        return self._of_population(estimate.aggregate, estimate.nearest_sums, first, last)
 
     def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         item = np.arange(self.domain)
+        if not self.alike:
+            return self._of_indicators(aggregate, frequencies, item, item)
         return self._of_population(aggregate, before(norm_sub(frequencies)), item, item)
+
+    def average_rmse(
+        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
+    ) -> float:
+        if frequencies is None and not self.alike:
+            frequencies = np.full(self.domain, 1 / self.domain)
+        return super().average_rmse(n, workload, frequencies)
+
+    def _of_indicators(
+        self, aggregate: Aggregate, frequencies: Floats, first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges as those of sums of items, so many at a time."""
+        ends, item = np.stack([first.ravel(), last.ravel()], axis=1), np.arange(self.domain)
+        step = max(1, _AT_ONCE // self.domain)
+        found = [
+            self.linear_variances_of(
+                ((part[:, :1] <= item) & (item <= part[:, 1:])).astype(np.float64),
+                aggregate,
+                frequencies,
+                None,
+            )
+            for part in np.split(ends, range(step, len(ends), step))
+        ]
+        return np.concatenate(found).reshape(first.shape)
 
     def _of_population(
         self, aggregate: Aggregate, sums: Floats, first: Items, last: Items

@@ -15,9 +15,9 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import Attributes
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
+from frequency.oracles.choice import OracleChoice, oracle_over
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Grid
-from rangeq.local.hierarchy import ORACLES
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class GridChannel(RecordChannel):
         Of the records.
     grids : tuple of Grid
         Of one or more attributes each.
-    oracle : str
-        The name of the oracle of a grid's cells.
+    oracle : str, class, Oracle or Mechanism
+        Of the cells of all grids: see `frequency.oracles.choice`.
     largest_table : int, optional
         Grids with more cells are counted in a sketch; None: no limit.
     probabilities : tuple of Fraction, optional
@@ -79,8 +79,8 @@ class GridChannel(RecordChannel):
     """
 
     grids: tuple[Grid, ...]
-    oracle: str
-    """A name of `rangeq.local.hierarchy.ORACLES`."""
+    oracle: OracleChoice
+    """See `frequency.oracles.choice`."""
     largest_table: int | None = None
     """Grids with more cells than this are counted in a sketch of few numbers: None for no limit."""
     probabilities: tuple[Fraction, ...] | None = None
@@ -97,7 +97,7 @@ class GridChannel(RecordChannel):
     def _oracle(self, cells: int) -> Oracle:
         if self.largest_table is not None and cells > self.largest_table:
             return frequency.HadamardCountMeanSketch(cells, self.epsilon, hashes=4, width=256)
-        return ORACLES[self.oracle](cells, self.epsilon)
+        return oracle_over(self.oracle, cells, self.epsilon)
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from frequency.core.channel import smallest_integer
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import CellOracle
 from frequency.core.public_draw import PublicDraw
+from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
@@ -24,7 +25,7 @@ from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
 from rangeq.core.protocol import AdditiveProtocol
 from rangeq.core.tree import mean_over, padded, spread
-from rangeq.local.hierarchy import ORACLES, per_user
+from rangeq.local.hierarchy import per_user
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Blocks(PublicDraw):
         The privacy loss of one report.
     blocks : int
         How many blocks: a divisor of the domain.
-    oracle : str
-        The name of an oracle that counts cells, over the blocks.
+    oracle : str, class, Oracle or Mechanism
+        One that counts cells, over the blocks: see `frequency.oracles.choice`.
 
     Raises
     ------
@@ -52,7 +53,7 @@ class Blocks(PublicDraw):
     """
 
     blocks: int
-    oracle: str
+    oracle: OracleChoice
 
     fields: ClassVar[tuple[str, str]] = ("angle", "block")
 
@@ -73,11 +74,11 @@ class Blocks(PublicDraw):
     @cached_property
     def base(self) -> CellOracle:
         """The oracle over the blocks."""
-        oracle = ORACLES[self.oracle](self.blocks, self.epsilon)
+        oracle = oracle_over(self.oracle, self.blocks, self.epsilon)
         if not isinstance(oracle, CellOracle):
             raise ValueError(
                 "blocks can be told by an oracle that counts cells, such as GRR or"
-                f" ProjectiveGeometry, not {self.oracle}"
+                f" ProjectiveGeometry, not {type(oracle).__name__}"
             )
         return oracle
 
@@ -105,13 +106,16 @@ class Blocks(PublicDraw):
     def _details(self) -> dict[str, Any]:
         return {"width": self.width, "blocks": {**self.base.parameters}}
 
-    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How many reports support the block that begins at each item: shape (domain,)."""
-        result = np.empty(self.domain, dtype=np.int64)
+    def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
+        """Estimates of how many users are in the block that begins at each item: shape (domain,).
+
+        Of users of the angle by which the block begins there.
+        """
+        result = np.empty(self.domain)
         begins = (
             np.arange(self.blocks) * self.width - np.arange(self.width)[:, None]
         ) % self.domain
-        result[begins] = self.base.supporters(counts)
+        result[begins] = self.base.held_of(counts)
         return result
 
     def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:
@@ -164,16 +168,17 @@ class CircularHistogram(AdditiveProtocol):
     blocks : tuple of int, optional
         How many blocks the circle is cut into at each level: divisors of M, the last of them M
         itself. None: all but 1.
-    oracle : str or tuple of str, default "ProjectiveGeometry"
-        The name of an oracle for all levels, or one for each: "GRR", "SubsetSelection",
-        "ProjectiveGeometry" or "OLH".
+    oracle : str, class, Oracle, Mechanism or tuple of these, default "ProjectiveGeometry"
+        The oracle of all levels, or one for each, that counts cells: "GRR", "SubsetSelection",
+        "ProjectiveGeometry" or "OLH", a class, or for as many blocks an oracle or a mechanism. See
+        `frequency.oracles.choice`.
     probabilities : sequence of exact rationals, optional
         Of each level, exact rationals that sum to 1; None: all the same.
     """
 
     circle: int | None = None
     blocks: tuple[int, ...] | None = None
-    oracle: str | tuple[str, ...] = "ProjectiveGeometry"
+    oracle: OracleChoice | tuple[OracleChoice, ...] = "ProjectiveGeometry"
     probabilities: tuple[Any, ...] | None = None
 
     largest_domain: ClassVar[int] = 1 << 24
@@ -208,15 +213,6 @@ class CircularHistogram(AdditiveProtocol):
                 f"blocks must be divisors of {circle} above 1, ascending, {circle} itself the last,"
                 f" got {shown(self.blocks)}"
             )
-        if not isinstance(self.oracle, (str, tuple)) or (
-            isinstance(self.oracle, tuple) and len(self.oracle) != len(self.blocks)
-        ):
-            raise ValueError(
-                f"oracle must be a name or {len(self.blocks)} names, got {shown(self.oracle)}"
-            )
-        unknown = [name for name in self._names if name not in ORACLES]
-        if unknown:
-            raise ValueError(f"unknown oracle {shown(unknown[0])}")
         _ = self.part_weights, self.parts
 
     @property
@@ -224,17 +220,13 @@ class CircularHistogram(AdditiveProtocol):
         assert self.circle is not None
         return self.circle
 
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return (
-            (self.oracle,) * len(self.blocks or ()) if isinstance(self.oracle, str) else self.oracle
-        )
-
     @cached_property
     def parts(self) -> tuple[Blocks, ...]:
+        blocks = self.blocks or ()
+        choices = choices_of(self.oracle, len(blocks))
         return tuple(
-            Blocks(self._size, self.epsilon, m, name)
-            for m, name in zip(self.blocks or (), self._names, strict=True)
+            Blocks(self._size, self.epsilon, m, choice)
+            for m, choice in zip(blocks, choices, strict=True)
         )
 
     @cached_property
@@ -291,7 +283,7 @@ class CircularHistogram(AdditiveProtocol):
         for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
             if users[k]:
                 counts = self.channel.part_aggregate(aggregate, k).counts
-                found = level.supporters(counts) / float(level.base.p - level.base.q)
+                found = level.held_of(counts)
                 if self._size > self.domain:
                     found -= level.reporting(counts, users[k]) * _windows(self._even, level.width)
                 block = np.zeros(self._size)

@@ -13,6 +13,7 @@ from frequency import Tabular
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
+from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from mechdesign import Mechanism, PrivacyViolation
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
@@ -20,7 +21,7 @@ from mechdesign._support.text import shown
 from rangeq.core.protocol import ConsistentTree
 from rangeq.core.tree import Tree, inverse
 from rangeq.core.tree_consistency import consistent, contrast_precisions
-from rangeq.local.hierarchy import ORACLES, per_user
+from rangeq.local.hierarchy import per_user
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Composite(ConsistentTree):
     branching : tuple of int, optional
         The children of the nodes of each further level, from the top; the product with the
         mechanism's inputs is the domain.
-    oracle : tuple of str, optional
-        The name of an oracle for each further level, see `rangeq.local.hierarchy.ORACLES`.
+    oracle : tuple, optional
+        The oracle of each further level: see `frequency.oracles.choice`.
     probabilities : sequence of exact rationals, optional
         Of each level, the mechanism's first: exact rationals that sum to 1; None: all the same.
 
@@ -62,7 +63,7 @@ class Composite(ConsistentTree):
 
     mechanism: Mechanism
     branching: tuple[int, ...] = ()
-    oracle: tuple[str, ...] = ()
+    oracle: tuple[OracleChoice, ...] = ()
     probabilities: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -90,11 +91,7 @@ class Composite(ConsistentTree):
                 f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not"
                 f" {self.domain} items"
             )
-        if len(self.oracle) != len(self.branching) or not set(self.oracle) <= set(ORACLES):
-            raise ValueError(
-                f"oracle must be {len(self.branching)} names among {', '.join(ORACLES)}, got"
-                f" {shown(self.oracle)}"
-            )
+        choices_of(self.oracle, len(self.branching))
         _ = self.part_weights, self.parts
 
     @cached_property
@@ -106,7 +103,7 @@ class Composite(ConsistentTree):
         below = zip(self.oracle, self.tree.nodes[1:], strict=True)
         return (
             Tabular(self.mechanism),
-            *(ORACLES[name](nodes, self.epsilon) for name, nodes in below),
+            *(oracle_over(choice, nodes, self.epsilon) for choice, nodes in below),
         )
 
     @cached_property

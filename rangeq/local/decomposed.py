@@ -45,8 +45,8 @@ class DecomposedHistogram(LevelHistograms):
         The privacy loss of one report.
     branching : int or tuple of int, default 4
         Children of a node: one number for all levels, or a list from the top.
-    oracle : str or tuple of str, default "OUE"
-        The name of an oracle of `frequency` for all levels, or one for each.
+    oracle : str, class, Oracle, Mechanism or tuple of these, default "OUE"
+        The oracle of all levels, or one for each: see `LevelHistograms`.
     probabilities : sequence of exact rationals, optional
         Of each level from the top, of sum 1; None: all the same.
 

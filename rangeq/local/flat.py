@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from frequency.oracles.choice import OracleChoice
 from mechdesign._support.frozen import set_fields
 from rangeq.local.hierarchy import HierarchicalHistogram
 
@@ -24,8 +25,8 @@ class Flat(HierarchicalHistogram):
         The number of items, at least 1: as for `RangeProtocol`.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
-    oracle : str or tuple of str, default "OUE"
-        The name of any oracle of `rangeq.local.hierarchy.ORACLES`, over the items themselves.
+    oracle : str, class, Oracle or Mechanism, default "OUE"
+        Over the items themselves: see `frequency.oracles.choice`.
     branching : int or tuple of int, default ()
         Not used: there is one level.
     probabilities : sequence, optional
@@ -33,7 +34,7 @@ class Flat(HierarchicalHistogram):
     """
 
     branching: int | tuple[int, ...] = ()
-    oracle: str | tuple[str, ...] = "OUE"
+    oracle: OracleChoice | tuple[OracleChoice, ...] = "OUE"
 
     def __post_init__(self) -> None:
         if isinstance(self.domain, (int, np.integer)):

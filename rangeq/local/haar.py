@@ -12,7 +12,8 @@ import numpy.typing as npt
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
-from frequency.core.oracle import SymmetricOracle, variance_of
+from frequency.core.oracle import Oracle, SymmetricOracle, variance_of
+from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -20,6 +21,7 @@ from mechdesign._support.frozen import set_fields
 from rangeq.core.cuts import Cuts
 from rangeq.core.protocol import EvenTree
 from rangeq.core.tree import Tree, inverse
+from rangeq.local.hierarchy import per_user
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,9 @@ class HaarHRR(EvenTree):
     Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
     every level determines how the nodes above it split, and nothing else.
 
+    With an ``oracle`` it tells instead of the nodes of the level, and a coefficient is the
+    difference of its estimates of the two children.
+
     With V the variance of HRR for all users, the source bounds the variance of any range by V
     log2(D)^2 / 2 (equation 3).
 
@@ -113,28 +118,44 @@ class HaarHRR(EvenTree):
         The privacy loss of one report.
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
+    oracle : str, class, Oracle, Mechanism or tuple of these, optional
+        Over the nodes of all levels, or of each: see `frequency.oracles.choice`. None: the
+        coefficients themselves, by Hadamard response.
 
     Raises
     ------
     ValueError
-        For a domain, an epsilon or probabilities out of range.
+        For a domain, an epsilon, probabilities or oracles out of range.
     """
 
     probabilities: tuple[Any, ...] | None = None
+    oracle: OracleChoice | tuple[OracleChoice, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.probabilities is not None:
             set_fields(self, probabilities=tuple(self.probabilities))
+        if isinstance(self.oracle, list):
+            set_fields(self, oracle=tuple(self.oracle))
         super().__post_init__()
-        _ = self.part_weights
+        _ = self.part_weights, self.parts
 
     @cached_property
     def tree(self) -> Tree:
         return Tree.of(self.domain, 2)
 
     @cached_property
-    def parts(self) -> tuple[HaarLevel, ...]:
-        return tuple(HaarLevel(nodes, self.epsilon) for nodes in self.tree.nodes)
+    def parts(self) -> tuple[Oracle, ...]:
+        if self.oracle is None:
+            return tuple(HaarLevel(nodes, self.epsilon) for nodes in self.tree.nodes)
+        choices = choices_of(self.oracle, self.tree.height)
+        return tuple(
+            oracle_over(choice, nodes, self.epsilon)
+            for choice, nodes in zip(choices, self.tree.nodes, strict=True)
+        )
+
+    @property
+    def alike(self) -> bool:
+        return self.oracle is None
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
@@ -143,9 +164,10 @@ class HaarHRR(EvenTree):
     def _contrasts(self, users: Floats) -> Floats:
         return inverse(users) * self._per_user
 
-    @property
-    def _per_user(self) -> float:
-        return 1 / (2 * self.parts[0].contrast ** 2)  # half of the square of a difference
+    @cached_property
+    def _per_user(self) -> Floats:
+        pairs = zip(self.parts, self.tree.occupied, strict=True)
+        return np.array([per_user(oracle, held) for oracle, held in pairs])
 
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
         # A level's coefficients tell nothing of other levels, and the same of every population.
@@ -160,6 +182,9 @@ class HaarHRR(EvenTree):
         solution = np.array([1.0])
         for k, level in enumerate(self.parts):
             part = self.channel.part_aggregate(aggregate, k)
-            half = level.differences(part) / 2 if part.n else np.zeros(len(solution))
+            half = np.zeros(len(solution))
+            if part.n:
+                children = level.frequencies_of(part, None)
+                half = (children[0::2] - children[1::2]) / 2
             solution = np.stack([solution / 2 + half, solution / 2 - half], axis=1).ravel()
         return solution

@@ -9,32 +9,17 @@ from typing import Any
 
 import numpy as np
 
-import frequency
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle
+from frequency.core.oracle import Oracle, SymmetricOracle
+from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from mechdesign._support.arrays import Floats
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.text import shown
 from rangeq.core.cuts import Cuts
 from rangeq.core.node_law import NodeLaw
 from rangeq.core.protocol import EvenTree, TreeProtocol
 from rangeq.core.tree import Tree, inverse
 from rangeq.core.tree_consistency import consistent, contrast_precisions
-
-ORACLES: dict[str, type[Oracle]] = {
-    kind.__name__: kind
-    for kind in (
-        frequency.GRR,
-        frequency.SUE,
-        frequency.OUE,
-        frequency.SubsetSelection,
-        frequency.ProjectiveGeometry,
-        frequency.OLH,
-        frequency.HRR,
-    )
-}
-"""The oracles that a level may have, by name."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +32,10 @@ class LevelHistograms(TreeProtocol):
         Children of a node: one number for all levels (the first level has as many nodes as cover
         the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
         never in an answer.
-    oracle : str or tuple of str, default "OUE"
-        The name of an oracle of `frequency` for all levels, or one for each: "OUE", "HRR", "OLH",
-        "GRR", "SubsetSelection", ...
+    oracle : str, class, Oracle, Mechanism or tuple of these, default "OUE"
+        The oracle of all levels, or one for each: a name such as "OUE", "HRR", "OLH", "GRR" or
+        "SubsetSelection", a class of oracles, or for a level of as many nodes an oracle or a
+        mechanism of `mechdesign`. See `frequency.oracles.choice`.
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
@@ -60,7 +46,7 @@ class LevelHistograms(TreeProtocol):
     """
 
     branching: int | tuple[int, ...] = 4
-    oracle: str | tuple[str, ...] = "OUE"
+    oracle: OracleChoice | tuple[OracleChoice, ...] = "OUE"
     probabilities: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -78,28 +64,7 @@ class LevelHistograms(TreeProtocol):
                     },
                 )
         super().__post_init__()
-        if not isinstance(self.oracle, (str, tuple)) or not all(
-            isinstance(name, str) for name in self._names
-        ):
-            raise ValueError(
-                f"oracle must be a name or one name for each level, got {shown(self.oracle)}"
-            )
-        names = self._names
-        unknown = sorted({name for name in names if name not in ORACLES})
-        if unknown or len(names) != self.tree.height:
-            what = (
-                f"unknown: {', '.join(map(str, unknown))}"
-                if unknown
-                else f"{len(names)} for {self.tree.height} levels"
-            )
-            raise ValueError(
-                f"oracle must be one of {', '.join(ORACLES)}, or one for each level; {what}"
-            )
         _ = self.part_weights, self.parts  # what is wrong with them is wrong now
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return (self.oracle,) * self.tree.height if isinstance(self.oracle, str) else self.oracle
 
     @cached_property
     def tree(self) -> Tree:
@@ -108,8 +73,10 @@ class LevelHistograms(TreeProtocol):
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:
         return tuple(
-            ORACLES[name](nodes, self.epsilon)
-            for name, nodes in zip(self._names, self.tree.nodes, strict=True)
+            oracle_over(choice, nodes, self.epsilon)
+            for choice, nodes in zip(
+                choices_of(self.oracle, self.tree.height), self.tree.nodes, strict=True
+            )
         )
 
     @cached_property
@@ -138,8 +105,8 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
         Children of a node: one number for all levels (the first level has as many nodes as cover
         the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
         never in an answer.
-    oracle : str or tuple of str, default "OUE"
-        The name of an oracle of `frequency` for all levels, or one for each: see `LevelHistograms`.
+    oracle : str, class, Oracle, Mechanism or tuple of these, default "OUE"
+        The oracle of all levels, or one for each: see `LevelHistograms`.
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
@@ -182,6 +149,10 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
                 self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1
             )
         return total
+
+    @cached_property
+    def alike(self) -> bool:
+        return all(isinstance(oracle, SymmetricOracle) for oracle in self.parts)
 
     @cached_property
     def _laws(self) -> list[NodeLaw]:

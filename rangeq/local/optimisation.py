@@ -16,6 +16,7 @@ import numpy as np
 
 from frequency.algebra.exact_draws import WORD
 from frequency.core.oracle import CellOracle, Oracle
+from frequency.oracles.choice import NAMED, choices_of, name_of
 from mechdesign import Mechanism, Privacy
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.numbers import Rational
@@ -27,7 +28,7 @@ from rangeq.local.circular import CircularHistogram, divisors, round_up, seen
 from rangeq.local.composite import Composite, checked_local
 from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
-from rangeq.local.hierarchy import ORACLES, HierarchicalHistogram, LevelHistograms, per_user
+from rangeq.local.hierarchy import HierarchicalHistogram, LevelHistograms, per_user
 
 _LONGEST = 256
 """Bits of a report that are still little to send: where the best oracle for a level takes more, the
@@ -91,16 +92,20 @@ def describe(protocol: RangeProtocol) -> str:
         shares = _shares(map(str, protocol.blocks or ()), protocol)
         return f"Circular, {protocol.circle} items: {shares}"
     if isinstance(protocol, Composite):
-        return f"Composite {_shares(('mechanism', *protocol.oracle), protocol)}"
+        return f"Composite {_shares(('mechanism', *map(name_of, protocol.oracle)), protocol)}"
     if not isinstance(protocol, LevelHistograms):
         return type(protocol).__name__
     if isinstance(protocol, Flat):
-        return f"Flat, {protocol.oracle}"
+        return f"Flat, {_names(protocol)[0]}"
     shape = "x".join(map(str, protocol.tree.branching))
     name = "HH" if isinstance(protocol, HierarchicalHistogram) else "Decomposed"
-    if isinstance(protocol.oracle, str):
-        return f"{name} {shape}, {protocol.oracle}"
-    return f"{name} {shape}: {_shares(protocol.oracle, protocol)}"
+    if not isinstance(protocol.oracle, tuple):
+        return f"{name} {shape}, {_names(protocol)[0]}"
+    return f"{name} {shape}: {_shares(_names(protocol), protocol)}"
+
+
+def _names(protocol: LevelHistograms) -> list[str]:
+    return list(map(name_of, choices_of(protocol.oracle, protocol.tree.height)))
 
 
 def _shares(names: Iterable[str], protocol: RangeProtocol) -> str:
@@ -252,7 +257,7 @@ class CircleLevels:
             The levels, and their best oracles.
         """
         blocks = np.array(divisors(circle))
-        short = {name: kind for name, kind in ORACLES.items() if issubclass(kind, CellOracle)}
+        short = {name: kind for name, kind in NAMED.items() if issubclass(kind, CellOracle)}
         best = (
             best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()
         )
@@ -367,7 +372,7 @@ def best_oracle(
     nodes: int,
     held: int,
     epsilon: float | Rational,
-    kinds: Mapping[str, type[Oracle]] = ORACLES,
+    kinds: Mapping[str, type[Oracle]] = NAMED,
     bits: int = _LONGEST,
 ) -> tuple[Oracle, float]:
     """The oracle of least variance for a level with so many nodes.
@@ -380,7 +385,7 @@ def best_oracle(
         How many of them are not padding.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of a report.
-    kinds : mapping, default ORACLES
+    kinds : mapping, default NAMED
         The oracles to choose from, by name.
     bits : int, default 256
         How many bits a report may take at most.

@@ -36,7 +36,7 @@ class RangeCALM(TDG):
         Not used.
     granularity : int or tuple of int, optional
         Not to be chosen: the sizes.
-    oracle : str, default "OLH"
+    oracle : str, class, Oracle or Mechanism, default "OLH"
         As for `TDG`.
 
     Examples

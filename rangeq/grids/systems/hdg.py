@@ -35,8 +35,8 @@ class HDG(TDG):
         How many users are expected: needed unless both granularities are given.
     granularity : int or tuple of int, optional
         g2, of the 2-D grids: as for `TDG`.
-    oracle : str, default "OLH"
-        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
+    oracle : str, class, Oracle or Mechanism, default "OLH"
+        Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
     line_granularity : int or tuple of int, optional
         g1, of the 1-D grids: one number, or one for each attribute; None: by the guideline.
     line_share : Fraction, int, str or Decimal, optional

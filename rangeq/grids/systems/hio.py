@@ -56,7 +56,7 @@ class HIO(TreeSystem):
         Not used.
     branching : int, default 4
         b, the children of a node.
-    oracle : str, default "OLH"
+    oracle : str, class, Oracle or Mechanism, default "OLH"
         As for `TDG`.
     """
 

@@ -38,8 +38,8 @@ class LHIO(TreeSystem):
         Not used.
     branching : int, default 4
         The children of a node: see `HIO`.
-    oracle : str, default "OLH"
-        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
+    oracle : str, class, Oracle or Mechanism, default "OLH"
+        Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
     """
 
     with_root: ClassVar[bool] = True
@@ -110,8 +110,8 @@ class HierarchicalHistogram2D(LHIO):
         Not used.
     branching : int, default 4
         The children of a node.
-    oracle : str, default "OLH"
-        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
+    oracle : str, class, Oracle or Mechanism, default "OLH"
+        Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
     """
 
     with_root: ClassVar[bool] = False

@@ -10,6 +10,7 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import Attributes
+from frequency.oracles.choice import OracleChoice
 from mechdesign._support.arrays import Floats
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole
@@ -39,15 +40,15 @@ class TDG(ConjunctionProtocol):
     granularity : int or tuple of int, optional
         g2: how many cells along each axis, as equal as can be, and at most the number of values. It
         need not divide that. None: by the guideline, for each attribute's size.
-    oracle : str, default "OLH"
-        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
+    oracle : str, class, Oracle or Mechanism, default "OLH"
+        Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
 
     >>> TDG(sizes=[64] * 6, epsilon=1.0, n=10**6).granularity
     (4, 4, 4, 4, 4, 4)
     """
 
     granularity: int | tuple[int, ...] | None = None
-    oracle: str = "OLH"
+    oracle: OracleChoice = "OLH"
 
     def __post_init__(self) -> None:
         self._check()

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
+from frequency.oracles.choice import OracleChoice
 from mechdesign._support.numbers import whole
 from rangeq.grids.cells import MOST_EDGES, Edges, tree_cells, tree_widths
 from rangeq.grids.channel import GridChannel
@@ -26,8 +27,8 @@ class TreeSystem(ConjunctionProtocol):
         How many users are expected.
     branching : int, default 4
         The children of a node.
-    oracle : str, default "OLH"
-        Of the cells of a grid: a name as for `rangeq.HierarchicalHistogram`.
+    oracle : str, class, Oracle or Mechanism, default "OLH"
+        Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
 
     Raises
     ------
@@ -36,7 +37,7 @@ class TreeSystem(ConjunctionProtocol):
     """
 
     branching: int = 4
-    oracle: str = "OLH"
+    oracle: OracleChoice = "OLH"
 
     def __post_init__(self) -> None:
         whole(self.branching, "branching", 2)

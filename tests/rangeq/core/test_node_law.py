@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from frequency.oracles.choice import NAMED
 from rangeq.core.node_law import NodeLaw
 from rangeq.core.tree import spread
-from rangeq.local.hierarchy import ORACLES
 
 SYMMETRIC = ("GRR", "SUE", "OUE", "SubsetSelection", "HRR")
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 @pytest.mark.parametrize("domain", [2, 3, 4, 9, 16])
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", NAMED)
 def test_the_law_of_a_node_is_that_of_its_oracle(name, domain, epsilon) -> None:
     """Every set of nodes, from every population: exactly where an oracle treats nodes alike."""
-    oracle, rng = ORACLES[name](domain, epsilon), np.random.default_rng(domain)
+    oracle, rng = NAMED[name](domain, epsilon), np.random.default_rng(domain)
     law, populations = NodeLaw.of(oracle), rng.dirichlet(np.full(domain, 0.3), size=5)
     for number in range(1, domain):
         # Over finite fields: the mean over many ways to choose them, nearly.

@@ -145,8 +145,7 @@ class Dense:
             if self.users[k]:
                 counts = self.protocol.channel.part_aggregate(aggregate, k).counts
                 for angle, seen_from in enumerate(b):
-                    supporters = level.base.supporters(counts[angle])
-                    told = supporters / float(level.base.p - level.base.q)
+                    told = level.base.held_of(counts[angle])
                     n = counts[angle].sum() / counts.sum() * self.users[k]
                     # Q n / (p - q) as well, but that is the same for all blocks of the angle
                     beyond = told - n * seen_from @ even
@@ -434,15 +433,15 @@ def test_a_wrong_sign_of_the_angle_is_biased(monkeypatch) -> None:
     """A planted error: enumeration sees it."""
     protocol = CircularHistogram(6, 0.5, 6)
 
-    def supporters(self, counts):
-        result = np.empty(self.domain, dtype=np.int64)
+    def held_of(self, counts):
+        result = np.empty(self.domain)
         begins = (
             np.arange(self.blocks) * self.width + np.arange(self.width)[:, None]
         ) % self.domain
-        result[begins] = self.base.supporters(counts)
+        result[begins] = self.base.held_of(counts)
         return result
 
-    monkeypatch.setattr(Blocks, "supporters", supporters)
+    monkeypatch.setattr(Blocks, "held_of", held_of)
     assert np.abs(Enumerated(protocol, (1, 2, 3)).mean() - np.eye(6)).max() > 0.05
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from frequency import GRR, SubsetSelection
 from frequency.core.oracle import CellOracle
+from frequency.oracles.choice import NAMED
 from rangeq import (
     CircularHistogram,
     Flat,
@@ -26,7 +27,7 @@ from rangeq import (
 from rangeq.core.protocol import EvenTree, even_rmse
 from rangeq.core.tree import WORKLOADS
 from rangeq.local.circular import divisors, seen
-from rangeq.local.hierarchy import ORACLES, per_user
+from rangeq.local.hierarchy import per_user
 from rangeq.local.optimisation import (
     _circular_costs,
     best_oracle,
@@ -260,7 +261,7 @@ def test_each_level_has_the_best_short_oracle() -> None:
             oracle, variance = best_oracle(nodes, held, epsilon)
             rated = [
                 (per_user(kind(nodes, epsilon), held), kind(nodes, epsilon).report_bits)
-                for kind in ORACLES.values()
+                for kind in NAMED.values()
             ]
             assert variance == min(v for v, bits in rated if bits <= 256) == per_user(oracle, held)
             assert oracle.report_bits <= 256
@@ -274,7 +275,7 @@ def test_each_level_of_a_circular_hierarchy_has_the_best_oracle_of_few_cells() -
             held = -(-100 // level.width)
             made = [
                 kind(level.blocks, epsilon)
-                for kind in ORACLES.values()
+                for kind in NAMED.values()
                 if issubclass(kind, CellOracle)
             ]
             least = min(per_user(oracle, held) for oracle in made if oracle.report_bits <= 64)
