@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, TypeAlias
@@ -217,9 +217,14 @@ class Channel(ABC):
             Gives as many random 64-bit words as it is asked for.
         """
 
-    @abstractmethod
     def _details(self) -> dict[str, Any]:
-        """What else decides the distribution of a report, for `parameters`."""
+        """What else decides the distribution of a report, for `parameters`: by default its fields.
+
+        A channel should add the integers that it draws by, so that versions that draw otherwise are
+        told apart.
+        """
+        own = (item.name for item in fields(self) if item.name not in ("domain", "epsilon"))
+        return {name: str(getattr(self, name)) for name in own}
 
     @property
     def batch_size(self) -> int:

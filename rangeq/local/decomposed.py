@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.oracle import Oracle
+from frequency.core.oracle import Oracle, SymmetricOracle
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers, Items
 from rangeq.core.estimate import RangeEstimate
@@ -21,6 +21,9 @@ from rangeq.core.protocol import before, even_rmse
 from rangeq.core.tree import Tree, inverse, spread
 from rangeq.core.workload_sums import queries
 from rangeq.local.hierarchy import LevelHistograms
+
+_AT_ONCE = 1 << 20
+"""How many weights of nodes to hold at a time."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +71,6 @@ class DecomposedHistogram(LevelHistograms):
         """The oracle over the leaves."""
         return self.parts[-1]
 
-    @cached_property
-    def _laws(self) -> list[NodeLaw]:
-        return [NodeLaw.of(oracle) for oracle in self.parts]
-
     def estimate(self, aggregate: Aggregate) -> DecomposedEstimate:
         """Unbiased estimates of items and ranges.
 
@@ -105,13 +104,17 @@ class DecomposedHistogram(LevelHistograms):
         ``cumulated`` are, for each level, the fractions of the population before its nodes.
         """
         total, inside = np.zeros(first.shape), np.zeros(first.shape)
-        for level, (law, sums, each) in enumerate(
-            zip(self._laws, cumulated, inverse(users), strict=True)
+        for level, (oracle, sums, each) in enumerate(
+            zip(self.parts, cumulated, inverse(users), strict=True)
         ):
             left, end, start, right = runs(self.tree, first, last, level)
             number = end - left + right - start
             held = sums[end] - sums[left] + sums[right] - sums[start]
-            own = law.drawn(number, held)
+            if isinstance(oracle, SymmetricOracle):
+                own = NodeLaw.of(oracle).drawn(number, held)
+            else:
+                ends = (side.ravel() for side in (left, end, start, right))
+                own = _drawn(oracle, np.diff(sums), *ends).reshape(number.shape)
             total += np.multiply(own, each, out=np.zeros(first.shape), where=number > 0)
             inside += held
         total -= inside * (1 - inside) / n  # what disjoint samples share
@@ -148,10 +151,15 @@ class DecomposedHistogram(LevelHistograms):
             As for `RangeProtocol.average_rmse`.
         """
         tree, users, domain = self.tree, self.channel.expected_users(n), self.domain
+        alike = all(isinstance(oracle, SymmetricOracle) for oracle in self.parts)
+        if frequencies is None and not alike:
+            frequencies = np.full(domain, 1 / domain)
         if frequencies is None:
             nodes, squares = average_nodes(tree, workload), squared_nodes(tree, workload)
-            laws = zip(self._laws, tree.widths, strict=True)
-            parts = np.array([law.moments(width / domain) for law, width in laws])
+            levels = zip(self.parts, tree.widths, strict=True)
+            parts = np.array(
+                [NodeLaw.of(oracle).moments(width / domain) for oracle, width in levels]
+            )
             own, asked = nodes * parts[:, 0] + squares * parts[:, 1], nodes > 0
             variance = float(own[asked] @ inverse(users)[asked])
             return even_rmse(domain, n, workload, variance)
@@ -219,6 +227,21 @@ class DecomposedHistogram(LevelHistograms):
         padded, leaves = self.tree.padded(weights), self._last.frequencies_of(part, None)
         own = self._last.linear_variances_of(padded, part, leaves, None)
         return own + np.maximum(spread(weights, frequencies), 0.0) * (1 / part.n - 1 / aggregate.n)
+
+
+def _drawn(
+    oracle: Oracle, nodes: Floats, left: Items, end: Items, start: Items, right: Items
+) -> Floats:
+    """`NodeLaw.drawn` for two runs of nodes, by an oracle to which nodes are not alike."""
+    found, node = np.empty(len(left)), np.arange(len(nodes))
+    step = max(1, _AT_ONCE // len(nodes))
+    for k in range(0, len(left), step):
+        part = np.s_[k : k + step, None]
+        inside = (left[part] <= node) & (node < end[part])
+        inside |= (start[part] <= node) & (node < right[part])
+        weights = inside.astype(np.float64)
+        found[k : k + step] = oracle.linear_variance(1, weights, nodes) + spread(weights, nodes)
+    return found
 
 
 class DecomposedEstimate(RangeEstimate):

@@ -30,6 +30,7 @@ from tests.contracts.variances import (
     interval_of,
     sums,
 )
+from tests.own_oracles import Exclusion, lopsided
 
 FIRST = np.array([0, 1, 3, 3, 8, 0, 5, 12, 10, 2])
 LAST = np.array([6, 9, 3, 11, 15, 3, 5, 14, 10, 13])
@@ -53,9 +54,21 @@ TREES = {
     "HaarHRR": fixed(lambda e: HaarHRR(DOMAIN, e)),
     "Decomposed, OUE": fixed(lambda e: DecomposedHistogram(DOMAIN, e, 2, "OUE")),
     "Decomposed, GRR": fixed(lambda e: DecomposedHistogram(DOMAIN, e, 4, "GRR")),
+    "HH_4, designed": fixed(
+        lambda e: HierarchicalHistogram(DOMAIN, e, 4, (lopsided(e), Exclusion))
+    ),
+    "HaarHRR, own": fixed(
+        lambda e: HaarHRR(DOMAIN, e, oracle=("GRR", lopsided(e), Exclusion, "OUE"))
+    ),
+    "Decomposed, designed": fixed(
+        lambda e: DecomposedHistogram(DOMAIN, e, 4, (lopsided(e), Exclusion))
+    ),
     "Decomposed, padded": fixed(lambda e: DecomposedHistogram(DOMAIN, e, 3, "HRR")),
 }
 CIRCLE = fixed(lambda e: CircularHistogram(DOMAIN, e, oracle="GRR"))
+DESIGNED_CIRCLE = fixed(
+    lambda e: CircularHistogram(DOMAIN, e, 16, (4, 16), (lopsided(e), Exclusion))
+)
 COMPOSITE = fixed(composite)
 
 
@@ -76,6 +89,13 @@ class TestRanges(VarianceContract):
             COMPOSITE,
             wider={
                 (1.0, "heaped"): {"told": Band(0.9, 1.1)},
+                (8.0, "heaped"): {"told": Band(0.5, 2.0), "covered": Band(0.9, 1.0)},
+            },
+        ),
+        "Circle, designed": Entry(
+            DESIGNED_CIRCLE,
+            wider={
+                (1.0, "heaped"): {"told": Band(0.85, 1.15)},
                 (8.0, "heaped"): {"told": Band(0.5, 2.0), "covered": Band(0.9, 1.0)},
             },
         ),
