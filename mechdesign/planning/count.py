@@ -95,8 +95,6 @@ class Count(Task):
         mechanism = candidate(self.domain, privacy)
         if not isinstance(mechanism, Mechanism) or mechanism.inputs != self.domain + 1:
             raise ValueError(f"a candidate is a mechanism of counts 0 .. {self.domain}")
-        if mechanism.audit().ratio > 1 / privacy.alpha:
-            raise ValueError(f"a candidate loses more than epsilon {brief(epsilon)}")
         return self._offer("a candidate", mechanism, epsilon)
 
     def _offer(self, name: str, mechanism: Mechanism, epsilon: float | Fraction) -> Offer:

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from mechdesign._support.text import shown
-from mechdesign.exceptions import MechanismError
+from mechdesign.exceptions import MechanismError, PrivacyViolation
+from mechdesign.privacy import Privacy
 
 
 class InvalidRequest(MechanismError, ValueError):
@@ -230,9 +231,15 @@ def offered(task: Task, name: str, epsilon: Any, n: int | None) -> Offer:
     ------
     ValueError
         The candidate cannot serve at this epsilon and n.
+    PrivacyViolation
+        One of one's own loses more than epsilon.
     """
     if name in task.added:
-        return task.offer_of(task.added[name], epsilon, n or 0)
+        offer = task.offer_of(task.added[name], epsilon, n or 0)
+        audit, allowed = offer.protocol.audit(), 1 / Privacy.from_epsilon(epsilon).alpha
+        if audit.ratio > allowed:
+            raise PrivacyViolation(audit.ratio, allowed, audit.output, audit.inputs)
+        return offer
     return task.offer(name, epsilon, n or 0)
 
 

@@ -1,6 +1,7 @@
 """Protocols as files: they come back as they were, what lies is refused, and at once if small."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from mechdesign._support.strict_json import digest_of
 from mechdesign.local import extremal
 from mechdesign.utilities import MutualInformation
 from tests.contracts.examples import WITH_VALUES
+from tests.own_oracles import Exclusion, lopsided
 
 
 def sizes(number, size):
@@ -226,3 +228,62 @@ def test_only_public_protocols_have_files(tmp_path):
         with pytest.raises(TypeError):
             save_protocol(tmp_path / "x.json", wrong)
     assert list(tmp_path.iterdir()) == []
+
+
+OWN = [
+    Exclusion(5, 1.0),
+    rangeq.HierarchicalHistogram(16, 1.0, 4, (Exclusion, "OUE")),
+    rangeq.HierarchicalHistogram(16, 1.0, 4, (lopsided(1.0), GRR(16, 0.5))),
+    rangeq.HaarHRR(4, 1.0, oracle=Exclusion),
+    rangeq.CircularHistogram(16, 1.0, 16, (4, 16), Exclusion),
+    rangeq.grids.TDG([8, 8], 1.0, granularity=4, oracle=Exclusion),
+]
+
+
+@pytest.mark.parametrize("protocol", OWN, ids=lambda p: type(p).__name__)
+def test_oracles_of_ones_own_come_back(protocol, tmp_path) -> None:
+    path = tmp_path / "protocol.json"
+    save_protocol(path, protocol)
+    again = load_protocol(path)
+    assert again == protocol
+    assert channel_of(again).signature == channel_of(protocol).signature
+    assert again.audit().holds
+
+
+def test_a_file_names_classes_of_imported_modules_and_nothing_else(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "protocol.json"
+    save_protocol(path, rangeq.Flat(8, 1.0, oracle=Exclusion))
+    content = json.loads(path.read_text())
+
+    def load(name):
+        content["arguments"]["oracle"] = {"name": name}
+        content["digest"] = digest_of({k: v for k, v in content.items() if k != "digest"})
+        path.write_text(json.dumps(content))
+        return load_protocol(path)
+
+    assert load("tests.own_oracles.Exclusion") == rangeq.Flat(8, 1.0, oracle=Exclusion)
+    for name in ("os.kill", "posix.kill", "builtins.exec", "tests.own_oracles.lopsided", "x"):
+        with pytest.raises(InvalidFile, match="not a protocol of this library"):
+            load(name)
+    monkeypatch.delitem(sys.modules, "tests.own_oracles")
+    with pytest.raises(InvalidFile, match="own_oracles' has not been imported"):
+        load("tests.own_oracles.Exclusion")
+
+
+def test_classes_that_no_file_can_name_are_refused(tmp_path) -> None:
+    class Local(Exclusion):
+        pass
+
+    for protocol in (
+        Local(4, 1.0),
+        rangeq.Flat(4, 1.0, oracle=Local),
+        rangeq.Flat(4, 1.0, oracle=GRR),
+    ):
+        if protocol == rangeq.Flat(4, 1.0, oracle=GRR):  # which is public
+            save_protocol(tmp_path / "protocol.json", protocol)
+            continue
+        with pytest.raises(TypeError, match="cannot be"):
+            save_protocol(tmp_path / "refused.json", protocol)
+    with pytest.raises(TypeError, match="cannot be"):
+        save_protocol(tmp_path / "refused.json", rangeq.Flat(4, 1.0, oracle=lambda d, e: GRR(d, e)))
+    assert not (tmp_path / "refused.json").exists()

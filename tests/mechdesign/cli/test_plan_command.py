@@ -1,5 +1,7 @@
 """The command that plans: its table, its files and its exit codes."""
 
+import sys
+
 import matplotlib.image
 import pytest
 
@@ -127,3 +129,31 @@ def test_the_command_takes_epsilon_from_a_ledger_and_leaves_it_alone(tmp_path, c
     assert main(["plan", "count", "--domain", "4", "--ledger", str(path), "--epsilon", "0.3"]) == 1
     assert "more than the 0.25 that remains" in capsys.readouterr().err
     assert path.read_bytes() == before
+
+
+OWN = """
+from frequency import GRR
+
+class Better(GRR):
+    def variance(self, n, frequency=0.0):
+        return 1e-9 + 0 * super().variance(n, frequency)
+"""
+
+
+def test_candidates_of_ones_own(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "my_oracles.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    asked = ["plan", "frequencies", "--domain", "64", "--n", "1000", "--epsilon", "1"]
+    assert main([*asked, "--candidate", "my_oracles.Better"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Better" in lines[2] or "* Better" in "".join(lines)
+    assert main([*asked, "--import", "my_oracles"]) == 0
+    for wrong, message in (
+        (["--candidate", "my_oracles.Worse"], "has no Worse"),
+        (["--candidate", "Better"], "a module and a name"),
+        (["--candidate", "no_such_module.Better"], "no_such_module"),
+        (["--import", "no_such_module"], "no_such_module"),
+    ):
+        assert main([*asked, *wrong]) == 2
+        assert message in capsys.readouterr().err
