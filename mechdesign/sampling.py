@@ -153,6 +153,8 @@ def checked_counts(
     elif values.dtype.kind not in "biuf":
         # Not asarray: that makes strings of all entries if one is
         values = np.array(counts, dtype=object)
+    elif values.dtype.kind in "iu" and _all_within(values, largest):
+        return values.astype(np.int64)
     if values.dtype.kind in "biu":
         bad = (
             np.zeros(values.shape, dtype=bool)
@@ -178,6 +180,13 @@ def checked_counts(
             largest,
         )
     return values.astype(np.int64)
+
+
+def _all_within(values: npt.NDArray[np.integer[Any]], largest: int) -> bool:
+    """Whether integers lie in 0 .. largest."""
+    if values.size == 1:  # a client's one item: several times as fast as with numpy
+        return bool(0 <= values.item() <= largest)
+    return not values.size or bool(values.min() >= 0 and int(values.max()) <= largest)
 
 
 def _is_count(value: Any, largest: int) -> bool:

@@ -109,12 +109,17 @@ class TruthOrLie:
         if self.k == 1:
             return np.zeros(size, dtype=np.int64)
         words = source(size)
+        if size == 1:  # a client's one report: Python's integers are several times as fast
+            place = int(words[0]) // self.lie
+            return np.array([place + 1 if place < self.k - 1 else 0], dtype=np.int64)
         if self.k == 2:
             return (words < np.uint64(self.lie)).astype(np.int64)
         interval = words // np.uint64(self.lie)
-        return np.where(
-            interval < np.uint64(self.k - 1), interval + np.uint64(1), np.uint64(0)
-        ).astype(np.int64)
+        lies = interval < np.uint64(self.k - 1)
+        # Products, since `where` is slow at what changes from one entry to the next
+        interval += np.uint64(1)
+        interval *= lies
+        return interval.astype(np.int64)
 
 
 def root(value: Fraction, degree: int = 2) -> Fraction:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -49,7 +48,13 @@ LEAST_EPSILON = 2.0**-32
 
 @lru_cache(maxsize=64, typed=True)
 def _parsed(epsilon: float | Rational) -> Privacy:
-    return Privacy.from_epsilon(exact_epsilon(epsilon), neighbours="all")
+    privacy = Privacy.from_epsilon(epsilon, neighbours="all")
+    # The alpha of 2^-32 itself is rounded a little
+    if privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):
+        raise ValueError(
+            f"epsilon must be at least 2^-32, got {shown(epsilon)}: reports would say nothing"
+        )
+    return privacy
 
 
 def local_privacy(epsilon: float | Rational) -> Privacy:
@@ -70,15 +75,11 @@ def local_privacy(epsilon: float | Rational) -> Privacy:
     ValueError
         Another epsilon.
     """
-    if not isinstance(epsilon, Hashable):
+    try:
+        hash(epsilon)
+    except TypeError:
         exact_epsilon(epsilon)  # which refuses it
-    privacy = _parsed(epsilon)
-    # The alpha of 2^-32 itself is rounded a little
-    if privacy.epsilon < LEAST_EPSILON * (1 - 2.0**-20):
-        raise ValueError(
-            f"epsilon must be at least 2^-32, got {shown(epsilon)}: reports would say nothing"
-        )
-    return privacy
+    return _parsed(epsilon)
 
 
 @dataclass(frozen=True)

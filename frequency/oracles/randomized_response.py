@@ -75,8 +75,7 @@ class GRR(PureCellOracle, PublicCoinChannel):
         return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
-        told = items + self._choice.draw(len(items), source)
-        reports["item"] = np.where(told >= self.domain, told - self.domain, told)
+        reports["item"] = (items + self._choice.draw(len(items), source)) % self.domain
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["item"] <= self.domain - 1

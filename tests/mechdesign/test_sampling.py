@@ -423,3 +423,27 @@ def test_short_floats_do_not_round_the_largest_count():
     mechanism = Mechanism.from_weights([[1] * 5000] * 2, 2, Privacy(1))
     with pytest.raises(InvalidCount):
         mechanism.release(np.array([5000], dtype=np.float16))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64, ">i4"])
+@pytest.mark.parametrize(
+    "counts", [0, 7, 8, [], [7], [8], [[7]], [0, 7], [0, 8, 9], [[1, 2], [3, 100]], [[0], [7]]]
+)
+def test_integers_are_checked_as_objects_are(dtype, counts):
+    """Objects are looked at one by one, in Python."""
+    values = np.array(counts, dtype=dtype)
+    for signed in (values, -values.astype(np.int64)):
+        outcomes = []
+        for array in (signed, signed.astype(object)):
+            try:
+                found = checked_counts(array, 7)
+                outcomes.append((found.dtype, found.shape, found.tolist()))
+            except InvalidCount as error:
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1]
+
+
+def test_checked_counts_are_a_copy():
+    counts = np.array([1, 2])
+    checked_counts(counts, 2)[0] = 0
+    assert counts.tolist() == [1, 2]

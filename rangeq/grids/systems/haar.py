@@ -54,10 +54,8 @@ class HaarCoefficients(RecordChannel):
 
     @cached_property
     def parts(self) -> tuple[HaarLevel, ...]:
-        made: dict[int, HaarLevel] = {}
         domains = [2 << sum(level - 1 for _, level in levels) for levels in self.levels]
-        for domain in domains:
-            made.setdefault(domain, HaarLevel(domain, self.epsilon))
+        made = {domain: HaarLevel(domain, self.epsilon) for domain in set(domains)}
         return tuple(made[domain] for domain in domains)
 
     @cached_property

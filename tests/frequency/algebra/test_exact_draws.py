@@ -3,6 +3,7 @@ by a unit.
 """
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from random import Random
 
@@ -14,6 +15,7 @@ from scipy import stats
 
 from frequency import GRR, HRR, OLH, SUE, CountMeanSketch
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
+from mechdesign import InexactNumber
 from mechdesign._support.randomness import bit_source
 from tests.goodness_of_fit import FALSE_ALARM
 from tests.tape import WORD, Tape, played
@@ -101,6 +103,13 @@ def test_no_epsilon_at_all(epsilon):
             kind(4, epsilon)
 
 
+@pytest.mark.parametrize("epsilon", [[1], (1, [2]), Decimal("sNaN")])
+def test_what_has_no_hash_is_no_epsilon(epsilon):
+    """Epsilons are parsed once: those parsed are kept in a dictionary."""
+    with pytest.raises((InexactNumber, ValueError), match="epsilon must be"):
+        GRR(4, epsilon)
+
+
 def definition(choice, word):
     """The first k - 1 intervals of ``lie`` words are the lies, in order; the rest is the truth."""
     return next(
@@ -132,6 +141,9 @@ def test_draw_at_every_threshold(ratio, k):
     found = played(lambda tape: choice.draw(len(words), tape), words)
     assert found.dtype == np.int64
     assert found.tolist() == [definition(choice, word) for word in words]
+    alone = [played(lambda tape: choice.draw(1, tape), [word]) for word in words]
+    assert {one.dtype for one in alone} == {np.dtype(np.int64)}
+    assert np.concatenate(alone).tolist() == found.tolist()
 
 
 @SETTINGS

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mechdesign import named
+from mechdesign._support.randomness import bit_source
 from mechdesign.sampling import Sampler
 from tests.tape import WORD
 
@@ -30,3 +31,31 @@ def test_the_secure_source_is_the_operating_system(monkeypatch):
 def test_other_sources_are_refused(rng):
     with pytest.raises(TypeError, match=r"numpy\.random\.Generator"):
         named.geometric(2, "1/2").release([0], rng)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.Philox,
+        np.random.SFC64,
+        np.random.MT19937,
+    ],
+)
+def test_words_are_those_that_the_generator_gives(kind):
+    rng, twin = (np.random.Generator(kind(7)) for _ in range(2))
+    for size in (1, 0, 1000, 3):
+        # An odd number of short draws leaves half of a word behind
+        assert rng.integers(0, 100, dtype=np.uint32) == twin.integers(0, 100, dtype=np.uint32)
+        words = bit_source(rng)(size)
+        expected = twin.integers(0, WORD, size=size, dtype=np.uint64)
+        assert (words.dtype, words.tolist()) == (expected.dtype, expected.tolist())
+
+
+def test_a_generator_of_a_class_of_its_own_is_asked():
+    class Own(np.random.Generator):
+        def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
+            return np.full(size, 5, dtype=dtype)
+
+    assert bit_source(Own(np.random.PCG64(1)))(3).tolist() == [5, 5, 5]
