@@ -5,7 +5,7 @@ Source: thesis 4.3.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -23,6 +23,9 @@ from mechdesign._support.arrays import Floats
 
 LARGEST = 1 << 22
 """How many different records the server tells apart one by one."""
+
+_BLOCK = 1 << 22
+"""How many weights of records to look at together."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +108,20 @@ class InputProtocol(MarginalProtocol):
     ) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
         frequencies = self.channel.frequencies_of(aggregate, None)
-        # A few sums at a time: each takes as many numbers as there are records.
         parts = [
-            self.channel.linear_variances_of(row[None, cells], aggregate, frequencies, None)
-            for row in weights
+            self.channel.linear_variances_of(weights[block][:, cells], aggregate, frequencies, None)
+            for block in self._blocks(len(weights))
         ]
         return np.concatenate(parts)
+
+    def _blocks(self, sums: int) -> Iterator[slice]:
+        """Which sums of records to look at together.
+
+        Several, since oracles do some of the work once for all of them; not all, as each takes as
+        many numbers as there are records.
+        """
+        step = max(1, _BLOCK // self.domain.size)
+        return (slice(start, start + step) for start in range(0, max(sums, 1), step))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # That of the sum of the records in the cell.
@@ -118,10 +129,12 @@ class InputProtocol(MarginalProtocol):
         cells = self.domain.cells(np.arange(self.domain.size), names)
         shape = self.domain.project(names).shape
         even = np.full(self.domain.size, 1 / self.domain.size)
-        rows = (cells == cell for cell in range(int(np.prod(shape))))
-        return np.concatenate(
-            [self.channel.linear_variance(n, row[None].astype(np.float64), even) for row in rows]
-        ).reshape(shape)
+        every = np.arange(np.prod(shape))[:, None]
+        parts = [
+            self.channel.linear_variance(n, (cells == every[block]).astype(np.float64), even)
+            for block in self._blocks(len(every))
+        ]
+        return np.concatenate(parts).reshape(shape)
 
 
 @dataclass(frozen=True)

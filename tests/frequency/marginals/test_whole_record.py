@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from frequency.marginals import InpPS, InpRR
+from frequency.marginals import InpPS, InpRR, whole_record
 from tests.contracts.oracle import LN3
-from tests.frequency.marginals.examples import B4
+from tests.frequency.marginals.examples import B4, INPUT, MIXED, make
 from tests.frequency.marginals.twins import Enumerated
 
 
@@ -54,3 +54,29 @@ def test_theorem_3_variance_of_unary_encoding(epsilon) -> None:
             protocol.cell_variances(1, list("abcd"[:k])), expected, rtol=1e-6
         )
         assert expected <= 2 ** (4 - k) * a / (a - 1) ** 2 + 1
+
+
+@pytest.mark.parametrize("block", [1, 30, 1000])
+@pytest.mark.parametrize("kind", INPUT)
+def test_variances_do_not_depend_on_the_blocks(kind, block, monkeypatch) -> None:
+    """All sums at a time, or one by one: of two records, of twelve, or of many at most."""
+    protocol, names, rng = make(kind, MIXED, 3, 1.0), ("b", "d"), np.random.default_rng(1)
+    weights = rng.normal(size=(7, 6))
+    aggregate = protocol.simulate(rng.integers(0, 50, MIXED.size), rng)
+    one_by_one = np.concatenate(
+        [protocol.linear_variances_of(aggregate, names, row[None]) for row in weights]
+    )
+    cells = MIXED.cells(np.arange(MIXED.size), names)
+    even = np.full(MIXED.size, 1 / MIXED.size)
+    expected = [
+        protocol.channel.linear_variance(50, (cells == cell)[None].astype(float), even)[0]
+        for cell in range(6)
+    ]
+    monkeypatch.setattr(whole_record, "_BLOCK", block)
+    np.testing.assert_allclose(
+        protocol.linear_variances_of(aggregate, names, weights), one_by_one, rtol=1e-12
+    )
+    assert protocol.linear_variances_of(aggregate, names, weights[:0]).shape == (0,)
+    found = protocol.cell_variances(50, names)
+    assert found.shape == (3, 2)
+    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-12)
