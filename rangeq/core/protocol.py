@@ -25,7 +25,7 @@ from rangeq.core.estimate import RangeEstimate
 from rangeq.core.levels import Levels, TreeLevels
 from rangeq.core.tree import Tree, mean_over, spread
 
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 17
 """How many weights of sums of items to hold at a time."""
 
 
@@ -318,7 +318,7 @@ class AdditiveProtocol(RangeProtocol):
     ) -> float:
         """The root of the average variance over a workload, for n users.
 
-        For given frequencies from the variances of all prefixes, in O(domain^2) memory.
+        For given frequencies from the variances of all prefixes, a block of them at a time.
 
         Parameters
         ----------
@@ -343,13 +343,18 @@ class AdditiveProtocol(RangeProtocol):
         if frequencies is None:
             return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
         f, d = self._population(frequencies), self.domain
-        prefixes = np.tri(d)
-        both = np.concatenate([prefixes, prefixes.sum(axis=0)[None], np.eye(d)])
-        variances = self.linear_variance(n, both, f)
-        return (
-            max(mean_over(workload, variances[:d], float(variances[d]), variances[d + 1 :]), 0.0)
-            ** 0.5
+        # A sum takes several times as many numbers as there are items
+        step = max(1, _AT_ONCE // d)
+        starts = range(0, d, step)
+        prefixes, items = (
+            np.concatenate(
+                [self.linear_variance(n, rows(min(step, d - k), d, k), f) for k in starts]
+            )
+            for rows in (np.tri, np.eye)
         )
+        all_prefixes = np.arange(d, 0.0, -1.0)  # how often each item is in a prefix
+        (sums,) = self.linear_variance(n, all_prefixes[None], f)
+        return max(mean_over(workload, prefixes, float(sums), items), 0.0) ** 0.5
 
 
 @dataclass(frozen=True)

@@ -453,14 +453,20 @@ def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> fl
     -------
     float
         0 for a workload without queries.
+
+    Raises
+    ------
+    ValueError
+        An unknown workload.
     """
     domain = len(prefixes)
+    number = queries(domain, workload)
     if workload == "prefixes":
         return float(prefixes.mean())
-    total, ranges = (domain + 1) * float(prefixes.sum()) - sums, domain * (domain + 1) // 2
+    total = (domain + 1) * float(prefixes.sum()) - sums
     if workload == "ranges":
-        total, ranges = total - float(items.sum()), ranges - domain
-    return total / ranges if ranges else 0.0
+        total -= float(items.sum())
+    return total / number if number else 0.0
 
 
 def spread(weights: Floats, frequencies: Floats) -> Floats:

@@ -15,7 +15,15 @@ import pytest
 
 from frequency.core.mixture import weights_of
 from frequency.postprocess import norm_sub
-from rangeq import DecomposedHistogram, Flat, HaarHRR, HierarchicalHistogram
+from rangeq import (
+    CircularHistogram,
+    DecomposedHistogram,
+    Flat,
+    HaarHRR,
+    HierarchicalHistogram,
+)
+from rangeq.core import protocol as protocol_module
+from rangeq.core.tree import WORKLOADS
 from rangeq.core.tree_consistency import consistent
 from tests.contracts.oracle import close, moments, ratio_of
 from tests.rangeq.contract import exact_level, level_twin
@@ -354,3 +362,38 @@ def test_ratio_of_enumerated_levels() -> None:
     ]
     assert protocol.audit().ratio == max(ratios)
     assert len(set(ratios)) == 2
+
+
+ADDITIVE = [
+    HierarchicalHistogram(13, 1.0, 3),
+    HierarchicalHistogram(8, 1.0, 2, "OLH"),
+    Flat(5, 1.0),
+    HaarHRR(11, 1.0),
+    CircularHistogram(9, 1.0),
+    HaarHRR(1, 1.0),
+]
+
+
+@pytest.mark.parametrize("block", [1, 30, 1 << 17])
+@pytest.mark.parametrize("protocol", ADDITIVE, ids=lambda protocol: type(protocol).__name__)
+def test_the_error_for_a_population_is_that_of_all_its_ranges(protocol, block, monkeypatch) -> None:
+    """Range by range, and from prefixes in blocks of any size."""
+    monkeypatch.setattr(protocol_module, "_AT_ONCE", block)
+    d = protocol.domain
+    f = np.random.default_rng(1).dirichlet(np.ones(d))
+    first, last = all_ranges(d)
+    variances = protocol.linear_variance(500, indicators(first, last, d), f)
+    for workload in WORKLOADS:
+        rows = of_workload(workload, first, last)
+        expected = math.sqrt(max(variances[rows].mean(), 0.0)) if rows.any() else 0.0
+        assert protocol.average_rmse(500, workload, f) == pytest.approx(
+            expected, rel=1e-9, abs=1e-9
+        )
+
+
+@pytest.mark.parametrize("protocol", [*ADDITIVE, DecomposedHistogram(8, 1.0)])
+@pytest.mark.parametrize("workload", ["boxes", None, ["ranges"]])
+def test_unknown_workloads_are_refused(protocol, workload) -> None:
+    for frequencies in (None, np.full(protocol.domain, 1 / protocol.domain)):
+        with pytest.raises(ValueError, match="workload must be one of"):
+            protocol.average_rmse(10, workload, frequencies)
