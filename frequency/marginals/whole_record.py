@@ -24,8 +24,8 @@ from mechdesign._support.arrays import Floats
 LARGEST = 1 << 22
 """How many different records the server tells apart one by one."""
 
-_BLOCK = 1 << 22
-"""How many weights of records to look at together."""
+_AT_ONCE = 1 << 22
+"""How many weights of sums of records to hold at a time."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class InputProtocol(MarginalProtocol):
         Several, since oracles do some of the work once for all of them; not all, as each takes as
         many numbers as there are records.
         """
-        step = max(1, _BLOCK // self.domain.size)
+        step = max(1, _AT_ONCE // self.domain.size)
         return (slice(start, start + step) for start in range(0, max(sums, 1), step))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:

@@ -72,7 +72,7 @@ def test_variances_do_not_depend_on_the_blocks(kind, block, monkeypatch) -> None
         protocol.channel.linear_variance(50, (cells == cell)[None].astype(float), even)[0]
         for cell in range(6)
     ]
-    monkeypatch.setattr(whole_record, "_BLOCK", block)
+    monkeypatch.setattr(whole_record, "_AT_ONCE", block)
     np.testing.assert_allclose(
         protocol.linear_variances_of(aggregate, names, weights), one_by_one, rtol=1e-12
     )
