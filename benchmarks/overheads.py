@@ -22,15 +22,17 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
+from unittest.mock import Mock, patch
 
 import numpy as np
 from range_queries import one_core, table
 
-import mechdesign.privacy
 from frequency import GRR
 from frequency.heavy import TreeHist
 from frequency.marginals import Domain, InpOLH
+from mechdesign.privacy import exact_epsilon
 from rangeq import HierarchicalHistogram, optimise
 from rangeq.grids import HIO, LHIO, HaarHRR2D
 
@@ -87,26 +89,13 @@ def construction(repeats: int) -> Iterator[Row]:
 
 def times_parsed(work: Callable[[], object]) -> str:
     """How often an epsilon is parsed in a call: of protocols with an epsilon of its own."""
-    real, found = mechdesign.privacy.exact_epsilon, 0
-
-    def counted(epsilon: Any) -> Any:
-        nonlocal found
-        found += 1
-        return real(epsilon)
-
-    places = [
-        module
-        for module in list(sys.modules.values())
-        if getattr(module, "exact_epsilon", None) is real
-    ]
-    for module in places:
-        module.exact_epsilon = counted
-    try:
+    real, parse = exact_epsilon, Mock(side_effect=exact_epsilon)
+    with ExitStack() as stack:
+        for module in list(sys.modules.values()):
+            if getattr(module, "exact_epsilon", None) is real:
+                stack.enter_context(patch.object(module, "exact_epsilon", parse))
         work()
-    finally:
-        for module in places:
-            module.exact_epsilon = real
-    return str(found)
+    return str(parse.call_count)
 
 
 def parsing() -> Iterator[Row]:
