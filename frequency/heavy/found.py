@@ -14,6 +14,7 @@ import scipy
 from frequency.core.answer import Answer, ConfidenceInterval
 from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats
+from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
 
 
@@ -120,7 +121,8 @@ class Found:
             An item that is not listed.
         """
         item = where[0] if isinstance(where, Mapping) and set(where) == {0} else where
-        places = [k for k, listed in enumerate(self.items.tolist()) if listed == item]
+        asked = is_whole(item) or isinstance(item, str)
+        places = [k for k, listed in enumerate(self.items.tolist()) if asked and listed == item]
         if not places:
             raise InvalidQuestion(f"the item {shown(item)} is not listed")
         place = places[0]
