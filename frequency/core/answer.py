@@ -133,6 +133,37 @@ def about_ranges(
     )
 
 
+def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> Answer:
+    """The answer to questions of which those about single items have the intervals of items.
+
+    So a question is answered alike by itself and among others.
+
+    Parameters
+    ----------
+    told : Answer
+        To all of the questions.
+    single : numpy.ndarray of bool
+        Which are about single items, of the questions' shape.
+    items : Answer
+        To these questions, shape (items,).
+
+    Returns
+    -------
+    Answer
+        With the values and variances of ``told``.
+    """
+
+    def interval(confidence: float) -> ConfidenceInterval:
+        ends = []
+        for end, own in zip(told.interval(confidence), items.interval(confidence), strict=True):
+            both = np.array(end)
+            both[single] = own
+            ends.append(plain(both))
+        return ConfidenceInterval(*ends)
+
+    return Answer(told.value, told.variance, _interval=interval)
+
+
 class Condition(NamedTuple):
     """What a question asks of one attribute.
 
@@ -281,7 +312,10 @@ def _condition(place: int, given: Any, name: str, size: int) -> Condition:
             raise InvalidQuestion(
                 f"{printable(name)} has the values 0 .. {size - 1}, got {shown(given)}"
             )
-        return Condition(place, nothing, nothing, np.unique(np.array(list(given), dtype=np.int64)))
+        items = np.unique(np.array(list(given), dtype=np.int64))
+        if len(items) == 1:  # which is answered like the item itself
+            return Condition(place, items[0], items[0], None)
+        return Condition(place, nothing, nothing, items)
     ends = given if isinstance(given, tuple) else (given, given)
     if len(ends) != 2:
         raise InvalidQuestion(f"a range is a tuple of two ends, got {shown(given)}")

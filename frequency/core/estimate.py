@@ -16,6 +16,7 @@ from frequency.core.answer import (
     conditions,
     normal_quantile,
     plain,
+    with_items,
 )
 from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats, Items
@@ -189,14 +190,17 @@ class Estimate:
         shape, (asked,) = conditions(where, ("item",), (self._oracle.domain,))
         if asked.items is not None:
             return self._sum_of(asked)
-        if (asked.first == asked.last).all():
+        single = asked.first == asked.last
+        if single.all():
             return self._single(asked.first)
         ends = np.stack([asked.first.ravel(), asked.last.ravel()])
         found = [self._sum_of(asked._replace(first=a, last=b)) for a, b in np.moveaxis(ends, 1, 0)]
-        value, variance = (
-            plain(np.array(part).reshape(shape)) for part in zip(*found, strict=True)
-        )
-        return Answer(value, variance)
+        value, variance = (np.array(part).reshape(shape) for part in zip(*found, strict=True))
+        if not single.any():
+            return Answer(plain(value), plain(variance))
+        items = self._single(asked.first[single])
+        value[single], variance[single] = items
+        return with_items(Answer(value, variance), single, items)
 
     def _sum_of(self, asked: Condition) -> Answer:
         """The answer to one question: a weighted sum of the frequencies."""

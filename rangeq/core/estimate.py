@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from frequency.core.answer import (
     conditions,
     normal_quantile,
     plain,
+    with_items,
 )
 from frequency.core.estimate import Estimate, Estimator
 from frequency.postprocess import norm_sub
@@ -285,12 +285,8 @@ class RangeEstimate(Estimate, EstimatedDistribution):
                 weights[int(first) : int(last) + 1] = 1.0
             return self.linear(weights)
         ((first, last),) = runs
-        told = EstimatedDistribution._answer(self, value, runs)
-        return (
-            replace(told, _interval=self._single(first)._interval)
-            if (first == last).all()
-            else told
-        )
+        told, single = EstimatedDistribution._answer(self, value, runs), first == last
+        return with_items(told, single, self._single(first[single])) if single.any() else told
 
     def nonnegative(self) -> Distribution:
         """The nearest distribution in L2, by `frequency.postprocess.norm_sub`.
