@@ -1,0 +1,419 @@
+"""What every estimate answers: one question or many, however put, with errors or a reason for none.
+
+A question that is none is refused before anything is computed, and where a variance is not known
+it is `UnknownVariance` for every protocol, and never NaN.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from frequency import (
+    GRR,
+    RR,
+    InvalidQuestion,
+    Oracle,
+    SubsetSelection,
+    Tabular,
+    UnknownVariance,
+)
+from frequency.core.answer import Answer
+from frequency.core.protocol import channel_of
+from frequency.marginals import CALM, InpEM, InpHT, InpPS, MargPS
+from rangeq import DecomposedHistogram, RangeProtocol, SquareWave
+from rangeq.grids import HIO, ConjunctionProtocol
+from rangeq.local.smoothed import Shaped
+from tests.contracts.examples import CENTRAL, COLLECTED
+
+EACH = 50
+"""How many users have each of the values."""
+
+LARGE = 1 << 16
+"""Domains beyond are estimated for some items."""
+
+
+def estimate_of(protocol, aggregate, items=None):
+    """What the protocol says of an aggregate: of some items, where there are too many."""
+    if hasattr(protocol, "find") and not isinstance(channel_of(protocol), Oracle):
+        return protocol.find(aggregate)
+    if items is not None and channel_of(protocol).domain > LARGE and isinstance(protocol, Oracle):
+        return protocol.estimate(aggregate, np.unique(items)[:9])
+    return protocol.estimate(aggregate)
+
+
+@cache
+def collected(place):
+    """The estimate of the values of a case, and the one of nobody's."""
+    protocol, values = COLLECTED[place]
+    some = protocol.simulate(EACH, np.random.default_rng(1), values)
+    nobody = protocol.aggregate(np.zeros(0, dtype=protocol.report_dtype))
+    return tuple(estimate_of(protocol, aggregate, values) for aggregate in (some, nobody))
+
+
+def cases(wanted):
+    return [
+        pytest.param(place, id=f"{place}-{type(protocol).__name__}")
+        for place, (protocol, _) in enumerate(COLLECTED)
+        if wanted(protocol)
+    ]
+
+
+def lists(protocol):
+    return hasattr(protocol, "find") and not isinstance(channel_of(protocol), Oracle)
+
+
+def several(protocol):
+    return len(names_of(protocol)) > 1
+
+
+def names_of(protocol):
+    """The names and sizes of the attributes."""
+    if hasattr(protocol, "attributes"):
+        return dict(zip(protocol.attributes.names, protocol.attributes.sizes, strict=True))
+    domain = getattr(protocol, "domain", 0)
+    return {} if isinstance(domain, int) else {name: domain[name] for name in domain}
+
+
+SINGLE = cases(lambda protocol: not lists(protocol) and not several(protocol))
+SEVERAL = cases(several)
+LISTS = cases(lists)
+
+
+def knows_everybody(protocol):
+    """Whether its estimates of all values are known to sum to 1: trees add up nodes as they are."""
+    exact = (
+        RR,
+        GRR,
+        SubsetSelection,
+        Tabular,
+        InpPS,
+        InpHT,
+        MargPS,
+        InpEM,
+        CALM,
+        SquareWave,
+        Shaped,
+    )
+    whole = isinstance(protocol, (*exact, RangeProtocol, ConjunctionProtocol))
+    return whole and not isinstance(protocol, (HIO, DecomposedHistogram))
+
+
+def close(one, two):
+    np.testing.assert_allclose(one, two, rtol=1e-7, atol=1e-12)
+
+
+def error_of(answer):
+    """The variance of an answer, checked; None if it is unknown, and then so is the interval."""
+    try:
+        variance = answer.variance
+    except UnknownVariance:
+        with pytest.raises(UnknownVariance):
+            answer.interval()
+        with pytest.raises(UnknownVariance):
+            tuple(answer)
+        return None
+    assert np.shape(variance) == np.shape(answer.value)
+    assert (np.asarray(variance) >= 0).all()  # and so not NaN
+    low, high = answer.interval()
+    assert np.shape(low) == np.shape(high) == np.shape(answer.value)
+    slack = 1e-9 * (1 + np.abs(answer.value))
+    unknown = np.isnan(answer.value)
+    assert ((low <= answer.value + slack) | (unknown & (low <= 0))).all()
+    assert ((high >= answer.value - slack) | (unknown & (high >= 1))).all()
+    assert isinstance(answer.value, np.ndarray if np.shape(answer.value) else float)
+    return variance
+
+
+def check_same(answer, others):
+    """An answer to many questions is the answers to each."""
+    variance, each = error_of(answer), [error_of(other) for other in others]
+    flat = np.ravel(answer.value)
+    close(flat, [other.value for other in others])
+    if variance is None:
+        assert None in each
+    else:
+        close(np.ravel(variance), each)
+        low, high = answer.interval()
+        ends = zip(np.ravel(low), np.ravel(high), strict=True)
+        close(list(ends), [other.interval() for other in others])
+
+
+def check_verbs(estimate, items, exact=True):
+    """Frequencies, variances and intervals are the answers about each item."""
+    values = getattr(estimate, "counts", estimate.frequencies)
+    found = estimate.answer(items)
+    close(found.value, values)
+    variance = error_of(found)
+    if variance is None:
+        for verb in (lambda: estimate.variances, estimate.interval):
+            with pytest.raises(UnknownVariance):
+                verb()
+    else:
+        assert estimate.variances == pytest.approx(variance, rel=1e-7 if exact else 0.05, abs=1e-12)
+        for confidence in (0.5, 0.95):
+            close(estimate.interval(confidence), found.interval(confidence))
+        with pytest.raises(ValueError, match="confidence"):
+            estimate.interval(1.0)
+        with pytest.raises(ValueError, match="confidence"):
+            found.interval(0.0)
+    some = items[:: max(1, len(items) // 7)]
+    check_same(estimate.answer(some), [estimate.answer(int(item)) for item in some])
+    check_same(estimate.answer((some, some)), [estimate.answer([int(item)]) for item in some])
+    square = np.stack([some, some[::-1]])
+    assert estimate.answer(square).value.shape == square.shape
+    check_same(estimate.answer({0: square}), [estimate.answer(int(item)) for item in square.flat])
+    assert estimate.answer(items[:0]).value.shape == (0,)
+
+
+def check_ranges(estimate, size, additive=True):
+    """Ranges of the whole domain, and lists of items."""
+    first = np.array([0, 0, size // 3, size // 2])
+    last = np.array([size - 1, size // 2, size - 1, size // 2])
+    ends = list(zip(first.tolist(), last.tolist(), strict=True))
+    check_same(estimate.answer((first, last)), [estimate.answer(pair) for pair in ends])
+    for a, b in ends:
+        check_same(estimate.answer((a, b)), [estimate.answer(list(range(a, b + 1)))])
+        check_same(estimate.answer((a, b)), [estimate.answer({0: set(range(a, b + 1))})])
+    if additive:
+        values = getattr(estimate, "counts", estimate.frequencies)
+        close(estimate.answer((0, size - 1)).value, values.sum())
+        apart = [0, size - 1]
+        answer = estimate.answer(apart)
+        error_of(answer)
+        close(answer.value, values[sorted(set(apart))].sum())
+    assert estimate.answer([]).value == 0 or not estimate.n
+
+
+NOT_ONE = [-1, 1 << 40, 1.5, "a", None, True, (0,), (0, 0, 0), (0, 1 << 40), (-1, 0), [1 << 40]]
+NOT_ONE += [[0.5], [True], {}, {1: 0}, {"x": 0}, {0: -1}, np.array([0.0]), np.array([0, 1 << 40])]
+NOT_ONE += [(0, None), np.array(["0"]), (np.zeros(2, dtype=int), np.zeros(3, dtype=int))]
+
+WORKING = ("_between", "_single", "_sums", "linear", "marginal", "answers", "predicted_error")
+
+
+def check_refused(estimate, questions, monkeypatch):
+    """That these are refused, before any of the methods that answer is asked."""
+
+    def asked(*_, **__):
+        raise AssertionError("something was computed for a question that is none")
+
+    with monkeypatch.context() as patch:
+        for name in WORKING:
+            if hasattr(type(estimate), name):
+                patch.setattr(type(estimate), name, asked)
+        for where in questions:
+            with pytest.raises(InvalidQuestion):
+                estimate.answer(where)
+
+
+# -------------------------------------------------------------------------------- one attribute
+
+
+@pytest.mark.parametrize("place", SINGLE)
+def test_answers_about_one_attribute(place, monkeypatch):
+    protocol, _ = COLLECTED[place]
+    domain = channel_of(protocol).domain
+    for estimate in collected(place):
+        whole = getattr(estimate, "items", None) is None
+        items = np.arange(domain) if whole else estimate.items
+        # A decomposed histogram takes the variances of answers from the nearest distribution
+        check_verbs(estimate, items, not isinstance(protocol, DecomposedHistogram))
+        if whole and domain <= 1 << 10:
+            check_ranges(estimate, domain, not isinstance(protocol, DecomposedHistogram))
+            if knows_everybody(protocol) and estimate.n:
+                everybody = estimate.answer((0, domain - 1))
+                close(everybody.value, 1)
+                assert (error_of(everybody) or 0.0) < 1e-12
+        wrong = NOT_ONE if domain < 1 << 40 else []
+        check_refused(estimate, [*wrong, (domain - 1, 0)] if domain > 1 else wrong, monkeypatch)
+    some, nobody = collected(place)
+    assert some.n == EACH * len(COLLECTED[place][1])
+    assert nobody.n == 0
+    assert np.isnan(nobody.frequencies).all()
+    for where in (0, [0], (0, 0), np.array([0, 0])):
+        if whole or 0 in nobody.items:
+            check_unknown(nobody.answer(where))
+
+
+def check_unknown(answer):
+    """The answer from no reports."""
+    assert np.isnan(answer.value).all()
+    variance = error_of(answer)
+    if variance is not None:
+        assert np.isposinf(variance).all()
+        low, high = answer.interval()  # all numbers, or all fractions
+        assert (np.asarray(low) <= 0).all()
+        assert (np.asarray(high) >= 1).all()
+
+
+@pytest.mark.parametrize("mechanism", CENTRAL, ids=repr)
+def test_answers_of_a_curator(mechanism, monkeypatch):
+    held, domain = np.arange(mechanism.domain) * 7, mechanism.domain
+    for counts in (held, 0 * held):
+        estimate = mechanism.release(counts, np.random.default_rng(1))
+        check_verbs(estimate, np.arange(domain))
+        check_ranges(estimate, domain)
+        close(estimate.answer((0, domain - 1)).value, estimate.n)
+        check_refused(estimate, [*NOT_ONE, (1, 0)], monkeypatch)
+
+
+# --------------------------------------------------------------------------- several attributes
+
+
+def some_of(size):
+    return np.unique(np.linspace(0, size - 1, 5).astype(np.int64))
+
+
+def check_cells(estimate, sizes):
+    """Pairs and single attributes: by name and place, in any order, one by one and all together."""
+    names = list(sizes)
+    for chosen in ([names[0]], [names[-1], names[0]]):
+        axes = np.ix_(*(some_of(sizes[name]) for name in chosen))
+        where = dict(zip(chosen, axes, strict=True))
+        cells = [array.ravel().tolist() for array in np.broadcast_arrays(*axes)]
+        each = [dict(zip(chosen, cell, strict=True)) for cell in zip(*cells, strict=True)]
+        answer = estimate.answer(where)
+        assert np.shape(answer.value) == np.broadcast_shapes(*(axis.shape for axis in axes))
+        alone = [estimate.answer(one) for one in each]
+        check_same(answer, alone)
+        by_place = {names.index(name): values for name, values in reversed(where.items())}
+        check_same(estimate.answer(by_place), alone)
+        check_same(estimate.answer({name: (axis, axis) for name, axis in where.items()}), alone)
+        for one, found in list(zip(each, alone, strict=True))[:3]:
+            check_same(found, [estimate.answer({name: [item] for name, item in one.items()})])
+        last = {name: (size // 2, size - 1) for name, size in sizes.items() if name in chosen}
+        if max(sizes.values()) < LARGE:
+            as_lists = {name: list(range(a, b + 1)) for name, (a, b) in last.items()}
+            check_same(estimate.answer(last), [estimate.answer(as_lists)])
+
+
+def not_several(sizes):
+    name, size = next(iter(sizes.items()))
+    bad = [size, -1, 1.5, None, "a", True, (0,), (0, size), [size], [0.5], np.array([0.0])]
+    named = [{name: one} for one in bad]
+    return [
+        *named,
+        {},
+        {"no such": 0},
+        {99: 0},
+        {-1: 0},
+        {name: 0, 0: 0},
+        0,
+        [0],
+        (0, 1),
+        "a",
+        None,
+    ]
+
+
+@pytest.mark.parametrize("place", SEVERAL)
+def test_answers_about_several_attributes(place, monkeypatch):
+    protocol, values = COLLECTED[place]
+    sizes, (some, nobody) = names_of(protocol), collected(place)
+    check_cells(some, sizes)
+    check_cells(nobody, sizes)
+    assert some.n == EACH * len(values)
+    assert nobody.n == 0
+    for estimate in (some, nobody):
+        check_refused(estimate, not_several(sizes), monkeypatch)
+    for name in sizes:
+        check_unknown(nobody.answer({name: 0}))
+        check_unknown(nobody.answer({name: (0, np.arange(2))}))
+
+
+@pytest.mark.parametrize("place", SEVERAL)
+def test_the_values_of_an_attribute_add_up(place):
+    """To everybody, who are 1 where the estimate knows it; of a pair to the range of all values."""
+    protocol, _ = COLLECTED[place]
+    sizes, (some, _) = names_of(protocol), collected(place)
+    if max(sizes.values()) > LARGE or isinstance(protocol, HIO):  # which adds up other nodes
+        return
+    for name, size in sizes.items():
+        whole = some.answer({name: (0, size - 1)})
+        if knows_everybody(protocol):
+            close(whole.value, 1)
+        close(some.answer({name: np.arange(size)}).value.sum(), whole.value)
+        other = next(another for another in sizes if another != name)
+        within = some.answer({name: (0, size - 1), other: 0}).value
+        close(some.answer({name: np.arange(size), other: 0}).value.sum(), within)
+
+
+# --------------------------------------------------------------------------------- listed items
+
+
+@pytest.mark.parametrize("place", LISTS)
+def test_answers_about_listed_items(place):
+    protocol, values = COLLECTED[place]
+    often = protocol.simulate([800, 200], np.random.default_rng(1), values[:2])
+    for found in (protocol.find(often, k=2), *collected(place)):
+        for k, item in enumerate(found.items.tolist()):
+            answer = found.answer(item)
+            assert error_of(answer) == found.variances[k]
+            assert answer.value == found.frequencies[k]
+            assert answer.interval(found.confidence) == (
+                found.intervals.low[k],
+                found.intervals.high[k],
+            )
+            check_same(found.answer({0: item}), [answer])
+        for where in [one for one in NOT_ONE if not isinstance(one, str)]:
+            with pytest.raises(InvalidQuestion):
+                found.answer(where)
+        with pytest.raises(InvalidQuestion):
+            found.answer("not listed")
+    assert protocol.find(often, k=2).n == 1000
+    assert collected(place)[1].n == len(collected(place)[1]) == 0
+
+
+# ------------------------------------------------------------------------------- planted errors
+
+
+class Faulty:
+    """An estimate of which one answer is wrong."""
+
+    def __init__(self, estimate, change):
+        self.estimate, self.change = estimate, change
+
+    def __getattr__(self, name):
+        return getattr(self.estimate, name)
+
+    def answer(self, where):
+        return self.change(where, self.estimate.answer(where))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda where, told: Answer(told.value, np.nan * told.value),
+        lambda where, told: Answer(told.value, 2 * told.variance),
+        lambda where, told: Answer(told.value, told.variance) if np.ndim(where) else told,
+        lambda where, told: told if np.ndim(where) else Answer(told.value + 0.1, told.variance),
+        lambda where, told: Answer(np.ravel(told.value), np.ravel(told.variance)),
+        lambda where, told: Answer(told.value, None, "unknown"),
+    ],
+    ids=["NaN", "variance", "interval", "single", "shape", "unknown"],
+)
+def test_planted_errors_are_found(change):
+    protocol = GRR(5, 1.0)
+    estimate = estimate_of(protocol, protocol.simulate([9, 2, 3, 4, 5]))
+    check_verbs(estimate, np.arange(5))
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check_verbs(Faulty(estimate, change), np.arange(5))
+
+
+class Late:
+    """Computes an answer before it looks at the question."""
+
+    def linear(self, where):
+        return where
+
+    def answer(self, where):
+        self.linear(where)
+        raise InvalidQuestion("too late")
+
+
+def test_work_before_a_refusal_is_found(monkeypatch):
+    with pytest.raises(AssertionError, match="something was computed"):
+        check_refused(Late(), [-1], monkeypatch)
