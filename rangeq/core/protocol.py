@@ -25,7 +25,7 @@ from rangeq.core.estimate import RangeEstimate
 from rangeq.core.levels import Levels, TreeLevels
 from rangeq.core.tree import Tree, mean_over, spread
 
-_AT_ONCE = 1 << 17
+_AT_ONCE = 1 << 20
 """How many weights of sums of items to hold at a time."""
 
 

@@ -374,7 +374,7 @@ ADDITIVE = [
 ]
 
 
-@pytest.mark.parametrize("block", [1, 30, 1 << 17])
+@pytest.mark.parametrize("block", [1, 30, 1 << 20])
 @pytest.mark.parametrize("protocol", ADDITIVE, ids=lambda protocol: type(protocol).__name__)
 def test_the_error_for_a_population_is_that_of_all_its_ranges(protocol, block, monkeypatch) -> None:
     """Range by range, and from prefixes in blocks of any size."""
