@@ -166,6 +166,11 @@ class Prefixes(Mixture):
             found.append(Level(length, first, self.functions if length > self.listed else 0))
         return tuple(found)
 
+    @cached_property
+    def _level_of(self) -> tuple[Level, ...]:
+        """The level of each part."""
+        return tuple(level for level in self.levels for _ in level.parts)
+
     def _oracle(self, domain: int) -> Oracle:
         # Where the truth is told often enough: Wang et al. 2017, section 4
         few = domain < 3 * self.max_ratio + 2
@@ -202,7 +207,7 @@ class Prefixes(Mixture):
         }
 
     def part_items(self, part: int, items: Items) -> Items:
-        level = next(level for level in self.levels if part in level.parts)
+        level = self._level_of[part]
         prefixes = items.astype(np.uint64) >> np.uint64(self.bits - level.length)
         return self._hashes[part](prefixes) if level.functions else prefixes.astype(np.int64)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import UnaryBits, uniform
 from frequency.algebra.finite_field import walsh_hadamard
-from frequency.algebra.hash_functions import PublicBits, features
+from frequency.algebra.hash_functions import FEW, PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import Oracle, checked_users, variance_of
@@ -286,10 +286,16 @@ class HashedSketch(Sketch):
 
     def _cells_of(self, hash_: Items, items: Items) -> Items:
         """The cell of each item under each hash function (broadcast against each other)."""
-        at = features(items)
-        cell = np.zeros(np.broadcast_shapes(hash_.shape, items.shape), dtype=np.int64)
+        (x, cube), shape = features(items), np.broadcast_shapes(hash_.shape, items.shape)
+        if math.prod(shape) <= FEW:
+            places = np.arange(self._places)
+            rows = hash_[..., None] * self._places + places
+            few: Items = self._public.bits(rows, (x[..., None], cube[..., None])) @ (1 << places)
+            return few
+        cell = np.zeros(shape, dtype=np.int64)
         for place in range(self._places):
-            cell |= self._public.bits(hash_ * self._places + place, at).astype(np.int64) << place
+            here = self._public.bits(hash_ * self._places + place, (x, cube))
+            cell |= here.astype(np.int64) << place
         return cell
 
     def _look_up(self, table: Floats, items: Items | None) -> Floats:

@@ -199,7 +199,9 @@ class OLH(PureCellOracle, PublicCoinChannel):
         v, p, q = self._space, float(self.p), float(self.q)
 
         def padded(values: Floats) -> Floats:
-            return np.pad(values, (0, v.size - self.domain))
+            result = np.zeros(v.size)
+            result[: self.domain] = values
+            return result
 
         # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item
         # the value 0.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frequency.algebra.hash_functions import LinearHash, PublicBits, features
+from frequency.algebra.hash_functions import FEW, LinearHash, PublicBits, features
 from tests.contracts.oracle import gf64, public_bit
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
@@ -118,6 +118,8 @@ def test_features_are_cubes():
     check_features([(1 << b) - 1 for b in range(64)])
     for item in ITEMS:  # whatever else is in the array
         check_features([item])
+        (x,), (cube,) = features(np.array([item - (1 << 63)]))  # 2^64 less than an item
+        assert (x, cube) == slow_features(item + (1 << 63))
     assert [part.shape for part in features(np.zeros((2, 3), dtype=np.int64))] == [(2, 3), (2, 3)]
     assert [len(part) for part in features(np.zeros(0, dtype=np.int64))] == [0, 0]
 
@@ -359,6 +361,10 @@ def test_linear_hash():
             bit << k for k, bit in enumerate(bits)
         )
     assert hash_(x).max() < 1 << 18
+    many = rng.integers(0, 2**64, size=2 * FEW, dtype=np.uint64)
+    assert hash_(many).tolist() == [int(hash_(many[k : k + 1])[0]) for k in range(len(many))]
+    assert hash_(many.reshape(2, FEW)).tolist() == hash_(many).reshape(2, FEW).tolist()
+    assert hash_(many[:6].reshape(2, 3)).tolist() == hash_(many)[:6].reshape(2, 3).tolist()
     assert (
         LinearHash("any", 3, 18)(x).tolist()
         == hash_(x).tolist()

@@ -4,9 +4,11 @@ import math
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
 
 from frequency import CountMeanSketch, HadamardCountMeanSketch
+from frequency.algebra.hash_functions import FEW
 from tests.contracts.oracle import (
     LN3,
     SketchContract,
@@ -134,3 +136,23 @@ class TestCountMeanSketch(HashedContract):
                 {cells[h][v]} if own < p else set()
             )
             yield v, [uniform_words(h, 3)[1], *planes(number, q), own], (h, subset_bytes(chosen, 4))
+
+
+def test_few_cells_are_those_of_many() -> None:
+    """A client's one cell, and a collector's, are found in two ways."""
+    oracle, rng = (
+        HadamardCountMeanSketch(1 << 20, 1.0, hashes=5, width=16),
+        np.random.default_rng(1),
+    )
+    items, hashes = rng.integers(0, 1 << 20, 2 * FEW), rng.integers(0, 5, 2 * FEW)
+    many = oracle._cells_of(hashes, items)
+    assert many.min() >= 0
+    assert many.max() < 16
+    one = [oracle._cells_of(hashes[k : k + 1], items[k : k + 1]) for k in range(len(items))]
+    assert np.concatenate(one).tolist() == many.tolist()
+    table = oracle._cells_of(np.arange(5)[:, None], items)
+    for few in (items[:3], items[:0]):
+        found = oracle._cells_of(np.arange(5)[:, None], few)
+        assert found.dtype == table.dtype
+        assert np.array_equal(found, table[:, : len(few)])
+        assert np.array_equal(oracle._cells_of(np.array(2), few), table[2, : len(few)])
