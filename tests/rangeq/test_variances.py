@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import rangeq
 from mechdesign import Privacy, named
 from rangeq import (
     CircularHistogram,
@@ -15,7 +14,6 @@ from rangeq import (
     HaarHRR,
     HierarchicalHistogram,
     Paired,
-    RangeProtocol,
     shaped,
 )
 from tests.contracts.variances import (
@@ -205,13 +203,3 @@ def test_shaped_estimates_cover_on_average(epsilon, population) -> None:
         low, high = estimate.answer((first, last)).interval()
         covered.append(((low <= true + 1e-12) & (true <= high + 1e-12)).mean())
     assert interval_of(np.array(covered))[1] > 0.9
-
-
-def test_every_range_protocol_has_an_entry() -> None:
-    kinds = {
-        kind
-        for kind in vars(rangeq).values()
-        if isinstance(kind, type) and issubclass(kind, RangeProtocol)
-    }
-    made = {type(entry.make(1.0, 0)) for entry in TestRanges.entries.values()}
-    assert kinds - {RangeProtocol} == made

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from frequency import marginals
 from frequency.exceptions import UnknownVariance
 from frequency.marginals import (
     CALM,
@@ -23,7 +22,6 @@ from frequency.marginals import (
     InpPS,
     InpRR,
     MargHT,
-    MarginalProtocol,
     MargPS,
     MargRR,
 )
@@ -92,12 +90,3 @@ def test_protocols_without_stated_variances():
         estimate = protocol.estimate(protocol.simulate(counts, np.random.default_rng(0)))
         with pytest.raises(UnknownVariance):
             _ = estimate.cells(("a", "b")).variance
-
-
-def test_every_protocol_has_an_entry():
-    kinds = {
-        name
-        for name, kind in vars(marginals).items()
-        if isinstance(kind, type) and issubclass(kind, MarginalProtocol)
-    }
-    assert kinds - {"MarginalProtocol", "InpEM", "CALM"} == set(TestMarginals.entries)

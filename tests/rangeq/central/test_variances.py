@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rangeq import central
-from rangeq.central import CentralFlat, CentralMechanism, Hierarchy, Wavelet
+from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from tests.contracts.variances import Band, Entry, Sample, VarianceContract
 
 FIRST = np.array([0, 1, 3, 3, 8, 0, 5, 17, 10, 2, 20])
@@ -44,12 +43,3 @@ class TestCentral(VarianceContract):
         told = np.broadcast_to(estimate.answer((FIRST, LAST)).variance, np.shape(errors))
         predicted = mechanism.range_variance(FIRST, LAST)
         return Sample(np.array(errors), told, predicted, np.array(covered))
-
-
-def test_every_mechanism_has_an_entry() -> None:
-    kinds = {
-        name
-        for name, kind in vars(central).items()
-        if isinstance(kind, type) and issubclass(kind, CentralMechanism)
-    }
-    assert kinds - {"CentralMechanism"} <= set(TestCentral.entries)
