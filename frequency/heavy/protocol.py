@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
+from frequency.core.channel import Reports, local_privacy
 from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe
@@ -50,6 +50,7 @@ class HeavyHitterProtocol(Protocol):
         set_fields(self, bits=self.universe.bits)
         if hasattr(self, "seed"):
             set_fields(self, seed=checked_size("seed", self.seed, 0))
+        local_privacy(self.epsilon)  # refuses what is no epsilon, before sizes are computed from it
         _ = self.channel
 
     @cached_property
