@@ -118,6 +118,11 @@ def check_aggregates(protocol, reports, stranger):
         forged = Aggregate(whole.parameters, n, counts)
         with pytest.raises(IncompatibleAggregate):
             protocol.aggregate_from_bytes(forged.to_bytes())
+        for verb in {"estimate", "find"} & set(dir(protocol)):
+            with pytest.raises((IncompatibleAggregate, TypeError)) as refused:
+                getattr(protocol, verb)(forged)
+            # The one verb of a `OneBit` that is not its own
+            assert refused.type is IncompatibleAggregate or "use " in str(refused.value)
 
 
 def stranger_to(protocol):
