@@ -118,4 +118,4 @@ def _grid(side: int, d: int, epsilon: float | Rational) -> tuple[int, Fraction]:
     """The side, checked, and the variance 2 / epsilon^2."""
     whole(d, "d", 1, 64)
     flat = CentralFlat(side, epsilon)
-    return flat.domain, 2 / flat._epsilon**2
+    return flat.domain, 2 / flat.given_epsilon**2

@@ -171,7 +171,7 @@ class Field:
         return place
 
     @cached_property
-    def _product(self) -> npt.NDArray[np.int64]:
+    def products(self) -> npt.NDArray[np.int64]:
         """The multiplication table.
 
         Its polynomial is the first, in the order of integers, that leaves no zero divisors.
@@ -234,7 +234,7 @@ class Field:
         numpy.ndarray of integers
             Elements, of the common shape.
         """
-        return self._product.ravel()[a * self.q + b] if self.q <= _TABLED else a * b % self.q
+        return self.products.ravel()[a * self.q + b] if self.q <= _TABLED else a * b % self.q
 
     def inverse(self, a: AnyIntegers) -> AnyIntegers:
         """Multiplicative inverses of nonzero elements."""
@@ -259,12 +259,12 @@ class Field:
         if self.k == 1:
             return np.arange(self.q)
         basis = np.multiply.outer(np.ones(self.q, dtype=np.int64), self._place)
-        term = self._product[np.arange(self.q)[:, None], basis]
+        term = self.products[np.arange(self.q)[:, None], basis]
         trace = term
         for _ in range(self.k - 1):
             power = term
             for _ in range(self.p - 1):
-                power = self._product[power, term]
+                power = self.products[power, term]
             term = power
             trace = self._sum[trace, term]
         return trace @ self._place  # traces lie in F_p: their own lowest digit
@@ -335,7 +335,7 @@ class VectorSpace:
         total: AnyIntegers = np.zeros((len(wide), len(wide)), dtype=np.int64)
         for j in range(self._chunk):
             digit = wide // self.q**j % self.q
-            total = self.field.add(total, self.field._product[np.ix_(digit, digit)])
+            total = self.field.add(total, self.field.products[np.ix_(digit, digit)])
         return total.astype(np.uint8).ravel()
 
     def dot(self, a: AnyIntegers, x: AnyIntegers) -> npt.NDArray[np.int64]:
@@ -380,7 +380,7 @@ class VectorSpace:
     @cached_property
     def _scaled(self) -> npt.NDArray[np.int64]:
         """c times every group of ``_chunk`` digits, at index c q^chunk + group."""
-        return np.concatenate([self._digitwise(row, self._chunk) for row in self.field._product])
+        return np.concatenate([self._digitwise(row, self._chunk) for row in self.field.products])
 
     def scale(self, c: AnyIntegers, a: AnyIntegers) -> npt.NDArray[np.int64]:
         """The vectors c a.

@@ -109,7 +109,7 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
         supporters = reach(users, float(oracle.q), alpha)
         return (supporters / users - float(oracle.q)) / float(oracle.p - oracle.q)
     if isinstance(oracle, HRR) and oracle.coefficients == 1:
-        return null_of_signs(oracle._scale, users, alpha) + 1 / oracle.padded
+        return null_of_signs(oracle.scale, users, alpha) + 1 / oracle.padded
     return -float(scipy.special.ndtri(alpha) * np.sqrt(oracle.variance(users, 0.0)))
 
 

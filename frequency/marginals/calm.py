@@ -221,13 +221,13 @@ class CALMEstimate(MarginalEstimate):
     def _held(self) -> dict[Names, Floats]:
         """The consistent, non-negative marginals of the views that somebody reported on."""
         fit = ConsistentEstimate(self._calm, self.aggregate)
-        some = [part for part, precision in enumerate(fit._overlap.precisions) if precision]
+        some = [part for part, precision in enumerate(fit.overlap.precisions) if precision]
         views, precisions = (
             [self._calm.views[part] for part in some],
-            [fit._overlap.precisions[part] for part in some],
+            [fit.overlap.precisions[part] for part in some],
         )
         tables = nonnegative(
-            Overlap(self.domain, views, precisions), [fit._tables[part] for part in some]
+            Overlap(self.domain, views, precisions), [fit.tables[part] for part in some]
         )
         return dict(zip(views, tables, strict=True))
 

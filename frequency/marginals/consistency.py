@@ -177,7 +177,7 @@ class ConsistentEstimate(MarginalEstimate):
         self._views = protocol
 
     @cached_property
-    def _overlap(self) -> Overlap:
+    def overlap(self) -> Overlap:
         channel, users = self._views.channel, self._views.channel.part_users(self.aggregate)
         precisions = []
         for part, count in zip(channel.parts, users.tolist(), strict=True):
@@ -187,7 +187,7 @@ class ConsistentEstimate(MarginalEstimate):
         return Overlap(self.domain, self._views.views, precisions)
 
     @cached_property
-    def _tables(self) -> list[Floats]:
+    def tables(self) -> list[Floats]:
         """The marginal of each view from its own users."""
         channel, found = self._views.channel, []
         for part, view in enumerate(self._views.views):
@@ -202,7 +202,7 @@ class ConsistentEstimate(MarginalEstimate):
 
     @cached_property
     def _effects(self) -> dict[Names, Floats]:
-        return self._overlap.effects(self._tables)
+        return self.overlap.effects(self.tables)
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
         """The fractions of the population with each combination of values.
@@ -212,13 +212,13 @@ class ConsistentEstimate(MarginalEstimate):
         names = self._views.checked(attributes)
         self._views.inside(names)
         if names not in self._marginals:
-            self._marginals[names] = self._overlap.marginal(self._effects, names)
+            self._marginals[names] = self.overlap.marginal(self._effects, names)
             self._marginals[names].setflags(write=False)
         return self._marginals[names]
 
     def _variances(self, names: Names, weights: Floats) -> Floats:
         """What the views' oracles say of the sums, as linear functions of the views."""
-        overlap, channel = self._overlap, self._views.channel
+        overlap, channel = self.overlap, self._views.channel
         rows: dict[int, Floats] = {}
         tables = weights.reshape(-1, *self.domain.project(names).shape)
         for subset in overlap.subsets(names):
@@ -228,7 +228,7 @@ class ConsistentEstimate(MarginalEstimate):
                 view = overlap.views[part]
                 added = np.stack(
                     [
-                        np.broadcast_to(_along(one, subset, view), self._tables[part].shape).ravel()
+                        np.broadcast_to(_along(one, subset, view), self.tables[part].shape).ravel()
                         for one in along
                     ]
                 )
@@ -236,7 +236,7 @@ class ConsistentEstimate(MarginalEstimate):
         total = -_spread(weights, self.marginal(names).ravel()) / self.n
         for part, row in rows.items():
             level = channel.part_aggregate(self.aggregate, part)
-            frequencies = self._tables[part].ravel()
+            frequencies = self.tables[part].ravel()
             own = channel.parts[part].linear_variances_of(row, level, frequencies, None)
             total = total + own + _spread(row, frequencies) / level.n
         return total
@@ -265,12 +265,10 @@ def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
     ValueError
         For InpEM, whose marginals are not unbiased, and have no known errors to be weighed by.
     """
-    if isinstance(estimate._protocol, InpEM):
+    if isinstance(estimate.protocol, InpEM):
         raise ValueError("marginals of InpEM have no known errors that they could be reconciled by")
-    if isinstance(estimate._protocol, ViewProtocol) and not isinstance(
-        estimate, ConsistentEstimate
-    ):
-        return ConsistentEstimate(estimate._protocol, estimate.aggregate)
+    if isinstance(estimate.protocol, ViewProtocol) and not isinstance(estimate, ConsistentEstimate):
+        return ConsistentEstimate(estimate.protocol, estimate.aggregate)
     return estimate
 
 
@@ -309,10 +307,10 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
     ValueError
         The errors of the estimates are unknown (InpEM).
     """
-    protocol, n, found = estimate._protocol, estimate.n, []
+    protocol, n, found = estimate.protocol, estimate.n, []
     if isinstance(protocol, ViewProtocol):
         fit = ConsistentEstimate(protocol, estimate.aggregate)
-        for part, (view, table) in enumerate(zip(protocol.views, fit._tables, strict=True)):
+        for part, (view, table) in enumerate(zip(protocol.views, fit.tables, strict=True)):
             level, cells = protocol.channel.part_aggregate(fit.aggregate, part), table.ravel()
             if level.n:
                 told = protocol.channel.parts[part].variances_of(level, cells, None)

@@ -61,7 +61,7 @@ class MarginalEstimate:
     """
 
     def __init__(self, protocol: MarginalEstimator, aggregate: Aggregate) -> None:
-        self._protocol, self.aggregate = protocol, aggregate
+        self.protocol, self.aggregate = protocol, aggregate
         self.n, self.domain = aggregate.n, protocol.domain
         self._marginals: dict[tuple[str, ...], Floats] = {}
 
@@ -83,11 +83,11 @@ class MarginalEstimate:
         ValueError
             Other attributes.
         """
-        names = self._protocol.checked(attributes)
+        names = self.protocol.checked(attributes)
         if names not in self._marginals:
             shape = self.domain.project(names).shape
             cells = (
-                self._protocol.marginal_of(self.aggregate, names)
+                self.protocol.marginal_of(self.aggregate, names)
                 if self.n
                 else np.full(int(np.prod(shape)), np.nan)
             )
@@ -113,7 +113,7 @@ class MarginalEstimate:
         ValueError
             Other attributes.
         """
-        return self.answer(self.domain.every(self._protocol.checked(attributes)))
+        return self.answer(self.domain.every(self.protocol.checked(attributes)))
 
     def total_variation(self, attributes: Sequence[str]) -> float:
         """The expected total variation distance of the marginal from the truth.
@@ -165,7 +165,7 @@ class MarginalEstimate:
             More than k attributes.
         """
         shape, asked = conditions(where, self.domain.names, self.domain.sizes)
-        names = self._protocol.checked([self.domain.names[one.place] for one in asked])
+        names = self.protocol.checked([self.domain.names[one.place] for one in asked])
         weights: Floats = np.ones((*shape, 1))
         for one, name in zip(asked, names, strict=True):
             own = one.weights(np.arange(self.domain[name]))
@@ -194,7 +194,7 @@ class MarginalEstimate:
         ValueError
             Other attributes, or weights of another shape.
         """
-        names, given = self._protocol.checked(attributes), np.asarray(weights, dtype=np.float64)
+        names, given = self.protocol.checked(attributes), np.asarray(weights, dtype=np.float64)
         cells = self.marginal(names).ravel()
         if not given.ndim or given.shape[-1] != len(cells):
             raise ValueError(f"weights must be {len(cells)} numbers, one a cell, or rows of them")
@@ -235,10 +235,10 @@ class MarginalEstimate:
 
     def _variances(self, names: tuple[str, ...], weights: Floats) -> Floats:
         """Those of sums of the cells of a marginal that is known."""
-        return self._protocol.linear_variances_of(self.aggregate, names, weights)
+        return self.protocol.linear_variances_of(self.aggregate, names, weights)
 
     def __repr__(self) -> str:
         return (
-            f"<Estimate of marginals of up to {self._protocol.k} of {len(self.domain)} attributes"
+            f"<Estimate of marginals of up to {self.protocol.k} of {len(self.domain)} attributes"
             f" from {self.n} reports>"
         )

@@ -146,7 +146,7 @@ class HRR(SymmetricOracle, PublicCoinChannel):
         # The signs of a report are told together, and the covariance is diagonal but for u u' over
         # items instead of indices.
         sums = walsh_hadamard(counts.astype(np.float64)) / self.padded**0.5
-        frequencies = 1 / self.padded + sums * (self.padded**0.5 * self._scale / max(n, 1))
+        frequencies = 1 / self.padded + sums * (self.padded**0.5 * self.scale / max(n, 1))
         pair = kept * t * (t - 1) / max(m * (m - 1), 1)
         return [
             Sample(
@@ -161,11 +161,11 @@ class HRR(SymmetricOracle, PublicCoinChannel):
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         sums = walsh_hadamard(aggregate.counts.astype(np.float64))
         chosen = sums[: self.domain] if items is None else sums[items]
-        result: Floats = 1 / self.padded + chosen * (self._scale / aggregate.n)
+        result: Floats = 1 / self.padded + chosen * (self.scale / aggregate.n)
         return result
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
         """What a report's sign adds to the estimate of the items with that sign."""
         return float((self.padded - 1) / (self.padded * self.coefficients * self._contrast))
 
@@ -185,7 +185,7 @@ class HRR(SymmetricOracle, PublicCoinChannel):
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:
         # Of the scaled sum of t signs (thesis 4.7), drawn without replacement
-        own, other = (self._scale**2 * float(self._sum_of_signs(same)) for same in (1, 0))
+        own, other = (self.scale**2 * float(self._sum_of_signs(same)) for same in (1, 0))
         return own, other
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
@@ -199,7 +199,7 @@ class HRR(SymmetricOracle, PublicCoinChannel):
             # The true signs of two different indices, drawn without replacement, are correlated.
             pairs = ((s * own - total) ** 2 - m * mean_square) / max(m * (m - 1), 1)
             square: Floats = t * mean_square + kept * t * (t - 1) * pairs
-            return self._scale**2 * square - (own - total / s) ** 2
+            return self.scale**2 * square - (own - total / s) ** 2
 
         others = of_holder(np.zeros((len(weights), 1)))
         return population_mean(of_holder(weights), others, frequencies) / checked_users(n)

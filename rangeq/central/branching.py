@@ -91,7 +91,7 @@ def best_branching(
     """
     flat = CentralFlat(domain, epsilon)
     whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
-    domain, unit = flat.domain, 2 / flat._epsilon**2
+    domain, unit = flat.domain, 2 / flat.given_epsilon**2
     ranges = queries(domain, "all ranges")
     # By size; NaN for sizes that are not allowed, which no comparison lets through
     moments = np.full(domain + 1, np.nan)

@@ -55,20 +55,21 @@ class CentralMechanism(ABC):
 
     def __post_init__(self) -> None:
         set_fields(self, domain=whole(self.domain, "domain", 1, LARGEST_DOMAIN))
-        if self._epsilon < LEAST_EPSILON:
+        if self.given_epsilon < LEAST_EPSILON:
             raise ValueError(
                 f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown"
                 " everything"
             )
 
     @cached_property
-    def _epsilon(self) -> Fraction:
+    def given_epsilon(self) -> Fraction:
+        """The exact epsilon, at most the largest that makes a difference."""
         return min(fraction(self.epsilon, "epsilon"), Fraction(EPSILON_LIMIT))
 
     @cached_property
     def privacy(self) -> Privacy:
         """The claim: a rational alpha >= exp(-epsilon); neighbouring data differ by one user."""
-        return Privacy.from_epsilon(self._epsilon)
+        return Privacy.from_epsilon(self.given_epsilon)
 
     @cached_property
     @abstractmethod
@@ -86,7 +87,7 @@ class CentralMechanism(ABC):
         # all keep what it allows.
         return tuple(
             (
-                DiscreteLaplace(Privacy.from_epsilon(self._epsilon * _SLACK * share).alpha)
+                DiscreteLaplace(Privacy.from_epsilon(self.given_epsilon * _SLACK * share).alpha)
                 if share
                 else None
             )
@@ -193,7 +194,9 @@ class CentralMechanism(ABC):
         noise of variance 2 / (epsilon share)^2. What is drawn has a little less:
         `sampled_average_variance`. ``exact=True`` gives a Fraction.
         """
-        variances = [2 / (self._epsilon * share) ** 2 if share else None for share in self.shares]
+        variances = [
+            2 / (self.given_epsilon * share) ** 2 if share else None for share in self.shares
+        ]
         value = self._average(variances)
         return value if exact else float(value)
 

@@ -55,7 +55,7 @@ class Spectrum(NamedTuple):
         """
         share = (last - first + 1) / self.tree.leaves
         contrasts = np.array([float(variance) for variance in self.contrasts])
-        return share**2 * float(self.everything) + self.tree._range(first, last, contrasts)
+        return share**2 * float(self.everything) + self.tree.range_form(first, last, contrasts)
 
     def mean(self, moments: Sequence[Fraction], d: int = 1) -> Fraction:
         """The mean variance of the queries of a workload, exactly.

@@ -376,7 +376,7 @@ class TreeProtocol(RangeProtocol):
         name = type(self).__name__
         return TreeLevels(self.domain, self.epsilon, name, self.parts, self.part_weights, self.tree)
 
-    def _estimates(self, aggregate: Aggregate) -> list[Floats]:
+    def level_estimates(self, aggregate: Aggregate) -> list[Floats]:
         """Of the nodes of each level by itself; zeros where nobody reported."""
         parts = [
             (oracle, self.channel.part_aggregate(aggregate, k))

@@ -240,13 +240,13 @@ class Tree:
             Of the ends' shape; infinite where a range is unknown.
         """
         finite, limit = _bounded(contrasts)
-        own = self._range(first, last, finite)
+        own = self.range_form(first, last, finite)
         if self.leaves > self.domain:
             after, before = (
                 self.with_everything(last, finite),
                 self.with_everything(first - 1, finite),
             )
-            own = own - (after - before) ** 2 / self._range(
+            own = own - (after - before) ** 2 / self.range_form(
                 np.array(0), np.array(self.domain - 1), finite
             )
         return np.where(own > limit, np.inf, np.maximum(own, 0.0))
@@ -268,10 +268,27 @@ class Tree:
         """
         contrasts, _ = _bounded(contrasts)
         zero, end = np.zeros_like(last), np.full_like(last, self.domain - 1)
-        everything, prefix = self._range(zero, end, contrasts), self._range(zero, last, contrasts)
-        return (everything + prefix - self._range(last + 1, end, contrasts)) / 2
+        everything, prefix = (
+            self.range_form(zero, end, contrasts),
+            self.range_form(zero, last, contrasts),
+        )
+        return (everything + prefix - self.range_form(last + 1, end, contrasts)) / 2
 
-    def _range(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
+    def range_form(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
+        """What the contrasts add to the variances of ranges, without padding.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Checked ends of ranges, which broadcast.
+        contrasts : numpy.ndarray of float64
+            Shape (height,): the variances of contrasts of unit length.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of the ends' shape.
+        """
         first, last = np.broadcast_arrays(first, last)
         total = np.zeros(first.size)
         for start in range(0, first.size, IN_CACHE):

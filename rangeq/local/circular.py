@@ -216,7 +216,7 @@ class CircularHistogram(AdditiveProtocol):
         _ = self.part_weights, self.parts
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
         assert self.circle is not None
         return self.circle
 
@@ -225,7 +225,7 @@ class CircularHistogram(AdditiveProtocol):
         blocks = self.blocks or ()
         choices = choices_of(self.oracle, len(blocks))
         return tuple(
-            Blocks(self._size, self.epsilon, m, choice)
+            Blocks(self.size, self.epsilon, m, choice)
             for m, choice in zip(blocks, choices, strict=True)
         )
 
@@ -241,7 +241,7 @@ class CircularHistogram(AdditiveProtocol):
 
     def _padded(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of items (..., domain) as values of the circle (..., circle), 0 of the padding."""
-        return padded(values, self._size)
+        return padded(values, self.size)
 
     @cached_property
     def _even(self) -> Floats:
@@ -254,12 +254,12 @@ class CircularHistogram(AdditiveProtocol):
     # Spectra have the length circle // 2 + 1 of `numpy.fft.rfft`; frequency 0, the sum of all
     # items, is known.
 
-    def _information(self, users: Floats) -> Floats:
+    def information(self, users: Floats) -> Floats:
         """The precision of each frequency, for so many users on each level."""
-        total = np.zeros(self._size // 2 + 1)
+        total = np.zeros(self.size // 2 + 1)
         for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
             if number:
-                total += number / variance * seen(self._size, level.width)
+                total += number / variance * seen(self.size, level.width)
         return total
 
     def transform(self, aggregate: Aggregate) -> tuple[npt.NDArray[np.complex128], Floats]:
@@ -279,22 +279,22 @@ class CircularHistogram(AdditiveProtocol):
             of each frequency, of that shape.
         """
         users = self.channel.part_users(aggregate)
-        total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
+        total = np.zeros(self.size // 2 + 1, dtype=np.complex128)
         for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
             if users[k]:
                 counts = self.channel.part_aggregate(aggregate, k).counts
                 found = level.held_of(counts)
-                if self._size > self.domain:
+                if self.size > self.domain:
                     found -= level.reporting(counts, users[k]) * _windows(self._even, level.width)
-                block = np.zeros(self._size)
+                block = np.zeros(self.size)
                 block[: level.width] = 1.0
                 total += np.fft.rfft(block) * np.fft.rfft(found) / variance
-        information = self._information(users)
+        information = self.information(users)
         total = np.divide(total, information, out=np.zeros_like(total), where=information > 0)
         return total + np.fft.rfft(self._even), information
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        result = np.fft.irfft(self.transform(aggregate)[0], self._size)[: self.domain]
+        result = np.fft.irfft(self.transform(aggregate)[0], self.size)[: self.domain]
         shared = _curve(self, tuple(self.channel.part_users(aggregate))).shared
         # Nobody is in the padding: each item gives up what it shares with the error of the sum
         if shared is not None:
@@ -309,10 +309,10 @@ class CircularHistogram(AdditiveProtocol):
         return np.where(length == self.domain, 0.0, np.maximum(result, 0.0))
 
     def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
-        information, curve = self._information(users), _curve(self, tuple(users))
-        power = np.abs(np.fft.rfft(self._padded(weights))) ** 2 * (2 / self._size)
+        information, curve = self.information(users), _curve(self, tuple(users))
+        power = np.abs(np.fft.rfft(self._padded(weights))) ** 2 * (2 / self.size)
         power[..., 0] = 0.0
-        if self._size % 2 == 0:
+        if self.size % 2 == 0:
             power[..., -1] /= 2
         known = information > 0
         result = power[..., known] @ (1 / information[known])
@@ -347,12 +347,12 @@ class CircularHistogram(AdditiveProtocol):
         numpy.ndarray
             Shape (sums,).
         """
-        users, size = self.channel.expected_users(n), self._size
+        users, size = self.channel.expected_users(n), self.size
         total = -spread(weights, frequencies) / n
         curve = _curve(self, tuple(users))
         if curve.shared is not None:
             weights = weights - (weights @ (np.diff(curve.shared) / curve.shared[-1]))[:, None]
-        information = self._information(users)
+        information = self.information(users)
         spectrum = np.divide(
             np.fft.rfft(self._padded(weights)),
             information,
@@ -398,8 +398,8 @@ class Curve:
 
 @lru_cache(maxsize=8)
 def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
-    size, domain = protocol._size, protocol.domain
-    information = protocol._information(np.array(users))
+    size, domain = protocol.size, protocol.domain
+    information = protocol.information(np.array(users))
     frequency = np.arange(1, size // 2 + 1)
     spectrum = np.zeros(size // 2 + 1)
     power = 1 / (2 * np.sin(np.pi * frequency / size) ** 2)

@@ -143,7 +143,7 @@ class Composite(ConsistentTree):
         """The precisions along the axes of the first level, from all levels."""
         return users[0] * self._axes[0] + contrast_precisions(self.tree, self._below(users))[0]
 
-    def _precisions(self, users: Floats) -> Floats:
+    def precisions(self, users: Floats) -> Floats:
         """The precisions along the axes of the first level, then of contrasts below it.
 
         Shape (k - 1 + height - 1,).
@@ -152,7 +152,7 @@ class Composite(ConsistentTree):
             [self._top(users), contrast_precisions(self.tree, self._below(users))[1:]]
         )
 
-    def _costs(self, workload: str) -> Floats:
+    def costs(self, workload: str) -> Floats:
         """What a unit of variance of each of these adds to the mean over a workload."""
         directions, below = self._axes[1], self.tree.costs(workload)[1:]
         along = (
@@ -168,7 +168,7 @@ class Composite(ConsistentTree):
         return result
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
-        users, estimates = self.channel.part_users(aggregate), self._estimates(aggregate)
+        users, estimates = self.channel.part_users(aggregate), self.level_estimates(aggregate)
         leaves = consistent(self.tree, estimates, self._below(users))
         if not users[0]:
             return leaves
@@ -214,7 +214,7 @@ class Composite(ConsistentTree):
         return result
 
     def _average_variance(self, n: int, workload: str) -> float:
-        costs, precisions = self._costs(workload), self._precisions(self.channel.expected_users(n))
+        costs, precisions = self.costs(workload), self.precisions(self.channel.expected_users(n))
         asked = costs > 0
         if (precisions[asked] <= 0).any():
             return math.inf

@@ -92,7 +92,7 @@ class DecomposedHistogram(LevelHistograms):
         return DecomposedEstimate(self, self.channel.require_own(aggregate))
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        return self._estimates(aggregate)[-1][: self.domain]
+        return self.level_estimates(aggregate)[-1][: self.domain]
 
     # ------------------------------------------------------------ ranges, by nodes
 
@@ -260,7 +260,7 @@ class DecomposedEstimate(RangeEstimate):
         super().__init__(oracle, aggregate, None)
         self._tree: Tree = oracle.tree
         levels = (
-            oracle._estimates(aggregate)
+            oracle.level_estimates(aggregate)
             if self.n
             else [np.full(nodes, np.nan) for nodes in self._tree.nodes]
         )

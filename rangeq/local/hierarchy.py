@@ -177,7 +177,7 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
     def _leaves(self, aggregate: Aggregate) -> Floats:
         return consistent(
             self.tree,
-            self._estimates(aggregate),
+            self.level_estimates(aggregate),
             self.channel.part_users(aggregate) / self._per_user,
         )
 

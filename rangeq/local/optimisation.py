@@ -362,9 +362,9 @@ def compose(
     names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)
     composite = Composite(domain, epsilon, mechanism, below, names)
     # Of a user of each level
-    information = np.array([composite._precisions(one) for one in np.eye(composite.tree.height)]).T
+    information = np.array([composite.precisions(one) for one in np.eye(composite.tree.height)]).T
     return replace(
-        composite, probabilities=_exact(least_shares(composite._costs(workload), information))
+        composite, probabilities=_exact(least_shares(composite.costs(workload), information))
     )
 
 

@@ -168,13 +168,13 @@ class ShapedEstimate(EstimatedDistribution):
             transform, information = collection.transform(aggregate)
             # Of these users' fractions: drawing the users themselves, which the precisions count,
             # adds 1 / n to each variance.
-            exact = information / np.maximum(1 - information / (collection._size * n), _LEAST_NOISE)
-            self._smoothing = Smoothing(transform, exact, collection._size, domain)
+            exact = information / np.maximum(1 - information / (collection.size * n), _LEAST_NOISE)
+            self._smoothing = Smoothing(transform, exact, collection.size, domain)
             super().__init__(self._smoothing.distribution(), n)
 
     def _range_variance(self, first: Integers, last: Integers) -> Floats:
         if self._smoothing is None:
-            return self.unbiased._range_variance(first, last)
+            return np.asarray(self.unbiased.answer((first, last)).variance)
         everyone = last - first + 1 == len(self.frequencies)
         return np.where(everyone, 0.0, self._smoothing.variance(first, last))
 

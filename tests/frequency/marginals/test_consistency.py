@@ -156,12 +156,12 @@ def test_weights_are_those_of_the_views_errors():
     fitted = consistent(protocol.estimate(protocol.simulate(even, np.random.default_rng(8))))
     assert isinstance(fitted, ConsistentEstimate)
     least = fitted.cells(["a", "b"]).variance.mean()
-    overlap = fitted._overlap
+    overlap = fitted.overlap
     for part, factor in ((0, 3.0), (1, 3.0), (2, 3.0), (0, 0.3), (1, 0.3), (2, 0.3)):
         other = consistent(protocol.estimate(fitted.aggregate))
         precisions = list(overlap.precisions)
         precisions[part] *= factor
-        vars(other)["_overlap"] = Overlap(domain, overlap.views, precisions)
+        vars(other)["overlap"] = Overlap(domain, overlap.views, precisions)
         assert other.cells(["a", "b"]).variance.mean() > least * (1 - 1e-3)
 
 

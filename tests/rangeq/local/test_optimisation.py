@@ -202,7 +202,7 @@ def test_circular_costs_are_those_of_its_average_variance(circle: int, workload:
     users = protocol.channel.expected_users(1000)
     assert frequencies.tolist() == list(range(1, circle // 2 + 1))
     expected = protocol._average_variance(1000, workload)
-    assert costs @ (1 / protocol._information(users)[1:]) == pytest.approx(
+    assert costs @ (1 / protocol.information(users)[1:]) == pytest.approx(
         expected, rel=1e-9, abs=1e-15
     )
 

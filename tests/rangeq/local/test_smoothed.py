@@ -399,7 +399,7 @@ def test_a_circular_hierarchy_is_one_of_two_and_users_report_on_its_levels(
     kept = np.isin(levels.blocks, collection.blocks)
     told = n * levels.gains[:, kept] @ shares
     np.testing.assert_allclose(
-        told, collection._information(n * shares)[levels.frequencies], rtol=1e-9
+        told, collection.information(n * shares)[levels.frequencies], rtol=1e-9
     )
     chosen = _tilted(levels, n)
     assert chosen.sum() == pytest.approx(1)
@@ -501,9 +501,7 @@ def test_a_large_epsilon_loses_nothing(kind: str, domain: int, epsilon: float) -
             held = rng.multinomial(n, densities(kind, domain))
             told = protocol.collection.transform(protocol.simulate(held, rng))
             errors.append(
-                mean_square(
-                    Smoothing(*told, protocol.collection._size, domain).distribution(), held
-                )
+                mean_square(Smoothing(*told, protocol.collection.size, domain).distribution(), held)
             )
         assert above(np.array(errors), limit)
 
