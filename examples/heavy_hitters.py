@@ -120,7 +120,7 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
     assert "" in listed
     assert listed <= set(TOWNS)
     true = np.array([truth[name] for name in found.items])
-    held = int(((found.intervals.low <= true) & (true <= found.intervals.high)).sum())
+    held = int(((found.interval().low <= true) & (true <= found.interval().high)).sum())
     print(
         f"{held} of {len(found)} intervals contain the truth; {len(listed)} of {len(TOWNS)} towns"
         " are listed, and nothing else"

@@ -172,7 +172,7 @@ def answered(
                 f"{type(protocol).__name__} lists the frequent items: ask no other question"
             )
         found = protocol.find(aggregate, confidence=confidence)
-        yield from map(Row, map(str, found.items), found.frequencies, *found.intervals)
+        yield from map(Row, map(str, found.items), found.frequencies, *found.interval())
         return
     source = Source(protocol, aggregate, confidence)
     mine = {

@@ -172,7 +172,7 @@ class Channel(ABC):
             Names the first bad value; nothing has been drawn.
         """
         source = bit_source(rng)
-        items = self._items(values)
+        items = self.items_of(values)
         reports = np.zeros(len(items), dtype=self.report_dtype)
         for start in range(0, len(items), self.batch_size):
             self.fill(
@@ -182,7 +182,7 @@ class Channel(ABC):
             )
         return reports
 
-    def _items(self, values: Any) -> Items:
+    def items_of(self, values: Any) -> Items:
         """The users' values as `fill` takes them, one row a user.
 
         InvalidValue names the first bad one.
@@ -521,7 +521,7 @@ class Channel(ABC):
             items of which none are named.
         """
         bit_source(rng)  # refuses what is not a generator
-        items = self._every_item() if values is None else self._items(values)
+        items = self._every_item() if values is None else self.items_of(values)
         held = np.asarray(counts)
         if not held.size:
             held = held.astype(np.int64)  # an empty list is one of floats

@@ -23,7 +23,7 @@ class Protocol(ABC):
     def channel(self) -> Channel:
         """How a user's item becomes a report."""
 
-    def _items(self, values: Any) -> Any:
+    def items_of(self, values: Any) -> Any:
         """The users' values as those of the channel; InvalidValue names the first bad one."""
         return values
 
@@ -48,7 +48,7 @@ class Protocol(ABC):
         InvalidValue
             Names the first bad value; nothing has been drawn.
         """
-        return self.channel.privatize(self._items(values), rng)
+        return self.channel.privatize(self.items_of(values), rng)
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
         """Reports as integers that add up: see `Channel.aggregate`.
@@ -73,7 +73,7 @@ class Protocol(ABC):
         """
         return self.channel.aggregate(reports, tally)
 
-    def _aggregated(self, reports: Reports | Aggregate) -> Aggregate:
+    def aggregated(self, reports: Reports | Aggregate) -> Aggregate:
         """Reports as integers, or the aggregate itself if it is of this protocol."""
         if isinstance(reports, Aggregate):
             return self.channel.require_own(reports)
@@ -111,7 +111,7 @@ class Protocol(ABC):
         ValueError
             Other counts, or more than 2^26 items of which none are named.
         """
-        given = None if values is None else self._items(values)
+        given = None if values is None else self.items_of(values)
         return self.channel.simulate(counts, rng, given)
 
     def reports_to_bytes(self, reports: Reports) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.answer import Answer, ConfidenceInterval
+from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, plain
 from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import is_whole
@@ -61,11 +61,8 @@ class Found:
         Those of listed items are high by their selection; the intervals allow for it.
     variances : numpy.ndarray of float64
         Shape (k,): of the estimates.
-    intervals : ConfidenceInterval
-        ``low`` and ``high``, shape (k,): of all that are given, the expected share that misses the
-        true frequency is at most 1 - confidence although the items were chosen by their estimates
-        (Benjamini and Yekutieli, JASA 2005: intervals at level 1 - (1 - confidence) k /
-        considered).
+    half : callable
+        Maps a confidence to half of the lengths of the intervals, shape (k,): see `interval`.
     n : int
         The number of reports.
     considered : int
@@ -74,7 +71,7 @@ class Found:
         What the estimates of the considered items that nobody holds do not exceed, with probability
         ``confidence``.
     confidence : float
-        Of the intervals and of ``noise``.
+        Of ``noise``, and of the intervals unless another is asked for.
     gates : tuple of callable
         What an item had to pass: each maps frequencies to the probability that an item is lost
         there, at most. Empty if there were too few reports.
@@ -85,7 +82,7 @@ class Found:
     items: npt.NDArray[Any]
     frequencies: Floats
     variances: Floats
-    intervals: ConfidenceInterval
+    half: Callable[[float], Floats]
     n: int
     considered: int
     noise: float
@@ -101,42 +98,69 @@ class Found:
         """Shape (k,): whose estimate exceeds `noise`; the others may be held by nobody."""
         return self.frequencies > self.noise
 
-    def answer(self, where: Any) -> Answer:
-        """The frequency of a listed item.
+    def interval(self, confidence: float | None = None) -> ConfidenceInterval:
+        """Intervals for the frequencies of the listed items, which allow for their selection.
+
+        Of all that are given, the expected share that misses the true frequency is at most 1 -
+        confidence although the items were chosen by their estimates (Benjamini and Yekutieli, JASA
+        2005: intervals at level 1 - (1 - confidence) k / considered).
 
         Parameters
         ----------
-        where : int or str
-            One of ``items``, or a mapping of 0 to it.
+        confidence : float, optional
+            Strictly between 0 and 1; None: `confidence`.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, shape (k,).
+
+        Raises
+        ------
+        ValueError
+            Another confidence.
+        """
+        level = self.confidence if confidence is None else confidence
+        normal_quantile(level)  # refuses what is none
+        half = self.half(level)
+        return ConfidenceInterval(self.frequencies - half, self.frequencies + half)
+
+    def answer(self, where: Any) -> Answer:
+        """The frequency of a listed item, or of many.
+
+        Parameters
+        ----------
+        where : int, str, numpy.ndarray or mapping
+            One of ``items``, an array of them, or a mapping of 0 to either.
 
         Returns
         -------
         Answer
-            A fraction of the population. Its interval is that of ``intervals``, which allows for
-            the selection, and is for `confidence` alone.
+            A fraction of the population. Its interval is that of `interval`, which allows for the
+            selection.
 
         Raises
         ------
         InvalidQuestion
             An item that is not listed.
         """
-        item = where[0] if isinstance(where, Mapping) and set(where) == {0} else where
-        asked = is_whole(item) or isinstance(item, str)
-        places = [k for k, listed in enumerate(self.items.tolist()) if asked and listed == item]
-        if not places:
-            raise InvalidQuestion(f"the item {shown(item)} is not listed")
-        place = places[0]
+        asked = where[0] if isinstance(where, Mapping) and set(where) == {0} else where
+        given = asked if isinstance(asked, np.ndarray) else np.array(asked, dtype=object)
+        if not isinstance(asked, (np.ndarray, str)) and not is_whole(asked):
+            raise InvalidQuestion(f"the item {shown(asked)} is not listed")
+        order = {item: place for place, item in enumerate(self.items.tolist())}
+        wanted = given.ravel().tolist()
+        for item in wanted:
+            if item not in order or isinstance(item, (bool, float)):
+                raise InvalidQuestion(f"the item {shown(item)} is not listed")
+        places = np.array([order[item] for item in wanted], dtype=np.int64).reshape(given.shape)
 
         def interval(confidence: float) -> ConfidenceInterval:
-            if confidence != self.confidence:
-                raise ValueError(
-                    f"the intervals of this list are for the confidence {self.confidence}, got"
-                    f" {confidence}"
-                )
-            return ConfidenceInterval(self.intervals.low[place], self.intervals.high[place])
+            low, high = self.interval(confidence)
+            return ConfidenceInterval(plain(low[places]), plain(high[places]))
 
         return Answer(
-            float(self.frequencies[place]), float(self.variances[place]), _interval=interval
+            plain(self.frequencies[places]), plain(self.variances[places]), _interval=interval
         )
 
     def recall(self, frequency: npt.ArrayLike) -> Any:
@@ -176,9 +200,10 @@ class Found:
     def table(self) -> str:
         """The list as text, and what it does not say."""
         width = max([4, *(len(repr(item)) for item in self.items.tolist())])
+        low, high = self.interval()
         lines = [f"{'item':>{width}}  {'frequency':>10}  {'deviation':>10}  interval"]
         for place, item in enumerate(self.items.tolist()):
-            span = f"[{self.intervals.low[place]:.6f}, {self.intervals.high[place]:.6f}]"
+            span = f"[{low[place]:.6f}, {high[place]:.6f}]"
             mark = "" if self.significant[place] else "  may be noise"
             lines.append(
                 f"{item!r:>{width}}  {self.frequencies[place]:>10.6f} "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy
 
-from frequency.core.answer import ConfidenceInterval
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.universe import Universe
@@ -69,25 +69,31 @@ def listed(
         least = max(least, float(estimates[order[-1]]))
     chosen = estimates[order]
     deviations = errors.deviation(chosen)
-    level = (1 - confidence) * max(len(order), 1) / considered / 2
-    # Intervals are that much wider than normal ones as noise reaches further at this level.
-    wider = max(
-        1.0,
-        errors.beyond(level)
-        / float(-scipy.special.ndtri(level) * errors.deviation(np.zeros(1))[0]),
-    )
-    half = -scipy.special.ndtri(level) * wider * deviations
     return Found(
         universe.values(words[order]),
         chosen,
         deviations**2,
-        ConfidenceInterval(chosen - half, chosen + half),
+        partial(_half, errors, considered, chosen),
         errors.population,
         considered,
         noise,
         confidence,
         (*gates, Gate(least, errors.deviation)),
     )
+
+
+def _half(
+    errors: ItemErrors | None, considered: int, frequencies: Floats, confidence: float
+) -> Floats:
+    """Half of the lengths of the intervals of items that were chosen from so many."""
+    if errors is None or not len(frequencies):
+        return np.zeros(len(frequencies))
+    level = (1 - confidence) * len(frequencies) / considered / 2
+    # Intervals are that much wider than normal ones as noise reaches further at this level.
+    normal = -float(scipy.special.ndtri(level))
+    wider = max(1.0, errors.beyond(level) / (normal * float(errors.deviation(np.zeros(1))[0])))
+    result: Floats = normal * wider * errors.deviation(frequencies)
+    return result
 
 
 def nothing(universe: Universe, confidence: float, n: int) -> Found:
@@ -113,7 +119,7 @@ def nothing(universe: Universe, confidence: float, n: int) -> Found:
         universe.values(words),
         none,
         none,
-        ConfidenceInterval(none, none),
+        partial(_half, None, 0, none),
         n,
         0,
         np.inf,

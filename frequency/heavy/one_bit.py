@@ -21,7 +21,7 @@ from frequency.core.protocol import Protocol
 from frequency.core.public_coins import PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample, public
 from frequency.heavy.found import Found
-from frequency.heavy.protocol import HeavyHitterProtocol
+from frequency.heavy.protocol import HeavyHitterProtocol, check_request
 from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.oracles.count_mean_sketch import checked_size
 from mechdesign import Audit
@@ -408,8 +408,8 @@ class OneBit(Protocol):
         """The fraction of the users whose reports are kept, on average."""
         return float(self.channel.kept)
 
-    def _items(self, values: Any) -> Any:
-        return values if isinstance(self.inner, Oracle) else self.inner._items(values)
+    def items_of(self, values: Any) -> Any:
+        return values if isinstance(self.inner, Oracle) else self.inner.items_of(values)
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
         """One bit for each user; around a `UniqueHeavyHitter` for users without an item, too.
@@ -497,8 +497,7 @@ class OneBit(Protocol):
         """
         if not isinstance(self.inner, HeavyHitterProtocol):
             raise TypeError(f"{type(self.inner).__name__} is a frequency oracle: use estimate")
-        self.inner._checked(k, threshold, confidence)
-        aggregate = self._aggregated(reports)
-        return self.inner._find(
-            self.channel.sampled(aggregate), aggregate.n, k, threshold, confidence
-        )
+        check_request(k, threshold, confidence)
+        aggregate = self.aggregated(reports)
+        kept = self.channel.sampled(aggregate)
+        return self.inner.find(kept, k, threshold, confidence, population=aggregate.n)

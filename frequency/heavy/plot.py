@@ -52,9 +52,8 @@ def heavy_hitters(
     axes.axvline(0, color="0.6", linewidth=0.8)
     axes.grid(axis="x", color="0.9")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    arms = np.stack(
-        [frequencies - items.intervals.low[:largest], items.intervals.high[:largest] - frequencies]
-    )
+    low, high = (end[:largest] for end in items.interval())
+    arms = np.stack([frequencies - low, high - frequencies])
     label = f"estimate, {items.confidence:.0%} interval"
     axes.errorbar(
         frequencies,

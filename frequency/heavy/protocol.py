@@ -58,7 +58,7 @@ class HeavyHitterProtocol(Protocol):
         """The items."""
         return Universe(self.bits, self.text)
 
-    def _items(self, values: Any) -> Words:
+    def items_of(self, values: Any) -> Words:
         return self.universe.words(values)
 
     @cached_property
@@ -76,6 +76,7 @@ class HeavyHitterProtocol(Protocol):
         k: int | None = None,
         threshold: float | None = None,
         confidence: float = 0.95,
+        population: int | None = None,
     ) -> Found:
         """The most frequent items.
 
@@ -92,6 +93,8 @@ class HeavyHitterProtocol(Protocol):
             (`Found.noise`).
         confidence : float, default 0.95
             Of the intervals and of the default threshold, strictly between 0 and 1.
+        population : int, optional
+            How many users there are, if only a random part of them reported; None: all did.
 
         Returns
         -------
@@ -105,24 +108,10 @@ class HeavyHitterProtocol(Protocol):
         InvalidReport, IncompatibleAggregate
             For what is not of this protocol.
         """
-        self._checked(k, threshold, confidence)
-        aggregate = self._aggregated(reports)
-        return self._find(aggregate, aggregate.n, k, threshold, confidence)
-
-    @staticmethod
-    def _checked(k: int | None, threshold: float | None, confidence: float) -> None:
-        if k is not None:
-            whole(k, "k", 1, what="a number of items")
-        if threshold is not None and not (
-            isinstance(threshold, (int, float, np.number)) and 0 <= threshold <= 1
-        ):
-            raise ValueError(
-                f"threshold must be a fraction of the users, 0 to 1, got {shown(threshold)}"
-            )
-        if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
-            raise ValueError(
-                f"confidence must lie strictly between 0 and 1, got {shown(confidence)}"
-            )
+        check_request(k, threshold, confidence)
+        aggregate = self.aggregated(reports)
+        users = aggregate.n if population is None else population
+        return self._find(aggregate, users, k, threshold, confidence)
 
     @abstractmethod
     def _find(
@@ -134,3 +123,32 @@ class HeavyHitterProtocol(Protocol):
         confidence: float,
     ) -> Found:
         """The same, for arguments in range and reports from a random part of a ``population``."""
+
+
+def check_request(k: int | None, threshold: float | None, confidence: float) -> None:
+    """Refuse what `HeavyHitterProtocol.find` cannot be asked for.
+
+    Parameters
+    ----------
+    k : int or None
+        At most so many items.
+    threshold : float or None
+        The least estimated frequency.
+    confidence : float
+        Of the intervals and of the default threshold.
+
+    Raises
+    ------
+    ValueError
+        One of them is out of range.
+    """
+    if k is not None:
+        whole(k, "k", 1, what="a number of items")
+    if threshold is not None and not (
+        isinstance(threshold, (int, float, np.number)) and 0 <= threshold <= 1
+    ):
+        raise ValueError(
+            f"threshold must be a fraction of the users, 0 to 1, got {shown(threshold)}"
+        )
+    if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {shown(confidence)}")

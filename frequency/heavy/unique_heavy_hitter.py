@@ -256,7 +256,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         """
         given, held = _held(values)
         try:
-            return self._items(given), held
+            return self.items_of(given), held
         except InvalidValue as error:  # say where it stands among all users
             raise type(error)(
                 int(np.flatnonzero(held)[error.index]), error.value, error.largest

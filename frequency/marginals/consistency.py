@@ -178,6 +178,7 @@ class ConsistentEstimate(MarginalEstimate):
 
     @cached_property
     def overlap(self) -> Overlap:
+        """What the views tell of each other, by how many users reported on each."""
         channel, users = self._views.channel, self._views.channel.part_users(self.aggregate)
         precisions = []
         for part, count in zip(channel.parts, users.tolist(), strict=True):

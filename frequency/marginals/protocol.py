@@ -53,7 +53,7 @@ class MarginalProtocol(Protocol):
         set_fields(self, k=k)
         _ = self.channel
 
-    def _items(self, values: Any) -> Any:
+    def items_of(self, values: Any) -> Any:
         return self.domain.items(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:

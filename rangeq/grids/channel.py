@@ -39,7 +39,7 @@ class RecordChannel(Mixture):
     kind: ClassVar[str] = "group"
     largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
 
-    def _items(self, values: Any) -> Items:
+    def items_of(self, values: Any) -> Items:
         return self.attributes.records(values)
 
     def _details(self) -> dict[str, Any]:

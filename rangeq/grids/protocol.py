@@ -68,7 +68,7 @@ class ConjunctionProtocol(Protocol):
     def channel(self) -> RecordChannel:
         """How a record becomes a report."""
 
-    def _items(self, values: Any) -> Any:
+    def items_of(self, values: Any) -> Any:
         return self.attributes.records(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:

@@ -217,6 +217,7 @@ class CircularHistogram(AdditiveProtocol):
 
     @property
     def size(self) -> int:
+        """The number of items of the circular domain, padding included."""
         assert self.circle is not None
         return self.circle
 

@@ -168,7 +168,7 @@ def worst(laws):
 
 def check_value(protocol, value, bits):
     """The law of a report, measured; it must be the published one."""
-    item = protocol._items([value])[0]
+    item = protocol.items_of([value])[0]
     channel, dtype = channel_of(protocol), protocol.report_dtype
     measured = law(lambda rng: protocol.privatize([value], rng).tobytes(), bits)
     equal(measured, lambda report: probability(channel, np.frombuffer(report, dtype)[0], item))

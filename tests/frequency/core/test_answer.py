@@ -240,8 +240,11 @@ def test_the_answer_about_a_listed_item() -> None:
     answer: Answer = found.answer(77)
     place = found.items.tolist().index(77)
     assert tuple(answer) == (found.frequencies[place], found.variances[place])
-    assert answer.interval(0.95) == (found.intervals.low[place], found.intervals.high[place])
-    with pytest.raises(ValueError, match=r"for the confidence 0\.95"):
-        answer.interval(0.9)
+    assert answer.interval(0.95) == (found.interval().low[place], found.interval().high[place])
+    low, high = answer.interval(0.9)
+    assert found.interval().low[place] < low < answer.value < high < found.interval().high[place]
+    both = found.answer(np.array([[77, 5]]))
+    assert both.value.shape == both.interval().low.shape == (1, 2)
+    assert both.value[0, 0] == answer.value
     with pytest.raises(InvalidQuestion, match="not listed"):
         found.answer(200)

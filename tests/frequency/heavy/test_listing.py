@@ -36,14 +36,14 @@ def test_lists_are_consistent(name):
             == len(found.items)
             == len(found.frequencies)
             == len(found.variances)
-            == len(found.intervals.low)
+            == len(found.interval().low)
         )
         assert len(set(found.items.tolist())) == len(found)
         assert (np.diff(found.frequencies) <= 0).all()
         assert (found.frequencies >= options.get("threshold", -np.inf)).all()
         assert len(found) <= options.get("k", math.inf)
-        assert (found.intervals.low <= found.frequencies).all()
-        assert (found.intervals.high >= found.frequencies).all()
+        assert (found.interval().low <= found.frequencies).all()
+        assert (found.interval().high >= found.frequencies).all()
         assert (found.variances > 0).all()
         assert found.n == 4000
         assert found.confidence == 0.95
@@ -58,8 +58,8 @@ def test_lists_are_consistent(name):
     sure = protocol.find(aggregate, threshold=0.0, confidence=0.999)
     assert sure.items.tolist() == everything.items.tolist()
     assert (
-        sure.intervals.high - sure.intervals.low
-        > everything.intervals.high - everything.intervals.low
+        sure.interval().high - sure.interval().low
+        > everything.interval().high - everything.interval().low
     ).all()
     assert sure.noise > everything.noise
 
@@ -82,8 +82,8 @@ def test_intervals_by_hand():
     zero = math.sqrt(float(oracle.variance(3000, 0.0)))
     level = 0.1 * 3 / 256 / 2
     half = max(stats.norm.isf(level), reach(level) / zero) * np.sqrt(found.variances)
-    np.testing.assert_allclose(found.intervals.high - found.frequencies, half)
-    np.testing.assert_allclose(found.frequencies - found.intervals.low, half)
+    np.testing.assert_allclose(found.interval().high - found.frequencies, half)
+    np.testing.assert_allclose(found.frequencies - found.interval().low, half)
     assert stats.norm.isf(level) * zero < reach(level) < 1.1 * stats.norm.isf(level) * zero
     assert found.noise == pytest.approx(reach(0.1 / 256))
     assert found.considered == 256

@@ -597,8 +597,8 @@ def test_finds_what_the_inner_protocol_would(make):
     assert sorted(found.items.tolist()) == [3, 700]
     assert found.n == n
     assert np.abs(found.frequencies - 0.5).max() < 6 * np.sqrt(found.variances).max()
-    assert (found.intervals.low < 0.5).all()
-    assert (found.intervals.high > 0.5).all()
+    assert (found.interval().low < 0.5).all()
+    assert (found.interval().high > 0.5).all()
 
 
 def test_words_of_64_bits():

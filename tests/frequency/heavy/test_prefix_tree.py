@@ -312,7 +312,7 @@ def test_everybody_is_equal(name):
     found = protocol.find(protocol.privatize([777] * 6000, np.random.default_rng(1)), threshold=0.5)
     assert found.items.tolist() == [777]
     assert found.frequencies[0] == pytest.approx(1, abs=6 * math.sqrt(found.variances[0]))
-    assert found.intervals.low[0] <= 1 <= found.intervals.high[0]
+    assert found.interval().low[0] <= 1 <= found.interval().high[0]
     assert found.significant.all()
     assert found.n == 6000
 
@@ -453,7 +453,7 @@ def test_intervals_cover(name):
     missed = []
     for found in runs_of(protocol, values, runs, k=6):
         true = np.array([held.get(item, 0.0) for item in found.items.tolist()])
-        missed.append(np.mean((found.intervals.low > true) | (found.intervals.high < true)))
+        missed.append(np.mean((found.interval().low > true) | (found.interval().high < true)))
     assert stats.ttest_1samp([*missed, 0.0, 0.3], 0.05, alternative="greater").pvalue > FALSE_ALARM
     wrong = [0.2 + m + 0.01 * (k % 3) for k, m in enumerate(missed)]
     assert stats.ttest_1samp([*wrong, 0.0, 0.3], 0.05, alternative="greater").pvalue < FALSE_ALARM

@@ -229,7 +229,7 @@ def test_one_bit_finds_items():
     )
     assert found.items[0] == 5
     assert found.n == n
-    assert found.intervals.low[0] < 2 / 3 < found.intervals.high[0]
+    assert found.interval().low[0] < 2 / 3 < found.interval().high[0]
 
 
 # ---------------------------------------------------------------------------------------- finding

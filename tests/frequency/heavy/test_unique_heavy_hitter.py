@@ -229,7 +229,7 @@ def test_estimates_are_unbiased_with_the_stated_variance():
     assert abs(f.mean() - share) < limit < math.sqrt(variance)
     assert low < spread / variance < high
     assert not low < spread / (2 * variance) < high
-    covered = sum(bool(x.intervals.low[0] <= share <= x.intervals.high[0]) for x in found)
+    covered = sum(bool(x.interval().low[0] <= share <= x.interval().high[0]) for x in found)
     assert stats.binom.cdf(covered, runs, 0.95) > FALSE_ALARM
 
 

@@ -90,7 +90,7 @@ class TestFound(VarianceContract):
             assert found.items[order].tolist() == self.frequent
             errors.append((found.frequencies - f[found.items])[order])
             told.append(found.variances[order])
-            low, high = found.intervals
+            low, high = found.interval()
             covered.append((low <= f[found.items]) & (f[found.items] <= high))
         return Sample(np.array(errors), np.array(told), None, np.array(covered))
 
