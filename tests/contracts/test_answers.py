@@ -386,8 +386,8 @@ def test_answers_about_listed_items(place):
             assert error_of(answer) == found.variances[k]
             assert answer.value == found.frequencies[k]
             assert answer.interval(found.confidence) == (
-                found.intervals.low[k],
-                found.intervals.high[k],
+                found.interval().low[k],
+                found.interval().high[k],
             )
             check_same(found.answer({0: item}), [answer])
         for where in [one for one in NOT_ONE if not isinstance(one, str)]:
