@@ -14,7 +14,7 @@ import pytest
 from frequency import IncompatibleAggregate, InvalidReport
 from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
-from tests.contracts.oracle import LN3, OracleContract, Twin, reports_of
+from tests.contracts.oracle import LN3, OracleContract, Twin, close, one_by_one, reports_of
 from tests.frequency.oracles import twins as oracles
 from tests.tape import WORD
 
@@ -69,20 +69,17 @@ def level_twin(level):
 
 
 class RangeContract(OracleContract):
-    """What is true of estimates of one report does not hold here, where one report is of one level:
-    see the tests of `rangeq.core.protocol` for estimates.
+    """What is true of estimates of one report holds here of one report on each level; of variances
+    see the tests of `rangeq.core.protocol`.
     """
 
     domains: tuple[int, ...] = (2, 3, 5)
     epsilons: tuple[float, ...] = (0.1, 1, LN3, 3)
     big_domains = (20, 1000)
     symmetric = False
-    test_estimates_are_unbiased: Any = None
-    test_estimate_is_the_mean_of_the_estimates_of_its_reports: Any = None
     test_variance_is_the_enumerated_one: Any = None
     test_variances_of_sums_are_unbiased: Any = None
     test_variances_are_unbiased: Any = None
-    test_intervals_of_every_report: Any = None
     test_intervals_are_score_intervals: Any = None
     test_chosen_items_are_entries_of_the_full_estimate: Any = None
     test_wrong_items: Any = None
@@ -103,6 +100,71 @@ class RangeContract(OracleContract):
                 [Fraction(int(weight), WORD) * row[node] for node in nodes] for row in part.table
             ]
         return Twin(np.concatenate(reports), table)
+
+    def levels(self, case):
+        """The protocol, and of each level that users are asked about the reports and, by value,
+        their probabilities there.
+        """
+        oracle, reports, _, P, _ = self.enumerated(case)
+        chance = P[:, 0]
+        found = []
+        for level in range(len(oracle.parts)):
+            mine = reports["level"] == level
+            if chance[mine].any():
+                found.append((reports[mine], P[mine] / P[mine].sum(axis=0)))
+        return oracle, found
+
+    def test_estimates_are_unbiased(self, case):
+        """Given one report on each level: the estimate is a sum of what each of these adds."""
+        oracle, levels = self.levels(case)
+        first = np.concatenate([reports[:1] for reports, _ in levels])
+        rng = np.random.default_rng(7)
+
+        def estimate(places):
+            chosen = first.copy()
+            for level, place in places.items():
+                chosen[level] = levels[level][0][place]
+            return oracle.estimate(oracle.aggregate(chosen)).frequencies
+
+        base, added = estimate({}), []
+        for level, (reports, _) in enumerate(levels):
+            added.append(np.array([estimate({level: r}) for r in range(len(reports))]) - base)
+        scale = np.concatenate([base[None], *added])
+        mean = base + sum(P.T @ own for (_, P), own in zip(levels, added, strict=True))
+        close(mean, np.eye(oracle.domain), scale)
+        for _ in range(3):
+            places = {k: int(rng.integers(len(reports))) for k, (reports, _) in enumerate(levels)}
+            total = base + sum(added[level][place] for level, place in places.items())
+            close(estimate(places), total, scale)
+
+    def test_estimate_is_the_mean_of_the_estimates_of_its_reports(self, case):
+        """Where as many are on each level: as of a report on each, so of any number on each."""
+        oracle, levels = self.levels(case)
+        rng = np.random.default_rng(5)
+        sets = [
+            np.concatenate([reports[rng.integers(len(reports), size=1)] for reports, _ in levels])
+            for _ in range(6)
+        ]
+        each = [oracle.estimate(oracle.aggregate(reports)).frequencies for reports in sets]
+        estimate = oracle.estimate(oracle.aggregate(np.concatenate(sets)))
+        close(estimate.frequencies, np.mean(each, axis=0), np.abs(each))
+        assert estimate.n == 6 * len(levels)
+
+    def test_intervals_of_every_report(self, case):
+        """No warnings, no negative variances, and the estimate lies inside: though of one level
+        alone nothing may follow.
+        """
+        oracle, reports, _, _, _ = self.enumerated(case)
+        for aggregate in one_by_one(oracle, reports[:: max(1, len(reports) // 100)]):
+            estimate = oracle.estimate(aggregate)
+            assert (estimate.variances >= 0).all()
+            low, high = estimate.interval()
+            slack = 1e-9 * (1 + np.abs(estimate.frequencies))
+            assert (low <= estimate.frequencies + slack).all()
+            assert (estimate.frequencies <= high + slack).all()
+            unknown = np.isinf(estimate.variances)
+            assert (np.isinf(low) == unknown).all()
+            assert (np.isinf(high) == unknown).all()
 
     def test_nobody(self, big):
         oracle = self.make(*big)
