@@ -77,7 +77,7 @@ class ConjunctionProtocol(Protocol):
         Parameters
         ----------
         records : array_like, DataFrame or mapping
-            See `Attributes.table` for what they may be.
+            See `Attributes.records` for what they may be.
         rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
             repeated.
