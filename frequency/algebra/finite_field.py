@@ -550,20 +550,20 @@ class VectorSpace:
         Parameters
         ----------
         weights : numpy.ndarray of float64
-            Shape (q^t,).
+            Shape (..., q^t).
 
         Returns
         -------
         numpy.ndarray of float64
-            Shape (directions, q).
+            Shape (..., directions, q).
         """
         if self.t == 1:
-            return weights[None, :].astype(np.float64)
+            return weights[..., None, :].astype(np.float64)
         spectrum = self._transform(weights)
-        lines = np.zeros((self.directions, self.q), dtype=spectrum.dtype)
-        lines[:, 0] = weights.sum()
+        lines = np.zeros((*weights.shape[:-1], self.directions, self.q), dtype=spectrum.dtype)
+        lines[..., 0] = weights.sum(axis=-1, keepdims=True)
         for star, where, index in self._blocks():
-            lines[where, star] = spectrum[index]
+            lines[..., where, star] = spectrum[..., index]
         result: npt.NDArray[np.float64] = self._transform(np.conj(lines)).real / self.q
         return result
 

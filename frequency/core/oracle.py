@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,6 +21,9 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown, to_text
 from mechdesign.sampling import checked_counts
+
+_IN_CACHE = 1 << 17
+"""How many numbers to transform together."""
 
 
 @dataclass(frozen=True)
@@ -399,7 +403,7 @@ def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
     weights : numpy.ndarray of float64
         Shape (sums, items).
     items : numpy.ndarray of int64 or None
-        Shape (items,), which items these are; None: all of the domain.
+        Shape (items,), which items these are; None: the first of the domain, or all.
     domain : int
         The number of items.
 
@@ -408,11 +412,34 @@ def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
     numpy.ndarray of float64
         Shape (sums, domain): 0 for items that were not chosen.
     """
-    if items is None:
+    first = weights.shape[1]
+    if items is None and first == domain:
         return weights
     result = np.zeros((len(weights), domain))
-    result[:, items] = weights
+    result[:, slice(first) if items is None else items] = weights
     return result
+
+
+def in_blocks(weights: Floats, size: int) -> Iterator[Floats]:
+    """Some sums at a time, for oracles whose scores of a sum are found by a transform.
+
+    Short transforms are fastest together, long ones by themselves.
+
+    Parameters
+    ----------
+    weights : numpy.ndarray of float64
+        Shape (sums, items).
+    size : int
+        The length of the transform of a sum, at least 1.
+
+    Yields
+    ------
+    numpy.ndarray of float64
+        Shape (some of the sums, items); a single empty block if there are no sums.
+    """
+    step = max(1, _IN_CACHE // size)
+    for start in range(0, max(len(weights), 1), step):
+        yield weights[start : start + step]
 
 
 def variance_of_scores(

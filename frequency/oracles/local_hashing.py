@@ -17,7 +17,13 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
+from frequency.core.oracle import (
+    PureCellOracle,
+    in_blocks,
+    spread_out,
+    variance_of,
+    variance_of_scores,
+)
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
@@ -197,21 +203,18 @@ class OLH(PureCellOracle, PublicCoinChannel):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         v, p, q = self._space, float(self.p), float(self.q)
-
-        def padded(values: Floats) -> Floats:
-            result = np.zeros(v.size)
-            result[: self.domain] = values
-            return result
-
         # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item
         # the value 0.
+        (held,) = spread_out(frequencies[None], None, v.size)
         lie, more = float(self._choice.q), p - float(self._choice.q)
-        cells = (lie + more * v.sums(padded(frequencies)).ravel()) * ((self.hashes_to - 1) / v.size)
+        cells = (lie + more * v.sums(held).ravel()) * ((self.hashes_to - 1) / v.size)
         zero = [lie * (self.hashes_to - 1) / v.size, (lie + more) / v.size]
         kinds = np.concatenate([cells, zero])
-        result = np.empty(len(weights))
-        for k, row in enumerate(weights):
-            supported = np.concatenate([v.sums(padded(row)).ravel(), [0.0, row.sum()]])
-            scores = (supported - q * row.sum())[None] / (p - q)
-            (result[k],) = variance_of_scores(n, scores, kinds, weights[k : k + 1], frequencies)
-        return result
+        found = []
+        for rows in in_blocks(weights, v.size):
+            total = rows.sum(axis=1, keepdims=True)
+            sums = v.sums(spread_out(rows, None, v.size)).reshape(len(rows), len(cells))
+            supported = np.concatenate([sums, np.zeros_like(total), total], axis=1)
+            scores = (supported - q * total) / (p - q)
+            found.append(variance_of_scores(n, scores, kinds, rows, frequencies))
+        return np.concatenate(found)

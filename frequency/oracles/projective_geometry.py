@@ -14,7 +14,13 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.oracle import PureCellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.oracle import (
+    PureCellOracle,
+    in_blocks,
+    spread_out,
+    variance_of,
+    variance_of_scores,
+)
 from frequency.core.public_coins import PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -207,18 +213,19 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         v, (order, t), p, q = self._space, self._order, float(self.p), float(self.q)
-        every, planes = np.arange(self.domain), v.vector(np.arange(v.directions))
-        (held,) = spread_out(frequencies[None], every, v.directions)
+        planes = v.vector(np.arange(v.directions))
+        (held,) = spread_out(frequencies[None], None, v.directions)
         through, number = points(order, t - 1), points(order, t)
         on = v.through(held)[planes]
         kinds = p / through * on + (1 - p) / (number - through) * (1 - on)
-        result = np.empty(len(weights))
-        for k, row in enumerate(spread_out(weights, every, v.directions)):
+        found = []
+        for rows in in_blocks(weights, v.size):
             # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a
             # point.
-            scores = (v.through(row)[planes] - q * row.sum())[None] / (p - q)
-            (result[k],) = variance_of_scores(n, scores, kinds, weights[k : k + 1], frequencies)
-        return result
+            supported = v.through(spread_out(rows, None, v.directions))[:, planes]
+            scores = (supported - q * rows.sum(axis=1, keepdims=True)) / (p - q)
+            found.append(variance_of_scores(n, scores, kinds, rows, frequencies))
+        return np.concatenate(found)
 
 
 def _variance(q: int, t: int, e: float) -> float:

@@ -439,6 +439,10 @@ def test_incident_of_floats_and_sums(q, t):
     assert np.vdot(v.incident(counts), weights) == pytest.approx(
         np.vdot(counts, found), rel=1e-9, abs=1e-9
     )
+    several = rng.normal(size=(2, 3, v.size))
+    one_by_one = np.stack([v.sums(row) for row in several.reshape(6, -1)])
+    assert v.sums(several).shape == (2, 3, v.directions, q)
+    np.testing.assert_allclose(v.sums(several), one_by_one.reshape(2, 3, -1, q), **near)
     marked = np.zeros((v.directions, q))
     marked[:, 0] = flat
     np.testing.assert_allclose(v.through(flat), v.incident(marked), **near)

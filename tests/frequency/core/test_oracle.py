@@ -58,3 +58,19 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
         together.sum(axis=(0, 1)).tolist()
         == oracle.supporters(total.reshape(oracle.counts_shape)).tolist()
     )
+
+
+@pytest.mark.parametrize("together", [1, 100, 1 << 20])
+@pytest.mark.parametrize("epsilon", [0.3, 1, 2.5])
+@pytest.mark.parametrize("domain", [1, 2, 8, 40])
+@pytest.mark.parametrize("kind", [ProjectiveGeometry, OLH])
+def test_variances_of_sums_do_not_depend_on_which_are_transformed_together(
+    kind, domain, epsilon, together, monkeypatch
+):
+    oracle, rng = kind(domain, epsilon), np.random.default_rng(1)
+    weights, frequencies = rng.normal(size=(9, domain)), rng.dirichlet(np.ones(domain))
+    one_by_one = [oracle.linear_variance(7, row[None], frequencies)[0] for row in weights]
+    monkeypatch.setattr("frequency.core.oracle._IN_CACHE", together)
+    found = oracle.linear_variance(7, weights, frequencies)
+    np.testing.assert_allclose(found, one_by_one, rtol=1e-10, atol=1e-14)
+    assert oracle.linear_variance(7, weights[:0], frequencies).shape == (0,)
