@@ -181,8 +181,8 @@ class MarginalEstimate:
         attributes : sequence of str
             1 .. k distinct names.
         weights : array_like
-            Shape (..., cells): of the cells of the marginal, the last attribute's values next to
-            each other.
+            Shape (..., cells), finite: of the cells of the marginal, the last attribute's values
+            next to each other.
 
         Returns
         -------
@@ -192,12 +192,15 @@ class MarginalEstimate:
         Raises
         ------
         ValueError
-            Other attributes, or weights of another shape.
+            Other attributes, or weights of another shape, or that are not finite.
         """
         names, given = self.protocol.checked(attributes), np.asarray(weights, dtype=np.float64)
         cells = self.marginal(names).ravel()
-        if not given.ndim or given.shape[-1] != len(cells):
-            raise ValueError(f"weights must be {len(cells)} numbers, one a cell, or rows of them")
+        if not given.ndim or given.shape[-1] != len(cells) or not np.isfinite(given).all():
+            raise ValueError(
+                f"weights must be {len(cells)} finite numbers, one a cell, or rows of them; got"
+                f" shape {given.shape}"
+            )
         shape, rows = given.shape[:-1], given.reshape(-1, len(cells))
         value = plain((rows @ cells).reshape(shape))
         if not self.n or not np.isfinite(value).all():
