@@ -263,6 +263,50 @@ def test_answers_of_a_curator(mechanism, monkeypatch):
         check_refused(estimate, [*NOT_ONE, (1, 0)], monkeypatch)
 
 
+def check_sums(linear, values, rng):
+    """Weighted sums of what is estimated: linear, with a variance that is a quadratic form."""
+    one, two = rng.normal(size=(2, len(values)))
+    sums = linear(np.stack([one, two, one + two, one - two, 2 * one, 0 * one]))
+    variance = error_of(sums)
+    close(sums.value[:2], np.stack([one, two]) @ values)
+    check_same(sums, [linear(row) for row in (one, two, one + two, one - two, 2 * one, 0 * one)])
+    if variance is None:
+        return
+    assert np.isfinite(variance).all()
+    a, b, plus, minus, twice, none = variance
+    near = 1e-7 * variance.max()
+    assert plus + minus == pytest.approx(2 * a + 2 * b, abs=near)
+    assert twice == pytest.approx(4 * a, abs=near)
+    assert none == pytest.approx(0, abs=near)
+
+
+@pytest.mark.parametrize("place", SINGLE)
+def test_sums_of_items(place):
+    some, nobody = collected(place)
+    if hasattr(some, "linear"):
+        check_sums(some.linear, some.frequencies, np.random.default_rng(3))
+        check_unknown(nobody.linear(np.ones(len(nobody.frequencies))))
+        for wrong in ([np.nan] * len(some.frequencies), [], [[[1.0]]], "a"):
+            with pytest.raises(ValueError, match=r"weights|convert"):
+                some.linear(wrong)
+
+
+@pytest.mark.parametrize("place", SEVERAL)
+def test_sums_of_cells(place):
+    some, nobody = collected(place)
+    if hasattr(some, "linear"):
+        names = list(names_of(COLLECTED[place][0]))[:2]
+        cells = some.marginal(names).ravel()
+        check_sums(lambda rows: some.linear(names, rows), cells, np.random.default_rng(3))
+        check_unknown(nobody.linear(names, np.ones(len(cells))))
+        answer = some.cells(names)
+        close(answer.value, some.marginal(names))
+        check_same(answer, [some.linear(names, row) for row in np.eye(len(cells))])
+        for wrong in ([np.nan] * len(cells), [], [[[1.0]]], "a"):
+            with pytest.raises(ValueError, match=r"weights|convert"):
+                some.linear(names, wrong)
+
+
 # --------------------------------------------------------------------------- several attributes
 
 
@@ -444,6 +488,20 @@ class Late:
     def answer(self, where):
         self.linear(where)
         raise InvalidQuestion("too late")
+
+
+def test_a_sum_of_deviations_is_found():
+    """As if errors of items were the same error."""
+    protocol = GRR(5, 1.0)
+    estimate = estimate_of(protocol, protocol.simulate([900, 200, 300, 400, 500]))
+
+    def linear(rows):
+        spread = np.abs(rows) @ np.sqrt(estimate.variances)
+        return Answer(estimate.linear(rows).value, spread**2)
+
+    check_sums(estimate.linear, estimate.frequencies, np.random.default_rng(3))
+    with pytest.raises(AssertionError):
+        check_sums(linear, estimate.frequencies, np.random.default_rng(3))
 
 
 def test_work_before_a_refusal_is_found(monkeypatch):
