@@ -69,6 +69,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/large_domains.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/collection.py
+	$(BIN)/python benchmarks/overheads.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python

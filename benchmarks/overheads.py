@@ -1,7 +1,7 @@
 """What calls cost beside their arithmetic: one item's report, construction, a few variances.
 
-    python benchmarks/overheads.py            half a minute
-    python benchmarks/overheads.py --quick    ten seconds
+    python benchmarks/overheads.py            ten seconds
+    python benchmarks/overheads.py --quick    four seconds
 
 Prints one Markdown table a section. Times are wall-clock medians of single calls in one run on one
 core, after a first call that fills the protocol's caches. Epsilon is 1 unless stated otherwise.
