@@ -526,7 +526,8 @@ class Channel(ABC):
         if not held.size:
             held = held.astype(np.int64)  # an empty list is one of floats
         if (
-            held.shape not in ((len(items),), () if values is not None else None)
+            isinstance(counts, np.ma.MaskedArray)  # whose masked counts would pass every check
+            or held.shape not in ((len(items),), () if values is not None else None)
             or held.dtype.kind not in "iu"
             or (held < 0).any()
             or sum(map(int, held.ravel())) * (1 if held.ndim else len(items)) >= 1 << 63

@@ -153,6 +153,7 @@ def check_refused(protocol, values):
             np.array([1 << 63, 0, 0], dtype=np.uint64),
             [1 << 70, 0, 0],
         ),
+        np.ma.MaskedArray([1, 2, 3], mask=[False, True, False]),
     ):
         with pytest.raises((ValueError, OverflowError)):
             protocol.simulate(held, rng, some)
