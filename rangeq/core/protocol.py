@@ -128,31 +128,65 @@ class RangeProtocol(Protocol):
         """
 
     @abstractmethod
-    def variances_of(
-        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        """The variances of these.
+    def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of sums of estimates, from so many users on each level.
+
+        Disjoint random samples of the users report on the levels: the variances of the samples'
+        means add up, less what they share. Exact, but that so sampled means of few users vary more,
+        by n / (n - 1).
 
         Parameters
         ----------
-        aggregate : Aggregate
-            Of this protocol's reports, at least one.
+        n : int
+            The number of users, at least 1.
+        users : numpy.ndarray of float64
+            Shape (parts,): how many report on each level.
+        weights : numpy.ndarray of float64
+            Shape (sums, domain), of the estimates of single items.
         frequencies : numpy.ndarray of float64
-            Shape (domain,): what `frequencies_of` gives.
-        items : None
-            All of them: ranges need the whole domain.
+            Shape (domain,): the fractions of the population, of sum 1.
 
         Returns
         -------
         numpy.ndarray of float64
-            Shape (domain,).
+            Shape (sums,): infinite where those levels do not tell.
         """
 
-    @abstractmethod
+    # ---------------------------------- what follows from that, slowly: many protocols know it anew
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        """The variances of weights @ estimates for n users with these frequencies.
+
+        With the expected number of users on each level: see `variances_from`.
+
+        Parameters
+        ----------
+        n : int
+            The number of users.
+        weights : numpy.ndarray of float64
+            Shape (sums, domain), of the estimates of single items.
+        frequencies : numpy.ndarray of float64
+            Shape (domain,): the fractions of the population, of sum 1.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (sums,).
+
+        Raises
+        ------
+        ValueError
+            ``n`` is no number of users.
+        """
+        return self.variances_from(n, self.channel.expected_users(n), weights, frequencies)
+
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        """The variances of weighted sums of these.
+        """The variances of weighted sums of estimates, given the users of each level.
+
+        For the distribution nearest to the estimates: a proper population, so that nobody is not
+        taken for certain where nobody is seen.
 
         Parameters
         ----------
@@ -170,6 +204,30 @@ class RangeProtocol(Protocol):
         numpy.ndarray of float64
             Shape (sums,).
         """
+        users = self.channel.part_users(aggregate)
+        return self.variances_from(aggregate.n, users, weights, norm_sub(frequencies))
+
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        """The variances of the estimates of single items.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        frequencies : numpy.ndarray of float64
+            Shape (domain,): what `frequencies_of` gives.
+        items : None
+            All of them: ranges need the whole domain.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (domain,).
+        """
+        item = np.arange(self.domain)
+        return self._of_indicators(aggregate, frequencies, item, item)
 
     def variance_slope(self, n: int) -> float:
         """0, since the variance depends on all frequencies: intervals are normal."""
@@ -178,7 +236,6 @@ class RangeProtocol(Protocol):
     # Users are sampled to levels without replacement: the variances below are those of independent
     # samples, less what they share.
 
-    @abstractmethod
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
         """The variances of an estimate's answers to ranges.
 
@@ -194,10 +251,27 @@ class RangeProtocol(Protocol):
         numpy.ndarray of float64
             Of the ends' shape: squared fractions of the population.
         """
+        return self._of_indicators(estimate.aggregate, estimate.frequencies, first, last)
+
+    def _of_indicators(
+        self, aggregate: Aggregate, frequencies: Floats, first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges as those of sums of items, so many at a time."""
+        ends, item = np.stack([first.ravel(), last.ravel()], axis=1), np.arange(self.domain)
+        step = max(1, _AT_ONCE // self.domain)
+        found = [
+            self.linear_variances_of(
+                ((part[:, :1] <= item) & (item <= part[:, 1:])).astype(np.float64),
+                aggregate,
+                frequencies,
+                None,
+            )
+            for part in np.split(ends, range(step, len(ends), step))
+        ]
+        return np.concatenate(found).reshape(first.shape)
 
     # ---------------------------------------------------------------------------- known beforehand
 
-    @abstractmethod
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
@@ -206,7 +280,7 @@ class RangeProtocol(Protocol):
         Noise, sampling of levels and of coefficients are included.
 
         The sources bound it (range queries, Lemma 4.2, Theorem 4.5 and equation 3; thesis Lemma 8
-        and Theorem 7); here it is computed.
+        and Theorem 7); here it is computed, from the variances of all prefixes.
 
         Parameters
         ----------
@@ -229,6 +303,20 @@ class RangeProtocol(Protocol):
             For an unknown workload, and for frequencies that are not a distribution over a small
             domain.
         """
+        even = np.full(self.domain, 1 / self.domain)
+        f, d = self._population(even if frequencies is None else frequencies), self.domain
+        # A sum takes several times as many numbers as there are items
+        step = max(1, _AT_ONCE // d)
+        starts = range(0, d, step)
+        prefixes, items = (
+            np.concatenate(
+                [self.linear_variance(n, rows(min(step, d - k), d, k), f) for k in starts]
+            )
+            for rows in (np.tri, np.eye)
+        )
+        all_prefixes = np.arange(d, 0.0, -1.0)  # how often each item is in a prefix
+        (sums,) = self.linear_variance(n, all_prefixes[None], f)
+        return max(mean_over(workload, prefixes, float(sums), items), 0.0) ** 0.5
 
     largest_population: ClassVar[int] = 4096
     """The largest domain for which `average_rmse` takes frequencies."""
@@ -247,29 +335,6 @@ class RangeProtocol(Protocol):
                 f" most {self.largest_population}"
             )
         return f
-
-    @abstractmethod
-    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weights @ estimates for n users with these frequencies.
-
-        With the expected number of users on each level. Disjoint random samples of the users report
-        on the levels: the variances of the samples' means add up, less what they share. Exact, but
-        that so sampled means of few users vary more, by n / (n - 1).
-
-        Parameters
-        ----------
-        n : int
-            The number of users.
-        weights : numpy.ndarray of float64
-            Shape (sums, domain), of the estimates of single items.
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): the fractions of the population, of sum 1.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (sums,).
-        """
 
 
 @dataclass(frozen=True)
@@ -316,45 +381,9 @@ class AdditiveProtocol(RangeProtocol):
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
-        """The root of the average variance over a workload, for n users.
-
-        For given frequencies from the variances of all prefixes, a block of them at a time.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        workload : str, default "ranges"
-            "ranges", "all ranges" or "prefixes".
-        frequencies : array_like, optional
-            Shape (domain,): of the population, for domains up to `largest_population`. None: all
-            items are equally frequent.
-
-        Returns
-        -------
-        float
-            As a fraction of the population; infinite if some query of the workload is unknown.
-
-        Raises
-        ------
-        ValueError
-            An unknown workload, or frequencies that are not a distribution over a small domain.
-        """
         if frequencies is None:
             return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
-        f, d = self._population(frequencies), self.domain
-        # A sum takes several times as many numbers as there are items
-        step = max(1, _AT_ONCE // d)
-        starts = range(0, d, step)
-        prefixes, items = (
-            np.concatenate(
-                [self.linear_variance(n, rows(min(step, d - k), d, k), f) for k in starts]
-            )
-            for rows in (np.tri, np.eye)
-        )
-        all_prefixes = np.arange(d, 0.0, -1.0)  # how often each item is in a prefix
-        (sums,) = self.linear_variance(n, all_prefixes[None], f)
-        return max(mean_over(workload, prefixes, float(sums), items), 0.0) ** 0.5
+        return super().average_rmse(n, workload, frequencies)
 
 
 @dataclass(frozen=True)
@@ -440,42 +469,13 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
     def _average_variance(self, n: int, workload: str) -> float:
         return self.tree.average_variance(self._contrasts(self.channel.expected_users(n)), workload)
 
-    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """See `RangeProtocol.linear_variance`; the sum over levels of what their nodes add.
-
-        Shares of the known sum of all items are taken off where there is padding.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        weights : numpy.ndarray of float64
-            Shape (sums, domain).
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): the true fractions of the users.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (sums,).
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
-        return self._of_sums(n, weights, frequencies, self.channel.expected_users(n))
-
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        users = self.channel.part_users(aggregate)
-        known = np.isfinite(self._own_linear_variance(weights, users))
-        found = self._of_sums(aggregate.n, weights, norm_sub(frequencies), users)
-        return np.where(known, found, np.inf)
+        return RangeProtocol.linear_variances_of(self, weights, aggregate, frequencies, items)
 
-    def _of_sums(self, n: int, weights: Floats, frequencies: Floats, users: Floats) -> Floats:
-        """`linear_variance` for so many users on each level, where those tell."""
+    def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
+        known = np.isfinite(self._own_linear_variance(weights, users))
         tree, shared = self.tree, self._shared(users)
         if shared is not None:
             weights = weights - (weights @ np.diff(shared))[:, None]
@@ -486,7 +486,7 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
                 continue
             own, nodes = self._level_weights(leaves, users, level), tree.sums(held, level)
             total += (oracle.linear_variance(1, own, nodes) + spread(own, nodes)) / users[level]
-        return np.maximum(total, 0.0)
+        return np.where(known, np.maximum(total, 0.0), np.inf)
 
 
 @dataclass(frozen=True)
@@ -529,23 +529,6 @@ class EvenTree(ConsistentTree):
         if frequencies is None and not self.alike:
             frequencies = np.full(self.domain, 1 / self.domain)
         return super().average_rmse(n, workload, frequencies)
-
-    def _of_indicators(
-        self, aggregate: Aggregate, frequencies: Floats, first: Items, last: Items
-    ) -> Floats:
-        """The variances of ranges as those of sums of items, so many at a time."""
-        ends, item = np.stack([first.ravel(), last.ravel()], axis=1), np.arange(self.domain)
-        step = max(1, _AT_ONCE // self.domain)
-        found = [
-            self.linear_variances_of(
-                ((part[:, :1] <= item) & (item <= part[:, 1:])).astype(np.float64),
-                aggregate,
-                frequencies,
-                None,
-            )
-            for part in np.split(ends, range(step, len(ends), step))
-        ]
-        return np.concatenate(found).reshape(first.shape)
 
     def _of_population(
         self, aggregate: Aggregate, sums: Floats, first: Items, last: Items

@@ -331,24 +331,8 @@ class CircularHistogram(AdditiveProtocol):
             workload, prefixes, float(sums[0]), self._own_range_variance(item, item, users)
         )
 
-    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weights @ estimates for n users with these frequencies.
-
-        Parameters
-        ----------
-        n : int
-            The number of users.
-        weights : numpy.ndarray of float64
-            Shape (sums, domain).
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): the fractions of the population, of sum 1.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (sums,).
-        """
-        users, size = self.channel.expected_users(n), self.size
+    def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
+        size = self.size
         total = -spread(weights, frequencies) / n
         curve = _curve(self, tuple(users))
         if curve.shared is not None:

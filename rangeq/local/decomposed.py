@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -175,34 +174,13 @@ class DecomposedHistogram(LevelHistograms):
 
     # ------------------------------------------------------------ items and their sums, by leaves
 
-    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weights @ estimates of items, by the leaves.
-
-        Parameters
-        ----------
-        n : int
-            The number of users.
-        weights : numpy.ndarray of float64
-            Shape (sums, domain).
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): the fractions of the population, of sum 1.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (sums,).
-        """
+    def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
+        if not users[-1]:
+            return np.full(len(weights), np.inf)
         padded, held = self.tree.padded(weights), self.tree.padded(frequencies)
-        one = self._last.linear_variance(1, padded, held)
-        result: Floats = self._of_sample(n, one, spread(weights, frequencies))
+        own = self._last.linear_variance(1, padded, held) / users[-1]
+        result: Floats = own + spread(weights, frequencies) * (1 / users[-1] - 1 / n)
         return result
-
-    def _of_sample(self, n: int, one: Any, among: Any) -> Any:
-        """The variance from the users on the leaves, given what each adds and that among all."""
-        users = self.channel.expected_users(n)[-1]
-        if not users:
-            return np.full(np.shape(one), np.inf)[()]
-        return one / users + among * (1 / users - 1 / n)
 
     def variance_slope(self, n: int) -> float:
         users = self.channel.expected_users(n)[-1]
