@@ -9,7 +9,7 @@ averaged over the answers, and the mean of these averages over the runs is compa
 
 False alarms: each comparison is a two-sided t-test of that mean at 1e-6, seeded. What is documented
 as approximate has a tolerance on top, a number in the entry of the protocol. A planted wrong
-variance is rejected: see `rejected`.
+variance is rejected: see `rejected`. So are intervals that miss 15 % of what they cover.
 """
 
 from __future__ import annotations
@@ -194,3 +194,13 @@ class VarianceContract:
         sample = self.sampled(wrong, self.planted_at, self.planted_in)
         for factor in (0.7, 1.4):
             rejected(sample, factor, entry.told, entry.predicted)
+        if sample.covered is not None:
+            seen = np.random.default_rng(0).random(sample.covered.shape) < 0.85
+            bands = entry.bands(self.planted_at, self.planted_in)
+            with pytest.raises(AssertionError, match="intervals cover"):
+                check(
+                    sample._replace(covered=sample.covered & seen),
+                    bands["told"],
+                    bands["predicted"],
+                    bands["covered"],
+                )
