@@ -72,7 +72,7 @@ class WaveGrid(ConjunctionProtocol):
     and in as many terms as all pairs say; and for more attributes the distribution of most entropy:
     see `WaveEstimate`.
 
-    Errors are stated (`WaveEstimate.standard_errors`), but terms are smooth. What they cannot
+    Errors are stated (`WaveEstimate.predicted_error`), but terms are smooth. What they cannot
     follow other systems answer better, and stated errors are too small for it
     (`WaveEstimate.interval`). Of six attributes, at epsilon 1, from 3 * 10^5 users
     (``benchmarks/grids.py``), answers about two, three and four of them erred
