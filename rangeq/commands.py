@@ -207,9 +207,9 @@ def _items(source: Source, text: str) -> Iterator[Row]:
     if last >= protocol.domain:
         raise ValueError(f"--item {text}: items are 0 .. {protocol.domain - 1}")
     items = np.arange(first, last + 1)
-    estimate = source.estimate
-    if isinstance(protocol, Oracle) and len(items) < protocol.domain:
-        estimate = protocol.estimate(source.aggregate, items)  # of a domain too large to list
+    some = isinstance(protocol, Oracle) and len(items) < protocol.domain
+    # Of a domain that may be too large to list
+    estimate = protocol.estimate(source.aggregate, items) if some else source.estimate
     answer = estimate.answer(items)
     ends = _interval(answer, source.confidence)
     for place, item in enumerate(items):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports
+from frequency.core.channel import LARGEST_LIST, Channel, Reports
 from frequency.core.estimate import Estimate
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Floats, Items
@@ -65,10 +65,14 @@ class Oracle(Channel):
         InvalidValue
             The first item that the domain does not have.
         ValueError
-            Items that occur twice, or another shape.
+            Items that occur twice, or another shape; more than 2^26 items of which none are named.
         """
         self.require_own(aggregate)
         chosen = None
+        if items is None and self.domain > LARGEST_LIST:
+            raise ValueError(
+                f"{type(self).__name__} has too many items to list: say which to estimate"
+            )
         if items is not None:
             chosen = checked_counts(items, self.domain - 1, InvalidValue)
             if chosen.ndim != 1 or len(np.unique(chosen)) != len(chosen):

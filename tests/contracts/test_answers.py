@@ -23,6 +23,7 @@ from frequency import (
     UnknownVariance,
 )
 from frequency.core.answer import Answer
+from frequency.core.channel import LARGEST_LIST
 from frequency.core.protocol import channel_of
 from frequency.marginals import CALM, InpEM, InpHT, InpPS, MargPS
 from rangeq import DecomposedHistogram, RangeProtocol, SquareWave
@@ -441,6 +442,17 @@ def test_answers_about_listed_items(place):
             found.answer("not listed")
     assert protocol.find(often, k=2).n == 200
     assert collected(place)[1].n == len(collected(place)[1]) == 0
+
+
+@pytest.mark.parametrize("place", SINGLE)
+def test_domains_that_are_too_large_to_list(place):
+    """Are not listed: neither for an estimate nor for a simulation."""
+    protocol, _ = COLLECTED[place]
+    if channel_of(protocol).domain > LARGEST_LIST:
+        nobody = protocol.aggregate(np.zeros(0, dtype=protocol.report_dtype))
+        for verb in (lambda: protocol.estimate(nobody), lambda: protocol.simulate([1])):
+            with pytest.raises(ValueError, match="too many items to list"):
+                verb()
 
 
 # ------------------------------------------------------------------------------- planted errors

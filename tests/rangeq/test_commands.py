@@ -133,6 +133,14 @@ def test_items(asked):
         assert table(out) == expected
 
 
+def test_items_of_a_domain_that_is_too_large_to_list(asked):
+    sketch = frequency.HadamardCountMeanSketch(1 << 40, 2.0)
+    (code, out, _), aggregate = asked(sketch, NUMBERS, "--item", "3:4")
+    expected = sketch.estimate(aggregate, [3, 4]).frequencies
+    assert code == 0
+    assert [answer[0] for answer in table(out).values()] == pytest.approx(expected)
+
+
 def test_without_a_question(asked):
     (code, out, _), _ = asked(frequency.GRR(20, 2.0), NUMBERS)
     assert code == 0
