@@ -426,21 +426,27 @@ def test_answers_about_listed_items(place):
     protocol, values = COLLECTED[place]
     often = protocol.simulate([160, 40], np.random.default_rng(1), values[:2])
     for found in (protocol.find(often, k=2), *collected(place)):
-        for k, item in enumerate(found.items.tolist()):
-            answer = found.answer(item)
-            assert error_of(answer) == found.variances[k]
-            assert answer.value == found.frequencies[k]
-            assert answer.interval(found.confidence) == (
-                found.interval().low[k],
-                found.interval().high[k],
-            )
-            check_same(found.answer({0: item}), [answer])
+        alone = [found.answer(item) for item in found.items.tolist()]
+        everything = found.answer(found.items)
+        check_same(everything, alone)
+        check_same(found.answer({0: found.items[::-1]}), alone[::-1])
+        assert everything.value.tolist() == found.frequencies.tolist()
+        assert everything.variance.tolist() == found.variances.tolist()
+        for confidence in (0.5, found.confidence):
+            close(found.interval(confidence), everything.interval(confidence))
+        close(found.interval(), everything.interval(found.confidence))
+        with pytest.raises(ValueError, match="confidence"):
+            found.interval(1.0)
         for where in [one for one in NOT_ONE if not isinstance(one, str)]:
             with pytest.raises(InvalidQuestion):
                 found.answer(where)
         with pytest.raises(InvalidQuestion):
             found.answer("not listed")
     assert protocol.find(often, k=2).n == 200
+    reports = protocol.privatize(values[:30], np.random.default_rng(1))
+    one, two = protocol.find(reports, k=3), protocol.find(protocol.aggregate(reports), k=3)
+    assert one.items.tolist() == two.items.tolist()
+    assert one.frequencies.tolist() == two.frequencies.tolist()
     assert collected(place)[1].n == len(collected(place)[1]) == 0
 
 
