@@ -23,14 +23,14 @@ class Levels(Mixture):
         The privacy loss of one report.
     protocol : str
         The protocol's name, which client and server share.
-    levels : tuple of Channel
+    channels : tuple of Channel
         Of the levels, the coarsest first; some may have more items, which nobody holds.
     weights : tuple of int
         The probability of each level, in units of 2^-64.
     """
 
     protocol: str
-    levels: tuple[Channel, ...]
+    channels: tuple[Channel, ...]
     weights: tuple[int, ...]
 
     kind: ClassVar[str] = "level"
@@ -41,7 +41,7 @@ class Levels(Mixture):
 
     @property
     def parts(self) -> tuple[Channel, ...]:
-        return self.levels
+        return self.channels
 
     @property
     def part_weights(self) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ class TreeLevels(Levels):
         The privacy loss of one report.
     protocol : str
         The protocol's name, which client and server share.
-    levels : tuple of Channel
+    channels : tuple of Channel
         Of the levels 1 .. height.
     weights : tuple of int
         The probability of each level, in units of 2^-64.
