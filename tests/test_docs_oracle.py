@@ -17,4 +17,8 @@ def code(language: str, defines: str) -> str:
 
 
 session = doctest.DocTestParser().get_examples(code("pycon", "class Exclusion"))
-exec("".join(example.source for example in session) + code("python", "class TestExclusion"))
+exec(
+    "from fractions import Fraction\n"
+    + "".join(example.source for example in session)
+    + code("python", "class TestExclusion")
+)

@@ -134,7 +134,7 @@ def about_ranges(
 
 
 def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> Answer:
-    """The answer to questions of which those about single items have the intervals of items.
+    """The answer to questions of which those about single items have the errors of items.
 
     So a question is answered alike by itself and among others.
 
@@ -150,7 +150,7 @@ def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> An
     Returns
     -------
     Answer
-        With the values and variances of ``told``.
+        With the values of ``told``.
     """
 
     def interval(confidence: float) -> ConfidenceInterval:
@@ -161,7 +161,9 @@ def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> An
             ends.append(plain(both))
         return ConfidenceInterval(*ends)
 
-    return Answer(told.value, told.variance, _interval=interval)
+    variance = np.array(told.variance)
+    variance[single] = items.variance
+    return Answer(told.value, plain(variance), _interval=interval)
 
 
 class Condition(NamedTuple):

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
+from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
 
 _PRIME = (1 << 61) - 1
 
@@ -27,9 +28,13 @@ _TOLERANCE = 1e-6
 class EnumeratedOracle(CellOracle):
     """Oracles that state the exact probability of each kind of report.
 
-    From this `law` follow the audit, the counts, the estimates and all variances, exactly but at a
-    cost of kinds x items. What remains to be written is the report: ``report_dtype``, `fill`,
-    `possible` and `kinds_of`.
+    From this `law` follows everything, exactly but at a cost of kinds x items: a report is the
+    ``output`` drawn for the user's item, by the integers that the audit reads; the counts are those
+    of the outputs; and with these all estimates and variances.
+
+    A subclass with a layout or a faster draw of its own writes ``report_dtype``, `fill`, `possible`
+    and `kinds_of`. Then the audit, which reads the law, sees nothing of what is drawn: a test must,
+    word by word.
 
     Frequencies are reconstructed by weighted least squares: of all the linear estimators that are
     unbiased for every population, the one of least variance when all items are equally frequent, f
@@ -42,9 +47,24 @@ class EnumeratedOracle(CellOracle):
     def law(self) -> Mechanism:
         """The probability of each kind of report (output) under each item (input)."""
 
-    @abstractmethod
+    @cached_property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("output", smallest_integer(self.law.outputs - 1))])
+
+    @property
+    def report_bits(self) -> int:
+        return (self.law.outputs - 1).bit_length()
+
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
+        reports["output"] = self.law.sampler.outputs(items, source)
+
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        output, last = reports["output"], self.law.outputs - 1
+        return (output <= last) & self._sendable[np.minimum(output, last)]
+
     def kinds_of(self, reports: Reports) -> Items:
         """The kind of each valid report: shape (users,), outputs of `law`."""
+        return reports["output"].astype(np.int64)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
-from frequency.core.channel import Reports, smallest_integer
 from frequency.core.enumerated_oracle import EnumeratedOracle
 from mechdesign import Mechanism, Privacy
-from mechdesign._support.arrays import Items
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.randomness import BitSource
 
 
 @dataclass(frozen=True, init=False)
@@ -61,21 +54,3 @@ class Tabular(EnumeratedOracle):
     @property
     def law(self) -> Mechanism:
         return self.mechanism
-
-    @cached_property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("output", smallest_integer(self.mechanism.outputs - 1))])
-
-    @property
-    def report_bits(self) -> int:
-        return (self.mechanism.outputs - 1).bit_length()
-
-    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
-        reports["output"] = self.mechanism.sampler.outputs(items, source)
-
-    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        output, last = reports["output"], self.mechanism.outputs - 1
-        return (output <= last) & self._sendable[np.minimum(output, last)]
-
-    def kinds_of(self, reports: Reports) -> Items:
-        return reports["output"].astype(np.int64)

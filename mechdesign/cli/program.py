@@ -109,7 +109,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             action="append",
             default=[],
             metavar="MODULE",
-            help="import this module of yours, of which files may name classes; may be repeated",
+            help="import a module, installed or of this folder, so that files may name its classes; may"
+            " be repeated",
         )
         return added
 

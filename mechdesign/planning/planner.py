@@ -83,7 +83,9 @@ def plan(
         remains now: nothing is reserved, and `Ledger.spend` may still refuse what was planned.
     **details : object
         See the task. Every task takes ``candidates``: classes of one's own, or functions that make
-        a protocol from what the task's own ones are made of, to be ranked with the others.
+        a protocol from what the task's own ones are made of: ``(domain, epsilon)`` for frequencies
+        and ranges, ``(domain, k, epsilon)`` for marginals, ``(bits, epsilon, text)`` for heavy
+        hitters, ``(sizes, epsilon, n)`` for conjunctions, ``(n, privacy)`` for counts.
 
     Returns
     -------

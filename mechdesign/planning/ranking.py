@@ -67,6 +67,8 @@ class Plan:
         The bounds of the search, in words; empty if nothing was searched for.
     bound : str
         What no protocol can do at the best one's epsilon and n; may be empty.
+    refused : tuple of (str, str)
+        The names of candidates that cannot serve at all, each with the reason.
     """
 
     task: Task
@@ -79,6 +81,7 @@ class Plan:
     unknown: tuple[str, ...]
     within: str
     bound: str
+    refused: tuple[tuple[str, str], ...] = ()
 
     def rows(self) -> list[dict[str, object]]:
         """One dictionary a candidate, ranked, with the columns of `csv`."""
@@ -199,6 +202,9 @@ class Plan:
             )
         if self.unknown:
             lines.append(f"nothing is predicted of: {', '.join(self.unknown)}")
+        for name, reason in self.refused:
+            if name in self.task.added:
+                lines.append(f"cannot serve: {name}: {reason}")
         if self.task.symbols and any(item.server for item in self.candidates):
             lines.append(f"costs: {self.task.symbols}")
         if self.bound:
@@ -220,12 +226,12 @@ def ranked(
     within: str = "",
 ) -> Plan:
     """The plan of the candidates at these places, the best first; ValueError if none can serve."""
-    candidates, refused = [], None
+    candidates, refused = [], {}
     for name, (epsilon, n) in places.items():
         try:
             offer = offered(task, name, epsilon, n)
         except ValueError as error:
-            refused = refused or error
+            refused[name] = error
             continue
         candidates.append(
             Candidate(
@@ -240,7 +246,7 @@ def ranked(
             )
         )
     if not candidates:
-        raise refused or InvalidRequest("this task has no candidates")
+        raise next(iter(refused.values()), InvalidRequest("this task has no candidates"))
 
     def rank(item: Candidate) -> tuple[float, int, float]:
         value = float(getattr(item, solved_for))
@@ -261,7 +267,17 @@ def ranked(
         )
     bound = task.bound(best.epsilon, best.n or 0)
     return Plan(
-        task, solved_for, target, tuple(candidates), best, why, missed, unknown, within, bound
+        task,
+        solved_for,
+        target,
+        tuple(candidates),
+        best,
+        why,
+        missed,
+        unknown,
+        within,
+        bound,
+        tuple((name, str(error)) for name, error in refused.items()),
     )
 
 

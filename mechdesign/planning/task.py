@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from mechdesign._support.text import shown
 from mechdesign.exceptions import MechanismError, PrivacyViolation
 from mechdesign.privacy import Privacy
 
@@ -159,7 +158,8 @@ class Task(ABC):
         for name, item in pairs:
             if not callable(item) or not isinstance(name, str) or not name:
                 raise InvalidRequest(
-                    f"candidates are classes, or functions that make a protocol, got {shown(item)}"
+                    "candidates are classes, or functions of what makes the task's own ones, got a"
+                    f" {type(item).__name__}"
                 )
         names = [*self.names, *(name for name, _ in pairs)]
         if len(set(names)) < len(names):

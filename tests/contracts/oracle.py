@@ -319,6 +319,8 @@ class OracleContract:
         oracle, _, _, P, E = self.enumerated(case)
         _, V = moments(P, E)
         own = np.eye(oracle.domain, dtype=bool)
+        if not self.symmetric:  # then it is the mean over items
+            V = np.where(own, V[own].mean(), V[~own].mean() if oracle.domain > 1 else 0.0)
         close(V[own], oracle.variance(1, 1.0), E**2)
         close(V[~own], oracle.variance(1, 0.0), E**2)
         if oracle.domain > 1:

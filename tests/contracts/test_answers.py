@@ -147,7 +147,7 @@ def check_same(answer, others):
         close(list(ends), [other.interval() for other in others])
 
 
-def check_verbs(estimate, items, exact=True):
+def check_verbs(estimate, items):
     """Frequencies, variances and intervals are the answers about each item."""
     values = getattr(estimate, "counts", estimate.frequencies)
     found = estimate.answer(items)
@@ -158,7 +158,7 @@ def check_verbs(estimate, items, exact=True):
             with pytest.raises(UnknownVariance):
                 verb()
     else:
-        assert estimate.variances == pytest.approx(variance, rel=1e-7 if exact else 0.05, abs=1e-12)
+        assert estimate.variances == pytest.approx(variance, rel=1e-7, abs=1e-12)
         for confidence in (0.5, 0.95):
             close(estimate.interval(confidence), found.interval(confidence))
         with pytest.raises(ValueError, match="confidence"):
@@ -224,7 +224,7 @@ def test_answers_about_one_attribute(place, monkeypatch):
         whole = getattr(estimate, "items", None) is None
         items = np.arange(domain) if whole else estimate.items
         # A decomposed histogram takes the variances of answers from the nearest distribution
-        check_verbs(estimate, items, not isinstance(protocol, DecomposedHistogram))
+        check_verbs(estimate, items)
         if whole and domain <= 1 << 10:
             check_ranges(estimate, domain, not isinstance(protocol, DecomposedHistogram))
             if knows_everybody(protocol) and estimate.n:

@@ -17,7 +17,7 @@ from frequency.core.mixture import weights_of
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource, bit_source
+from mechdesign._support.randomness import BitSource
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import RecordChannel
 
@@ -297,31 +297,6 @@ class WaveChannel(RecordChannel):
         for place in self.groups[part]:
             node = node * self.attributes.sizes[place] + items[:, place]
         return node
-
-    def simulate_records(self, records: Any, rng: np.random.Generator | None = None) -> Aggregate:
-        """``aggregate(privatize(records))``: reports are so little work that none is saved.
-
-        Parameters
-        ----------
-        records : array_like, DataFrame or mapping
-            See `Attributes.table`.
-        rng : numpy.random.Generator, optional
-            A Generator, or None for a fresh one.
-
-        Returns
-        -------
-        Aggregate
-            Of as many reports as there are records.
-
-        Raises
-        ------
-        InvalidValue
-            The first value that its attribute does not have.
-        """
-        bit_source(rng)  # refuses what is not a generator
-        return self.aggregate(
-            self.privatize(records, np.random.default_rng() if rng is None else rng)
-        )
 
     def heard(self, aggregate: Aggregate) -> list[Heard]:
         """What the reports of each part say."""

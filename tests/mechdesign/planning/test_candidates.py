@@ -32,6 +32,18 @@ def test_frequencies() -> None:
     assert all((item.n or 0) > 0 for item in least.candidates)
 
 
+def test_a_candidate_that_cannot_serve_is_named_with_the_reason() -> None:
+    def choosy(domain, epsilon):
+        raise ValueError("not for so few")
+
+    plan_ = plan("frequencies", 8, epsilon=1.0, n=1000, candidates=[choosy])
+    assert plan_.refused == (("choosy", "not for so few"),)
+    assert "cannot serve: choosy: not for so few" in str(plan_)
+    assert plan("frequencies", 8, epsilon=1.0, n=1000).refused == ()
+    searched = plan("frequencies", 8, epsilon=1.0, error=0.1, candidates=[choosy])
+    assert "choosy" in searched.unreachable
+
+
 def test_ranges() -> None:
     own = {"own": partial(HierarchicalHistogram, branching=4, oracle="GRR")}
     for task in ("ranges", "prefixes", "quantiles"):
@@ -40,7 +52,7 @@ def test_ranges() -> None:
     items = found("ranges", 64, [DecomposedHistogram])
     assert items["DecomposedHistogram"].protocol == DecomposedHistogram(64, 1.0)
     assert items["DecomposedHistogram"].error == DecomposedHistogram(64, 1.0).average_rmse(100_000)
-    assert found("ranges", 16, {"own": partial(Flat, oracle=Exclusion)})["own"].bits == 8
+    assert found("ranges", 16, {"own": partial(Flat, oracle=Exclusion)})["own"].bits == 4
 
 
 def test_marginals_conjunctions_and_heavy_hitters() -> None:

@@ -54,7 +54,7 @@ def test_without_inference_the_fewest_nodes_are_added(m):
     assert used == uses(m.domain, m.fanouts)
     assert m.sampled_average_variance() == pytest.approx(variances.mean())
     ideal = sum(
-        n * 2 / (m._epsilon * share) ** 2 for n, share in zip(used, m.shares, strict=True)
+        n * 2 / (m.given_epsilon * share) ** 2 for n, share in zip(used, m.shares, strict=True)
     ) / len(a)
     assert m.average_variance(exact=True) == ideal
 

@@ -129,7 +129,7 @@ def test_variance_and_its_average_are_those_of_least_squares(m):
     a, b = ranges(m.domain)
     for variances, average in (
         (m._noise_variances, m.sampled_average_variance()),
-        ([2 / (m._epsilon * s) ** 2 if s else None for s in m.shares], m.average_variance()),
+        ([2 / (m.given_epsilon * s) ** 2 if s else None for s in m.shares], m.average_variance()),
     ):
         _, covariance = dense(m, variances)
         r = indicators(m, len(covariance))
