@@ -109,8 +109,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             action="append",
             default=[],
             metavar="MODULE",
-            help="import a module, installed or of this folder, so that files may name its classes; may"
-            " be repeated",
+            help="import a module, installed or of this folder, whose classes files may name; may be"
+            " repeated",
         )
         return added
 

@@ -60,7 +60,7 @@ def test_errors_of_ranges_are_those_of_their_nodes(protocol) -> None:
     estimate = protocol.estimate(aggregate)
     users, n = protocol.channel.part_users(aggregate), estimate.n
     first, last = ranges_of(d, "all ranges")
-    found = estimate.answer((first, last)).variance
+    found = protocol.range_variances(estimate, first, last)
     # The levels contradict each other: each tells its own fractions.
     own = by_levels(protocol, estimate, users, first, last)
     assert found == pytest.approx(own, rel=1e-6, abs=1e-12 * own.max())
@@ -121,7 +121,7 @@ def test_items_have_the_variance_of_their_frequency() -> None:
     estimate = protocol.estimate(protocol.simulate(counts, np.random.default_rng(0)))
     item = np.arange(16)
     assert estimate.variances == pytest.approx(estimate.linear(np.eye(16)).variance)
-    ranges = estimate.answer((item, item)).variance
+    ranges = protocol.range_variances(estimate, item, item)
     assert estimate.variances[[2, 9]] == pytest.approx(ranges[[2, 9]], rel=0.1)
     assert (ranges >= protocol.parts[-1].variance(1000, 0.0)).all()  # also where nobody is seen
     assert estimate.frequencies.tolist() == pytest.approx(estimate.range(item, item).tolist())
