@@ -109,7 +109,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             action="append",
             default=[],
             metavar="MODULE",
-            help="import a module, installed or of this folder, whose classes files may name; may be"
+            help="import a module, installed or of this folder, whose classes files name; may be"
             " repeated",
         )
         return added
