@@ -208,53 +208,13 @@ class SampledOracle(Sampled, Oracle):
         return np.full(self.domain if items is None else len(items), np.nan)
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """That of the inner oracle from the reports kept, about n times `kept` of them.
-
-        With what drawing these users adds: f (1 - f) for each.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        frequency : array_like, default 0.0
-            The fraction of the users with the item, 0 to 1; a number or an array.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Variances of fractions of the population, shaped like ``frequency``.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # That of the inner oracle from the reports kept, about n times `kept` of them. With what
+        # drawing these users adds: f (1 - f) for each
         f = np.asarray(frequency, dtype=np.float64)
         return self._of_kept(lambda m: np.asarray(self._oracle.variance(m, f)), f * (1 - f), n)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """That of the inner oracle from the reports kept, about n times `kept` of them.
-
-        See `Oracle.difference_variance`.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # That of the inner oracle from the reports kept, about n times `kept` of them
         return float(
             self._of_kept(
                 lambda m: self._oracle.difference_variance(m, held), 2 / (held or self.domain), n
@@ -262,29 +222,8 @@ class SampledOracle(Sampled, Oracle):
         )
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """That of the inner oracle from the reports kept, about n times `kept` of them.
-
-        With what drawing these users adds: the variance of the weight of a user's item.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        weights : numpy.ndarray of float64
-            Shape (sums, domain).
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): the true fractions of the users.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (sums,).
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # That of the inner oracle from the reports kept, about n times `kept` of them. With what
+        # drawing these users adds: the variance of the weight of a user's item
         among = weights**2 @ frequencies - (weights @ frequencies) ** 2
         result: Floats = self._of_kept(
             lambda m: self._oracle.linear_variance(m, weights, frequencies), among, n

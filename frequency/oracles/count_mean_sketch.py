@@ -88,28 +88,8 @@ class Sketch(Oracle):
         return variance_of(n, self._user_variance(1.0, 1.0, f)) + float(self.confusion) * others
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """The mean over pairs of items, over the seed too.
-
-        See `Oracle.difference_variance`. The confusion of two items with each other cancels.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # The mean over pairs of items, over the seed too. The confusion of two items with each
+        # other cancels
         d = held or self.domain
         flat = 1 / d
         users = float(variance_of(n, self._user_variance(2.0, 0.0, 2 * flat)))
@@ -135,27 +115,7 @@ class Sketch(Oracle):
         return self._of_sums(aggregate.n, weights, frequencies, self.second_moment(aggregate))
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """As `Oracle.linear_variance`, over the seed too.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        weights : numpy.ndarray of float64
-            Shape (sums, domain).
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): the true fractions of the users.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (sums,).
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # As `Oracle.linear_variance`, over the seed too
         moment = float(frequencies @ frequencies)
         return self._of_sums(checked_users(n), weights, frequencies, moment)
 

@@ -205,28 +205,7 @@ class HRR(SymmetricOracle, PublicCoinChannel):
         return population_mean(of_holder(weights), others, frequencies) / checked_users(n)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """The same for every pair of items, as all pairs of rows of the matrix are alike.
-
-        See `Oracle.difference_variance`.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # The same for every pair of items, as all pairs of rows of the matrix are alike
         return float(
             self.linear_variance(n, np.array([[1.0, -1.0]]), np.full(2, 1 / (held or self.domain)))[
                 0

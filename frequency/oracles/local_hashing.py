@@ -147,31 +147,9 @@ class OLH(PureCellOracle, PublicCoinChannel):
         return [*super().samples(n, counts), public(n, hashes, shares)]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """From the probabilities that a report supports one, and both, of two items.
-
-        See `Oracle.difference_variance`. A third item's report supports both with probability q^2,
-        or p q if its vector is on their line: the mean over the ways to number the items is taken.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
-        # A third item's report supports both with probability q^2, or p q if it is on their line,
-        # as `on_line` of all vectors are.
+        # From the probabilities that a report supports one, and both, of two items. A third item's
+        # report supports both with probability q^2, or p q if its vector is on their line: the mean
+        # over the ways to number the items is taken
         p, q, d, size = self.p, self.q, held or self.domain, self._space.size
         on_line = Fraction(self.hashes_to - 2, max(size - 2, 1))
         one = (p + (d - 1) * q) / d

@@ -144,29 +144,8 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
         return self._space.through(counts)[..., self._space.vector(np.arange(self.domain))]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """From the probabilities that a hyperplane holds one, and both, of two points.
-
-        See `Oracle.difference_variance`. A third point is on the line of two others or not: the
-        mean over the ways to number the items is taken.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # From the probabilities that a hyperplane holds one, and both, of two points. A third point
+        # is on the line of two others or not: the mean over the ways to number the items is taken
         # Of the hyperplanes, `one` hold a given point, `two` another as well, and `three` a third
         # that is not on their line.
         order, t = self._order

@@ -95,28 +95,7 @@ class GRR(PureCellOracle, PublicCoinChannel):
         )
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """(2 (p + (d - 1) q) / (d (p - q)^2) - 2 / d) / n for d items that occur.
-
-        See `Oracle.difference_variance`.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # (2 (p + (d - 1) q) / (d (p - q)^2) - 2 / d) / n for d items that occur
         # The square of what a report contributes, [x] - [z] over p - q, is 1 / (p - q)^2 for two of
         # the reports.
         p, q, d = self.p, self.q, held or self.domain

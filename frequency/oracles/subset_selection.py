@@ -130,28 +130,7 @@ class SubsetSelection(BitVector, PureCellOracle):
         return [Sample(n, counts.astype(np.float64), np.maximum(spread, 0.0), common, fixed=True)]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """From the probabilities that a set holds one, and both, of two items.
-
-        See `Oracle.difference_variance`.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # From the probabilities that a set holds one, and both, of two items
         p, k, d, rest = self.p, self.size, held or self.domain, self.domain - 1
         one = (p + (d - 1) * self.q) / d
         # Two items, one of them the holder's; or two others.

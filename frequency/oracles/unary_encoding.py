@@ -147,29 +147,8 @@ class _Unary(BitVector):
         return [bits(n, counts, float(self.q))]
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """Twice the variance of one item's estimate, as bits are independent.
-
-        See `Oracle.difference_variance`.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
-        return 2 * float(self.variance(n, 1 / (held or self.domain)))  # bits are independent
+        # Twice the variance of one item's estimate, as bits are independent
+        return 2 * float(self.variance(n, 1 / (held or self.domain)))
 
     def audit(self) -> Audit:
         # Two items differ in two bits, and every other bit is as likely under both.

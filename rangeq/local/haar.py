@@ -59,28 +59,7 @@ class HaarLevel(SignChannel, SymmetricOracle):
         return other - 1 / 4, other
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
-        """(1 / contrast^2 - 2 / held) / n for the two children of a node.
-
-        See `Oracle.difference_variance`.
-
-        Parameters
-        ----------
-        n : int
-            The number of users, at least 1.
-        held : int, optional
-            How many items occur, the first ones, at least 2, all equally frequent; None: all of the
-            domain.
-
-        Returns
-        -------
-        float
-            The variance of a difference of two estimated fractions.
-
-        Raises
-        ------
-        ValueError
-            ``n`` is no number of users.
-        """
+        # (1 / contrast^2 - 2 / held) / n for the two children of a node
         return float(variance_of(n, 1 / self.contrast**2 - 2 / (held or self.domain)))
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
