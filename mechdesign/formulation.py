@@ -54,7 +54,7 @@ def mechanism_program(
     largest = at.size
     for j in range(inputs):
         cells = np.append(at[:, j], largest)[None, :]
-        coefficients = (*(-costs[i][j] for i in range(outputs)), Fraction(1))
+        coefficients = (*(-costs[i][j] * weights[j] for i in range(outputs)), Fraction(1))
         groups += _named(f"worst case {j}", [Constraints(cells, coefficients, Fraction(0), False)])
     return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
 

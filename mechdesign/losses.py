@@ -38,9 +38,9 @@ class Loss(ABC):
         Exact weights over the inputs, shape (inputs,), that sum to one; None is uniform. See
         `prior` and `binomial` for ways to make one.
     worst_case : bool
-        False: the expectation over the prior. True: the largest expected cost over the inputs,
-        whatever the prior (which must then be None). Definition 21 would weight the inputs under
-        the maximum, too; with its uniform weights that is 1/(n + 1) times the value here.
+        False: the expectation over the prior. True: the largest expected cost over the inputs. With
+        a prior that is the largest of the costs times their weights, as Definition 21 has it; with
+        None each input counts in full, n + 1 times as much as by the uniform weights.
     """
 
     prior: tuple[Fraction, ...] | None = None
@@ -48,8 +48,6 @@ class Loss(ABC):
 
     def __post_init__(self) -> None:
         if self.prior is not None:
-            if self.worst_case:
-                raise InvalidPrior("a worst case over the inputs takes no prior")
             set_fields(self, prior=_distribution(self.prior))
 
     @abstractmethod
@@ -61,7 +59,12 @@ class Loss(ABC):
         return [[self.cost(i, j) for j in range(inputs)] for i in range(outputs)]
 
     def weights(self, inputs: int) -> tuple[Fraction, ...]:
-        """The prior over ``inputs`` inputs. Raises InvalidPrior when it has another length."""
+        """What the expected cost of each of ``inputs`` inputs is multiplied with.
+
+        Raises InvalidPrior when the prior has another length.
+        """
+        if self.worst_case and self.prior is None:
+            return (Fraction(1),) * inputs
         return prior_over(inputs, self.prior)
 
 

@@ -212,26 +212,21 @@ class Table:
     def loss(self, loss: Loss) -> Fraction:
         """The exact expected cost under the loss's prior, or in the worst case (Definition 21).
 
-        The worst case is the largest expected cost over inputs.
+        The worst case is the largest expected cost over inputs, times their weights if there is a
+        prior.
 
         This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`.
         """
-        costs, prior = loss.costs(self.outputs, self.inputs), loss.weights(self.inputs)
+        costs, weights = loss.costs(self.outputs, self.inputs), loss.weights(self.inputs)
         scale = math.lcm(*(cost.denominator for row in costs for cost in row))
         columns = [0] * self.inputs
         for row, prices in zip(self.weights, costs, strict=True):
             for j, (weight, price) in enumerate(zip(row, prices, strict=True)):
                 columns[j] += weight * int(price * scale)
         whole = scale * self.denominator
-        if loss.worst_case:
-            return Fraction(max(columns), whole)
-        return (
-            sum(
-                (weight * column for weight, column in zip(prior, columns, strict=True)),
-                Fraction(0),
-            )
-            / whole
-        )
+        weighed = [weight * column for weight, column in zip(weights, columns, strict=True)]
+        total = max(weighed) if loss.worst_case else sum(weighed, Fraction(0))
+        return Fraction(total) / whole
 
     def scaled_l0(self, d: int = 0) -> Fraction:
         """The scaled L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior.

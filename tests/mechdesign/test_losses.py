@@ -110,13 +110,6 @@ def test_float_priors():
         prior(np.array([0.5, 0.5]))
 
 
-def test_worst_case_takes_no_prior():
-    with pytest.raises(InvalidPrior, match="worst case"):
-        L1(prior=["1/2", "1/2"], worst_case=True)
-    with pytest.raises(InvalidPrior, match="worst case"):
-        Costs([[0, 1], [1, 0]], prior=["1/2", "1/2"], worst_case=True)
-
-
 @st.composite
 def tables(draw):
     shape = draw(st.integers(1, 4)), draw(st.integers(1, 4))
@@ -143,9 +136,12 @@ def test_expectation_and_worst_case_by_definition(table, loss, data):
         w * e for w, e in zip(weights, expected, strict=True)
     )
     assert mechanism.loss(Power(loss.p, loss.d, worst_case=True)) == max(expected)
+    weighed = [w * e for w, e in zip(weights, expected, strict=True)]
+    assert mechanism.loss(Power(loss.p, loss.d, weights, worst_case=True)) == max(weighed)
     costs = [[loss.cost(i, j) for j in range(inputs)] for i in range(len(table))]
     assert mechanism.loss(Costs(costs)) == sum(expected) / inputs
     assert mechanism.loss(Costs(costs, worst_case=True)) == max(expected)
+    assert mechanism.loss(Costs(costs, weights, worst_case=True)) == max(weighed)
 
 
 @pytest.mark.parametrize("table", [[], [[]], [[1, 2], [3]], [[], [1]]], ids=repr)

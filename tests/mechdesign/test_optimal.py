@@ -19,6 +19,7 @@ from mechdesign import (
     Property,
     TooLarge,
     design,
+    losses,
     named,
 )
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
@@ -83,11 +84,10 @@ def plain_optimum(n, alpha, reach, cost, wanted, worst_case=False, weights=None)
                 rules.append(p[i, i] >= 1 / size)
     costs = np.array([[cost(i, j) for j in range(size)] for i in range(size)])
     expected = cp.sum(cp.multiply(costs, p), axis=0)
-    objective = (
-        cp.max(expected)
-        if worst_case
-        else expected @ (weights if weights is not None else np.full(size, 1 / size))
-    )
+    if worst_case:
+        objective = cp.max(expected if weights is None else cp.multiply(weights, expected))
+    else:
+        objective = expected @ (np.full(size, 1 / size) if weights is None else weights)
     problem = cp.Problem(cp.Minimize(objective), rules)
     problem.solve(solver=cp.HIGHS)
     return problem.value
@@ -115,6 +115,29 @@ CASES = [
     (5, 1, "adjacent", 1, 2, 0, False, "RH RM CH CM F WH S"),
     (5, "99/100", "adjacent", 1, 0, 1, False, "RH RM CH CM F WH S"),
 ]
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 3, 4, 5], [1, 1, 4, 1, 1], [0, 1, 0, 2, 0]])
+@pytest.mark.parametrize("wanted", ["", "WH CM", "S"])
+@pytest.mark.parametrize("p", [0, 1])
+def test_weighted_maxima_agree_with_cvxpy(p, wanted, weights) -> None:
+    """Definition 21 as printed: the weights are under the maximum."""
+    given = losses.prior(weights)
+    loss = Power(p, prior=given, worst_case=True)
+    found = design(4, Privacy("9/10"), loss, wanted.split())
+
+    def cost(i, j):
+        return abs(i - j) ** p if i != j else 0
+
+    floats = np.array([float(weight) for weight in given])
+    expected = plain_optimum(4, 0.9, 1, cost, wanted.split(), True, floats)
+    assert float(found.certificate.objective) == pytest.approx(expected, abs=1e-7)
+    assert found.certificate.gap == 0
+    assert found.mechanism.loss(loss) == found.certificate.objective
+    in_full = design(4, Privacy("9/10"), Power(p, worst_case=True), wanted.split())
+    uniform = Power(p, prior=losses.prior([1] * 5), worst_case=True)
+    even = design(4, Privacy("9/10"), uniform, wanted.split())
+    assert 5 * even.certificate.objective == in_full.certificate.objective
 
 
 @pytest.mark.parametrize(
