@@ -70,6 +70,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/collection.py
 	$(BIN)/python benchmarks/overheads.py
+	$(BIN)/python benchmarks/central_quantiles.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python

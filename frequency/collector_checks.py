@@ -25,7 +25,7 @@ signs of K indices, each drawn with         t                         r         
 probability t (`signs`)
 bits, 1 with probability q, or p for the    r (1 - r) + u^2           r - q         K
 user's item, independently (`bits`)
-sets of a fixed size; several signs of HRR  see `samples` of         affine in r   K - 1
+sets of a fixed size; several signs of HRR  see `samples` of          affine in r   K - 1
 (`Sample.fixed`)                            `SubsetSelection`, `HRR`
 ==========================================  ========================  ============  ===============
 

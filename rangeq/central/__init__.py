@@ -18,6 +18,8 @@ Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
 >>> abs(estimate.range(0, 99) - 100_000) < 100
 True
 
+One quantile or a few alone are had with less noise from `quantiles`, by the exponential mechanism.
+
 Unlike the fractions of local protocols, all answers here are numbers of users. The total number of
 users is not taken as known.
 
@@ -38,6 +40,7 @@ from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
 from rangeq.central.mechanism import LEAST_EPSILON, CentralMechanism
+from rangeq.central.quantile_release import QuantileRelease, quantiles
 from rangeq.central.wavelet import Wavelet
 from rangeq.core.intervals import InvalidRange
 
@@ -56,6 +59,8 @@ __all__ = [
     "InvalidHistogram",
     "InvalidRange",
     "Number",
+    "QuantileRelease",
     "Wavelet",
     "best_branching",
+    "quantiles",
 ]

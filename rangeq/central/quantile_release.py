@@ -1,0 +1,336 @@
+"""Quantiles from a trusted curator by the exponential mechanism, with integer weights throughout.
+
+McSherry and Talwar (FOCS 2007); of several quantiles, the middle one first, and then those of the
+users below and above it by themselves (Kaplan, Schnapp and Stemmer, ICML 2022).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.answer import plain
+from frequency.exceptions import InvalidValue
+from mechdesign import Audit, Privacy
+from mechdesign._support.arrays import Integers
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.randomness import BitSource, bit_source
+from mechdesign._support.text import shown
+from mechdesign.sampling import checked_counts
+from rangeq.central.inputs import LARGEST_DOMAIN, fraction
+
+LEAST_QUANTILE_EPSILON = Fraction(1, 1 << 12)
+"""Below it the table of weights would be long, and the answers noise."""
+
+_DENOMINATOR = 10**6
+"""Quantiles are the nearest fractions of at most this denominator: that is no matter of privacy."""
+
+_LARGEST = 1 << 62
+"""The weight of a place without loss."""
+
+_TIES = 32
+"""Random bits behind each value, by which users with the same value are in order."""
+
+_SLACK = 1 - Fraction(1, 1 << 20)
+"""Of epsilon, so that what is proved of the parts proves the whole."""
+
+
+def quantiles(
+    values: npt.ArrayLike,
+    q: npt.ArrayLike | Sequence[Rational],
+    epsilon: float | Rational,
+    *,
+    domain: int,
+    rng: np.random.Generator | None = None,
+) -> Any:
+    """Quantiles of the users' values, once, by the exponential mechanism: see `QuantileRelease`.
+
+    Parameters
+    ----------
+    values : array_like
+        Shape (users,): integers 0 .. domain-1.
+    q : array_like
+        In [0, 1]: a number, or several.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of all of them together, at least 2^-12. Neighbouring data differ by one
+        user.
+    domain : int
+        How many values there may be, 1 to 2^26. It must not depend on the data.
+    rng : numpy.random.Generator, optional
+        None for the operating system's randomness, or a generator for results that can be
+        repeated.
+
+    Returns
+    -------
+    int or numpy.ndarray
+        Values, shaped like ``q``; in their order.
+
+    Raises
+    ------
+    InvalidValue
+        The first bad value; nothing has been drawn.
+    ValueError
+        A q, epsilon or domain out of range.
+
+    Examples
+    --------
+    >>> ages = np.random.default_rng(1).binomial(99, 0.4, size=10_000)
+    >>> found = quantiles(ages, 0.5, epsilon=1.0, domain=100, rng=np.random.default_rng(2))
+    >>> found - int(np.quantile(ages, 0.5))
+    0
+    """
+    asked = np.asarray(q, dtype=object)
+    release = QuantileRelease(domain, tuple(asked.ravel().tolist()), epsilon)
+    return plain(release.release(values, rng).reshape(asked.shape))
+
+
+class UsersBetween(NamedTuple):
+    """Users between two quantiles that are known, and what is still asked of them.
+
+    Attributes
+    ----------
+    asked : tuple of Fraction
+        The quantiles, ascending, of all users.
+    low, high : Fraction
+        The quantiles between which the users lie.
+    places : numpy.ndarray of int64
+        Shape (users,), ascending.
+    first, end : int
+        The quantiles are among the places first .. end - 1.
+    """
+
+    asked: tuple[Fraction, ...]
+    low: Fraction
+    high: Fraction
+    places: Integers
+    first: int
+    end: int
+
+
+@dataclass(frozen=True)
+class QuantileRelease:
+    """Several quantiles of a value, once, from a trusted curator.
+
+    The loss of a place is by how many users it is off, (1 - q) times those below less q times those
+    above, in units of max(q, 1 - q), rounded down: one user changes it by at most 1. A place with
+    the loss k is drawn with an integer weight w[k], where w[k + 1] = ceil(beta w[k]). So one user
+    changes every weight by a factor of at most 1 / beta, the sum of the weights too, and a draw
+    loses at most beta^-2. Of several quantiles the middle one is drawn first; a user is then among
+    those below or above it, and in one draw of each round.
+
+    Users with the same value are put in a random order, by 32 random bits behind each value: so
+    quantiles may cut a heap. All draws are exact, by integers.
+
+    Every round has an equal part of epsilon, and there are log2 of the number of quantiles. So a
+    single quantile errs much less than that of a tree (`Hierarchy`), and many err more. Of 5,000
+    users evenly spread over 256 values, at an epsilon of 0.1, the mean rank error was 0.07 % for
+    the median, 1.1 % for nine deciles and 1.8 % for 99 quantiles (3.1 % where all values are heaped
+    at tenths); that of a tree with branching 16 was 0.8 to 1.0 % (``python
+    benchmarks/central_quantiles.py``).
+
+    Parameters
+    ----------
+    domain : int
+        How many values there may be, 1 to 2^26.
+    q : sequence of numbers
+        The quantiles asked for, each in [0, 1]; one at least.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of all together, at least 2^-12.
+
+    Raises
+    ------
+    ValueError
+        A domain, q or epsilon out of range.
+    """
+
+    domain: int
+    q: tuple[Any, ...]
+    epsilon: float | Rational
+
+    def __post_init__(self) -> None:
+        domain = whole(self.domain, "domain", 1, LARGEST_DOMAIN, what="a number of values")
+        given = self.q if isinstance(self.q, (tuple, list)) else (self.q,)
+        asked = tuple(fraction(one, "q") for one in given)
+        if not asked or min(asked) < 0 or max(asked) > 1:
+            raise ValueError(f"q must be numbers from 0 to 1, one at least, got {shown(self.q)}")
+        set_fields(
+            self, domain=domain, q=tuple(one.limit_denominator(_DENOMINATOR) for one in asked)
+        )
+        if fraction(self.epsilon, "epsilon") < LEAST_QUANTILE_EPSILON:
+            raise ValueError(
+                f"epsilon must be at least 2^-12, got {shown(self.epsilon)}: noise would drown"
+                " everything"
+            )
+
+    @cached_property
+    def privacy(self) -> Privacy:
+        """The claim: a rational alpha >= exp(-epsilon); neighbouring data differ by one user."""
+        return Privacy.from_epsilon(fraction(self.epsilon, "epsilon"))
+
+    @cached_property
+    def _asked(self) -> tuple[Fraction, ...]:
+        return tuple(sorted(set(self.q)))
+
+    @property
+    def rounds(self) -> int:
+        """In how many draws a user is at most."""
+        return len(self._asked).bit_length()
+
+    @cached_property
+    def beta(self) -> Fraction:
+        """By how much a weight falls, at most, where one user more is off."""
+        share = fraction(self.epsilon, "epsilon") * _SLACK / (2 * self.rounds)
+        return Privacy.from_epsilon(share).alpha
+
+    def audit(self) -> Audit:
+        """The worst ratio of the probabilities of answers given neighbouring data, at most.
+
+        beta^-2 for each round: the weights of a place, and their sums, each change by a factor of
+        at most 1 / beta, since w[k + 1] >= beta w[k] for the integers that are drawn by.
+        """
+        ratio = 1 / self.beta ** (2 * self.rounds)
+        return Audit(ratio, 1 / self.privacy.alpha, "any quantiles, with one user more", (0, 1))
+
+    def weights(self, most: int) -> list[int]:
+        """The weights of places by their loss 0, 1, .. up to ``most``, or to where they stay."""
+        top, bottom = self.beta.numerator, self.beta.denominator
+        found = [_LARGEST]
+        while len(found) <= most:
+            below = -(-found[-1] * top // bottom)
+            if below == found[-1]:
+                break
+            found.append(below)
+        return found
+
+    def release(
+        self, values: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> npt.NDArray[np.int64]:
+        """The quantiles of these users, once.
+
+        Every call is a release of its own, and costs epsilon again.
+
+        Parameters
+        ----------
+        values : array_like
+            Shape (users,): integers 0 .. domain-1; there may be none.
+        rng : numpy.random.Generator, optional
+            None for the operating system's randomness, or a generator for results that can be
+            repeated.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (quantiles,), in the order of ``q``: values, which ascend with the quantiles.
+
+        Raises
+        ------
+        InvalidValue
+            The first bad value; nothing has been drawn.
+        PrivacyViolation
+            Never, unless the audit fails.
+        """
+        self.audit().require()
+        items = checked_counts(values, self.domain - 1, InvalidValue).reshape(-1)
+        source = bit_source(rng)
+        ties = (source(len(items)) >> np.uint64(64 - _TIES)).astype(np.int64)
+        places = np.sort(items << _TIES | ties)
+        weights = self.weights(len(items))
+        found: dict[Fraction, int] = {}
+        todo = [
+            UsersBetween(self._asked, Fraction(0), Fraction(1), places, 0, self.domain << _TIES)
+        ]
+        while todo:
+            part = todo.pop()
+            if part.asked:
+                middle = len(part.asked) // 2
+                wanted = part.asked[middle]
+                place = drawn(part, wanted, weights, source)
+                found[wanted] = place
+                cut = int(np.searchsorted(part.places, place))
+                below, above = part.asked[:middle], part.asked[middle + 1 :]
+                todo.append(
+                    UsersBetween(below, part.low, wanted, part.places[:cut], part.first, place + 1)
+                )
+                todo.append(
+                    UsersBetween(above, wanted, part.high, part.places[cut:], place, part.end)
+                )
+        return np.array([found[one] >> _TIES for one in self.q], dtype=np.int64)
+
+
+def drawn(part: UsersBetween, wanted: Fraction, weights: Sequence[int], source: BitSource) -> int:
+    """A place, with the probability in proportion to the weight of its loss.
+
+    Parameters
+    ----------
+    part : UsersBetween
+        The users, and the places to choose from.
+    wanted : Fraction
+        The quantile, of all users.
+    weights : sequence of int
+        By loss; larger losses have the last of them.
+    source : callable
+        Gives as many random 64-bit words as it is asked for.
+
+    Returns
+    -------
+    int
+        From ``part.first`` to ``part.end`` - 1.
+    """
+    n = len(part.places)
+    q = (wanted - part.low) / (part.high - part.low) if part.high > part.low else Fraction(1, 2)
+    a, b = q.as_integer_ratio()
+    unit = max(a, b - a)
+    # So many users are below the places of gap i, i = 0 .. n. Those near the quantile by weight:
+    reach = unit * (len(weights) - 1)
+    low, high = max(0, -(-(a * n - reach) // b)), min(n, (a * n + reach) // b)
+    gaps = np.arange(low, high + 1)
+    inner = part.places[low : high + 1]
+    ends = np.append(inner, part.end - 1) if high == n else inner
+    before = part.first - 1 if low == 0 else int(part.places[low - 1])
+    sizes = np.diff(ends, prepend=before)
+    losses = _losses(gaps, a, b, n, unit)
+    by_loss = np.zeros(len(weights), dtype=np.int64)
+    np.add.at(by_loss, np.minimum(losses, len(weights) - 1), sizes)
+    numbers = by_loss.tolist()
+    numbers[-1] += part.end - part.first - int(sizes.sum())  # far from it, all alike
+    totals = list(
+        accumulate(number * weight for number, weight in zip(numbers, weights, strict=True))
+    )
+    ticket = _below(totals[-1], source)
+    loss = bisect_right(totals, ticket)
+    rest = (ticket - (totals[loss - 1] if loss else 0)) // weights[loss]
+    for gap in np.flatnonzero(np.minimum(losses, len(weights) - 1) == loss).tolist():
+        if rest < sizes[gap]:
+            return int(ends[gap] - sizes[gap] + 1 + rest)
+        rest -= int(sizes[gap])
+    left = before - part.first + 1  # of the far places, those below
+    return int(part.first + rest if rest < left else ends[-1] + 1 + rest - left)
+
+
+def _losses(gaps: Integers, a: int, b: int, n: int, unit: int) -> Integers:
+    """|b i - a n| // unit, also where the products are beyond 64 bits."""
+    if b * n < 1 << 62:
+        return np.abs(b * gaps - a * n) // unit
+    return np.array([abs(b * i - a * n) // unit for i in gaps.tolist()], dtype=np.int64)
+
+
+def _below(bound: int, source: BitSource) -> int:
+    """A uniform integer of 0 .. bound - 1."""
+    bits = bound.bit_length()
+    words = -(-bits // 64)
+    while True:
+        number = 0
+        for word in source(words).tolist():
+            number = number << 64 | word
+        number >>= 64 * words - bits
+        if number < bound:
+            return number
