@@ -68,7 +68,8 @@ def add_design(add: AddCommand) -> None:
     chosen.add_argument(
         "--worst-case",
         action="store_true",
-        help="minimise the worst expected loss over inputs, not the average",
+        help="minimise the worst expected loss over inputs, not the average; with --prior the worst"
+        " weighted one",
     )
     chosen.add_argument(
         "--prior",

@@ -65,7 +65,6 @@ def test_audit_of_a_missing_file_is_a_wrong_request(
         ("--n 4 --alpha 1/2 --out m.txt", 2, ".json"),
         ("--n 4 --alpha 1/2 --plot m.txt", 2, ".png"),
         ("--n 4 --alpha 1/2 --out absent/m.json", 2, "not a directory"),
-        ("--n 4 --alpha 1/2 --worst-case --prior 1,1,1,1,1", 2, "no prior"),
     ],
 )
 def test_design_refuses_wrong_requests_in_one_line(
