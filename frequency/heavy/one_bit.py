@@ -24,7 +24,7 @@ from frequency.heavy.found import Found
 from frequency.heavy.protocol import HeavyHitterProtocol, check_request
 from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.oracles.count_mean_sketch import checked_size
-from mechdesign import Audit
+from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
@@ -59,6 +59,10 @@ class Sampled(Channel):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self._acceptance
+
+    @property
+    def privacy(self) -> Privacy:
+        return self.inner.privacy  # of a table it is exact, and its epsilon rounded up
 
     @cached_property
     def _acceptance(self) -> tuple[int, ...]:

@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import UnaryBits, uniform
 from frequency.algebra.finite_field import walsh_hadamard
-from frequency.algebra.hash_functions import FEW, PublicBits, features
+from frequency.algebra.hash_functions import FEW, Coins, PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import Oracle, checked_users, variance_of
+from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits, public
 from frequency.oracles.sign_response import SignChannel
 from frequency.oracles.unary_encoding import column_sums, packed
@@ -307,7 +308,7 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
 
 @dataclass(frozen=True)
-class CountMeanSketch(HashedSketch):
+class CountMeanSketch(HashedSketch, PublicCoinChannel):
     """CMS: the symmetric unary encoding of the hashed item.
 
     Source: Apple, Learning with Privacy at Scale, 2017, Algorithms A_client-CMS and A_CMS.
@@ -437,6 +438,25 @@ class CountMeanSketch(HashedSketch):
         agree = float((self._cells(aggregate) ** 2).sum()) - n * w * self._bit_variance - n
         moment = (g * agree + n - n**2 / w) / (n**2 * (1 - 1 / w))
         return min(1.0, max(moment, 1 / self.domain))
+
+    @property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        p, q = self._bits.p, self._bits.q
+        return (((1 - p) / (1 - q), p / q),)
+
+    def blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["hash"] = coins.uniform(0, self.hashes)
+        step, cells = max(1, self.batch_size >> 6), np.arange(1, self.width + 1)[None]
+        for start in range(0, len(coins), step):
+            ones = coins[start : start + step].words(cells) < np.uint64(self._bits.other)
+            reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
+        return reports
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        cell = self._cells_of(reports["hash"].astype(np.int64), items)
+        byte = reports["bits"][np.arange(len(items)), cell >> 3].astype(np.int64)
+        return byte >> (cell & 7) & 1
 
     def audit(self) -> Audit:
         # The hash function does not depend on the item; given it, two items differ in at most two

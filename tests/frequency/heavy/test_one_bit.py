@@ -36,10 +36,11 @@ from frequency import (
 from frequency.algebra.hash_functions import Coins
 from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, TreeHist, UniqueHeavyHitter
 from frequency.heavy.one_bit import SampledOracle
-from mechdesign import named
+from mechdesign import Privacy, named
 from tests.contracts.oracle import exponential_below
 from tests.frequency.oracles import twins as oracles
 from tests.goodness_of_fit import FALSE_ALARM, goodness
+from tests.own_oracles import Exclusion
 from tests.tape import WORD, played
 
 EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2))
@@ -61,6 +62,18 @@ CASES = {
         lambda d, e: HadamardCountMeanSketch(d, e, hashes=3, width=4, seed=1),
         oracles.TestHadamardCountMeanSketch,
     ),
+    "CMS": (
+        lambda d, e: CountMeanSketch(d, e, hashes=2, width=4, seed=2),
+        oracles.TestCountMeanSketch,
+    ),
+    "Tabular": (
+        lambda d, e: Tabular(named.krr(d, Privacy.from_epsilon(e, neighbours="all").alpha)),
+        oracles.TestTabularKRR,
+    ),
+    "Tabular, rectangular": (
+        lambda d, e: oracles.TestTabularRectangular().make(d, e),
+        oracles.TestTabularRectangular,
+    ),
 }
 
 SMALL = [(name, d) for name in CASES for d in (2, 3, 5)]
@@ -71,7 +84,7 @@ def listed(name, domain, epsilon):
     """The oracle, all its reports, Pr[report | item], and Pr[report | no item]: all exact.
 
     Without an item every report is as likely as any other; for unary encodings every bit is 1 as
-    often as other items' are.
+    often as other items' are; of a table it has the mean of its probabilities, in units of 2^-64.
     """
     make, contract = CASES[name]
     oracle = make(domain, epsilon)
@@ -84,6 +97,14 @@ def listed(name, domain, epsilon):
             .tolist()
         )
         blank = [q**one * (1 - q) ** (domain - one) for one in ones]
+    elif isinstance(oracle, CountMeanSketch):
+        q, bits = Fraction(int(oracle.parameters["q"]), WORD), oracle.width
+        held = np.unpackbits(reports["bits"], axis=1, count=bits, bitorder="little").sum(axis=1)
+        blank = [q**one * (1 - q) ** (bits - one) / oracle.hashes for one in held.tolist()]
+    elif isinstance(oracle, Tabular):
+        means = [int(sum(row) / len(row) * WORD) for row in table]
+        means[means.index(max(means))] += WORD - sum(means)
+        blank = [Fraction(mean, WORD) for mean in means]
     else:
         blank = [Fraction(1, len(reports))] * len(reports)
     assert sum(blank) == 1
@@ -326,11 +347,11 @@ def test_epsilon_above_ln_2_is_refused():
 
 @pytest.mark.parametrize(
     "inner",
-    [Tabular(named.krr(3, Fraction(3, 5))), CountMeanSketch(5, 0.5)],
-    ids=["Tabular", "CMS"],
+    [Tabular(named.geometric(2, Fraction(3, 5))), Exclusion(5, 0.5)],
+    ids=["Tabular of neighbours", "an oracle of one's own"],
 )
 def test_what_states_no_probabilities_is_refused(inner):
-    with pytest.raises(TypeError, match="does not state the probabilities"):
+    with pytest.raises(TypeError, match=r"does not state the probabilities|for local mechanisms"):
         OneBit(inner)
 
 
