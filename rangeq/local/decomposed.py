@@ -95,6 +95,11 @@ class DecomposedHistogram(LevelHistograms):
 
     # ------------------------------------------------------------ ranges, by nodes
 
+    @cached_property
+    def _laws(self) -> list[NodeLaw | None]:
+        """The law of each level's nodes; None where its oracle tells them apart."""
+        return [NodeLaw.of(own) if isinstance(own, SymmetricOracle) else None for own in self.parts]
+
     def _of_ranges(
         self, n: int, users: Floats, cumulated: Sequence[Floats], first: Items, last: Items
     ) -> Floats:
@@ -103,17 +108,17 @@ class DecomposedHistogram(LevelHistograms):
         ``cumulated`` are, for each level, the fractions of the population before its nodes.
         """
         total, inside = np.zeros(first.shape), np.zeros(first.shape)
-        for level, (oracle, sums, each) in enumerate(
-            zip(self.parts, cumulated, inverse(users), strict=True)
+        for level, (law, sums, each) in enumerate(
+            zip(self._laws, cumulated, inverse(users), strict=True)
         ):
             left, end, start, right = runs(self.tree, first, last, level)
             number = end - left + right - start
             held = sums[end] - sums[left] + sums[right] - sums[start]
-            if isinstance(oracle, SymmetricOracle):
-                own = NodeLaw.of(oracle).drawn(number, held)
+            if law is not None:
+                own = law.drawn(number, held)
             else:
                 ends = (side.ravel() for side in (left, end, start, right))
-                own = _drawn(oracle, np.diff(sums), *ends).reshape(number.shape)
+                own = _drawn(self.parts[level], np.diff(sums), *ends).reshape(number.shape)
             total += np.multiply(own, each, out=np.zeros(first.shape), where=number > 0)
             inside += held
         total -= inside * (1 - inside) / n  # what disjoint samples share
@@ -150,15 +155,13 @@ class DecomposedHistogram(LevelHistograms):
             As for `RangeProtocol.average_rmse`.
         """
         tree, users, domain = self.tree, self.channel.expected_users(n), self.domain
-        alike = all(isinstance(oracle, SymmetricOracle) for oracle in self.parts)
-        if frequencies is None and not alike:
+        laws = [law for law in self._laws if law is not None]
+        if frequencies is None and len(laws) < tree.height:
             frequencies = np.full(domain, 1 / domain)
         if frequencies is None:
             nodes, squares = average_nodes(tree, workload), squared_nodes(tree, workload)
-            levels = zip(self.parts, tree.widths, strict=True)
-            parts = np.array(
-                [NodeLaw.of(oracle).moments(width / domain) for oracle, width in levels]
-            )
+            levels = zip(laws, tree.widths, strict=True)
+            parts = np.array([law.moments(width / domain) for law, width in levels])
             own, asked = nodes * parts[:, 0] + squares * parts[:, 1], nodes > 0
             variance = float(own[asked] @ inverse(users)[asked])
             return even_rmse(domain, n, workload, variance)
