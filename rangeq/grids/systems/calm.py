@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from frequency.core.aggregate import Aggregate
 from mechdesign._support.arrays import Floats
 from rangeq.grids.cells import MOST_CELLS
+from rangeq.grids.errors import GridErrors
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.systems.tdg import TDG
 
@@ -17,10 +19,9 @@ from rangeq.grids.systems.tdg import TDG
 class RangeCALM(TDG):
     """CALM over pairs: TDG whose cells are single values.
 
-    Zhang et al., CCS 2018, as in section 3.2. Marginals agree on single attributes, and are not
-    made non-negative before they are summed up: answers about one or two attributes are unbiased,
-    and may be negative. (Norm-sub over thousands of cells that are mostly noise leaves mostly
-    noise: at 64 values, an epsilon of 1 and 10^6 users its answers err four times as much.)
+    Zhang et al., CCS 2018, as in section 3.2. By default marginals agree on single attributes, and
+    are not made non-negative before they are summed up: answers about one or two attributes are
+    unbiased, and may be negative. As the paper compares with it, CALM is ``nonnegative``.
 
     `frequency.marginals.CALM` chooses its own sets of attributes and answers any marginals; this
     one looks at all pairs, has no bound on the number of different records, and answers ranges like
@@ -38,12 +39,20 @@ class RangeCALM(TDG):
         Not to be chosen: the sizes.
     oracle : str, class, Oracle or Mechanism, default "OLH"
         As for `TDG`.
+    nonnegative : bool, default False
+        The published post-processing: norm-sub and consistency by turns, as in `TDG` (section 4.2).
+        Marginals are then distributions, answers biased, and their errors not stated
+        (`frequency.UnknownVariance`). Norm-sub over thousands of cells that are mostly noise leaves
+        mostly noise: at 64 values, an epsilon of 1 and 10^6 users answers about two attributes err
+        four times as much (`python benchmarks/published_grids.py`).
 
     Examples
     --------
     >>> RangeCALM(sizes=[64, 10], epsilon=1.0).granularity
     (64, 10)
     """
+
+    nonnegative: bool = False
 
     def _check(self) -> None:
         super()._check()
@@ -59,4 +68,9 @@ class RangeCALM(TDG):
         return self.attributes.sizes
 
     def _agreeing(self, tables: list[Floats], precisions: Floats) -> list[Floats]:
+        if self.nonnegative:
+            return super()._agreeing(tables, precisions)
         return agreeing(self.channel.grids, tables, precisions)
+
+    def _errors(self, aggregate: Aggregate, tables: list[Floats]) -> GridErrors | None:
+        return None if self.nonnegative else super()._errors(aggregate, tables)

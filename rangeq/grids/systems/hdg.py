@@ -12,7 +12,6 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import shown
 from rangeq.grids.cells import Grid
-from rangeq.grids.errors import GridErrors
 from rangeq.grids.estimate import MOST_TOLERANCE, PairwiseEstimate
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.fitting.response_matrix import response_matrices
@@ -112,11 +111,10 @@ class HDG(TDG):
         matrices = response_matrices(
             lines, attributes.pairs, cells, min(1 / aggregate.n, MOST_TOLERANCE)
         )
-        errors = GridErrors(channel, aggregate, dict(enumerate(tables)))
         return PairwiseEstimate(
             attributes,
             aggregate.n,
             lines,
             dict(zip(attributes.pairs, matrices.planes, strict=True)),
-            errors,
+            self._errors(aggregate, tables),
         )

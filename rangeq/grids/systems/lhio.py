@@ -14,7 +14,7 @@ from mechdesign._support.arrays import Floats
 from rangeq.grids.cells import MOST_CELLS, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import PairwiseEstimate
-from rangeq.grids.fitting.grid_consistency import agreeing
+from rangeq.grids.fitting.grid_consistency import agreeing, clean
 from rangeq.grids.fitting.piecewise import Plane
 from rangeq.grids.systems.tdg import lines_of
 from rangeq.grids.systems.tree_system import TreeSystem
@@ -24,9 +24,11 @@ from rangeq.grids.systems.tree_system import TreeSystem
 class LHIO(TreeSystem):
     """LHIO: users are divided among the pairs of attributes and the 2-D levels of each.
 
-    The levels of a pair are combined by weighted least squares (`hierarchy_fit`, the 2-D form of
-    Hay et al.'s constrained inference); then all pairs' distributions are made to agree on single
-    attributes, as in CALM: answers about one or two attributes are unbiased, and may be negative.
+    The levels of a pair are combined by weighted least squares (`hierarchy_fit`: for levels of as
+    many users, Hay et al.'s constrained inference along one attribute, then along the other, as in
+    the paper); then all pairs' distributions are made to agree on single attributes, as in CALM. By
+    default answers about one or two attributes are unbiased, and may be negative. As the paper
+    compares with it, LHIO is ``nonnegative``. No theory gives the errors of answers.
 
     Parameters
     ----------
@@ -40,7 +42,11 @@ class LHIO(TreeSystem):
         The children of a node: see `HIO`.
     oracle : str, class, Oracle or Mechanism, default "OLH"
         Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
+    nonnegative : bool, default False
+        The published post-processing: norm-sub and consistency by turns, as for `RangeCALM`.
     """
+
+    nonnegative: bool = False
 
     with_root: ClassVar[bool] = True
     """Whether some users are asked for the 2-D level of one cell, which is known."""
@@ -85,7 +91,7 @@ class LHIO(TreeSystem):
             fits.append(hierarchy_fit(found, held, heights, self.branching)[: shape[0], : shape[1]])
             weights.append(sum(held.values()))
             finest.append(Grid((j, k), (self.levels[j][-1], self.levels[k][-1])))
-        tables = agreeing(finest, fits, weights)
+        tables = (clean if self.nonnegative else agreeing)(finest, fits, weights)
         planes = {
             (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
             for grid, table in zip(finest, tables, strict=True)
@@ -112,6 +118,8 @@ class HierarchicalHistogram2D(LHIO):
         The children of a node.
     oracle : str, class, Oracle or Mechanism, default "OLH"
         Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
+    nonnegative : bool, default False
+        Norm-sub and consistency by turns: see `LHIO`.
     """
 
     with_root: ClassVar[bool] = False

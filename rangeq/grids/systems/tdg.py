@@ -135,14 +135,21 @@ class TDG(ConjunctionProtocol):
             (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
             for grid, table in zip(channel.grids, tables, strict=True)
         }
-        errors = GridErrors(channel, aggregate, dict(enumerate(tables)))
         return PairwiseEstimate(
-            attributes, aggregate.n, lines_of(len(attributes), found), found, errors
+            attributes,
+            aggregate.n,
+            lines_of(len(attributes), found),
+            found,
+            self._errors(aggregate, tables),
         )
 
     def _agreeing(self, tables: list[Floats], precisions: Floats) -> list[Floats]:
         """Phase 2."""
         return clean(self.channel.grids, tables, precisions)
+
+    def _errors(self, aggregate: Aggregate, tables: list[Floats]) -> GridErrors | None:
+        """The theory of the answers' errors; None if there is none."""
+        return GridErrors(self.channel, aggregate, dict(enumerate(tables)))
 
 
 def lines_of(attributes: int, planes: dict[tuple[int, int], Plane]) -> list[Line]:

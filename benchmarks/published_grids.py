@@ -1,0 +1,119 @@
+"""The systems of the paper on grids as it compares with them: errors, and seconds of hierarchies.
+
+Prints Markdown tables.
+
+python benchmarks/published_grids.py [--quick] [--users N] [--costs]
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from grids import ATTRIBUTES, SETS, SIZE, queries, seconds, truth
+from range_queries import one_core, table
+
+from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform
+
+SYSTEMS: dict[str, Callable[..., Any]] = {
+    "Uniform": Uniform,
+    "MSW": MSW,
+    "MSW, smooth": partial(MSW, smooth=True),
+    "RangeCALM": RangeCALM,
+    "RangeCALM, nonnegative": partial(RangeCALM, nonnegative=True),
+    "LHIO": LHIO,
+    "LHIO, nonnegative": partial(LHIO, nonnegative=True),
+    "TDG": TDG,
+    "HDG": HDG,
+}
+SEVERAL = (2, 4, 6)
+COSTS = ((HIO, 6, 64), (HIO, 6, 1000), (HIO, 10, 64), (LHIO, 6, 1000), (LHIO, 10, 1000))
+
+
+def errors(sets: list[str], epsilons: list[float], users: int) -> None:
+    rows = []
+    for name in sets:
+        for epsilon in epsilons:
+            rng = np.random.default_rng(round(1000 * epsilon))
+            records = SETS[name](rng, users)
+            asked = [queries(rng, several) for several in SEVERAL]
+            true = [truth(records, *query) for query in asked]
+            for system, kind in SYSTEMS.items():
+                protocol = kind([SIZE] * ATTRIBUTES, epsilon, users)
+                estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+                found = [
+                    np.abs(estimate.answers(*query) - held).mean()
+                    for query, held in zip(asked, true, strict=True)
+                ]
+                rows.append([name, f"{epsilon:g}", system, *(f"{error:.4f}" for error in found)])
+    table(
+        f"Mean absolute error of 200 queries of half of each attribute, {users} users",
+        ["records", "epsilon", "system", *(f"{several} attributes" for several in SEVERAL)],
+        rows,
+    )
+
+
+def costs(users: int) -> None:
+    rows: list[list[str]] = []
+    for kind, d, c in COSTS:
+        rng = np.random.default_rng(d)
+        centre = rng.normal(c / 2, c / 8, size=(users, 1))
+        records = np.clip(centre + rng.normal(0, c / 16, size=(users, d)), 0, c - 1).astype(int)
+        try:
+            first, protocol = seconds(partial(kind, [c] * d, 1.0))
+        except ValueError:
+            rows.append([kind.__name__, f"{d}", f"{c}", "refused", *["-"] * 7])
+            continue
+        client, reports = seconds(partial(protocol.privatize, records, rng))
+        count, aggregate = seconds(partial(protocol.aggregate, reports))
+        fit, estimate = seconds(partial(protocol.estimate, aggregate))
+        answering = []
+        for several in (2, 4, 6):
+            places = np.argsort(rng.random((200, d)), axis=1)[:, :several]
+            left = rng.integers(0, c - c // 2 + 1, size=(200, several))
+            ends = left, left + c // 2 - 1
+            answering.append(seconds(partial(estimate.answers, places, *ends))[0])
+        spent = (first, client, count, fit, *answering)
+        numbers = f"{aggregate.counts.size}"
+        rows.append([kind.__name__, f"{d}", f"{c}", numbers, *(f"{x:.2f}" for x in spent)])
+    table(
+        f"Seconds, {users} users, epsilon 1, branching 4",
+        [
+            "system",
+            "d",
+            "c",
+            "numbers",
+            "made",
+            "reports",
+            "aggregate",
+            "estimate",
+            *(f"200 answers, {several} attributes" for several in (2, 4, 6)),
+        ],
+        rows,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="the Normal records, two epsilons")
+    parser.add_argument("--users", type=int, default=1_000_000)
+    parser.add_argument("--costs", action="store_true", help="the seconds alone")
+    given = parser.parse_args()
+    one_core()
+    if not given.costs:
+        sets, epsilons = ["Normal", "Laplace"], [0.2, 0.6, 1.0, 2.0]
+        errors(sets[: 1 if given.quick else 2], epsilons[:: 2 if given.quick else 1], given.users)
+    costs(given.users)
+
+
+if __name__ == "__main__":
+    main()
