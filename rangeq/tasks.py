@@ -279,17 +279,18 @@ def _grids(system: ConjunctionProtocol) -> tuple[Grid, ...]:
 def _deviation(system: ConjunctionProtocol, n: int) -> float:
     """The standard deviation of noise and sampling of a query, as a fraction of the population.
 
-    That query covers half of the cells along each of two attributes of the largest grid, before
-    post-processing. Of what hierarchies make of their grids it is an upper bound of little use, and
-    that of square waves depends on the data: NaN.
+    That query covers half of the cells along each of two attributes of the largest grid, whose
+    cells are brought to a sum of 1, before other post-processing. Of what hierarchies make of their
+    grids it is an upper bound of little use, and that of square waves depends on the data: NaN.
     """
     if isinstance(system, Uniform):
         return 0.0
     if not isinstance(system, TDG):
         return math.nan
     several = min(len(system.attributes), 2)
+    inside = 0.5**several
     variances = [
-        grid.cells / 2**several * cell_variance(part) * len(system.channel.parts) / n
+        grid.cells * inside * (1 - inside) * cell_variance(part) * len(system.channel.parts) / n
         for grid, part in zip(_grids(system), system.channel.parts, strict=True)
         if len(grid.places) == several
     ]

@@ -27,8 +27,10 @@ class GridErrors:
     """The errors of the linear answer that the grid of a query's attributes gives.
 
     A pair has one grid. A single attribute has one too, or else the mean over the grids of its
-    pairs, weighed by their users. Noise is the oracle's own unbiased estimate for the reports
-    received; sampling is that of a group drawn without replacement.
+    pairs, weighed by their users. A grid's cells are known to sum to 1, and brought to it by a
+    constant, which takes the mean off the weights of a sum of cells: a range and its complement err
+    alike. Noise is the oracle's own unbiased estimate for the reports received; sampling is that of
+    a group drawn without replacement.
 
     Attributes
     ----------
@@ -79,8 +81,9 @@ class GridErrors:
             table = table / table.sum()
             oracle, level = self.channel.parts[k], self.channel.part_aggregate(self.aggregate, k)
             frequencies = oracle.frequencies_of(level, None)
+            centred = weights - weights.mean(axis=1, keepdims=True)
             noise = noise + share**2 * np.maximum(
-                oracle.linear_variances_of(weights, level, frequencies, None), 0.0
+                oracle.linear_variances_of(centred, level, frequencies, None), 0.0
             )
             apart = spread(weights, table)
             sampling, everybody = (

@@ -82,8 +82,9 @@ class ConjunctionEstimate(ABC):
         -------
         Answer
             A fraction of the population; NaN with no reports. Its variance is that of noise and
-            sampling, before post-processing. It is refused (`UnknownVariance`) where ranges cut
-            cells, where no theory gives it, and for lists of values that are no range.
+            sampling, before post-processing: see `predicted_error`. It is refused
+            (`UnknownVariance`) where ranges cut cells, where no theory gives it, and for lists of
+            values that are no range.
 
         Raises
         ------
@@ -125,6 +126,9 @@ class ConjunctionEstimate(ABC):
     ) -> Floats:
         """The answers of many queries of lambda attributes each: shape (m,).
 
+        An attribute asked for in whole restricts nothing; all attributes in whole have the answer
+        1.
+
         Parameters
         ----------
         attributes : array_like
@@ -146,7 +150,7 @@ class ConjunctionEstimate(ABC):
         m, groups = grouped(self.attributes, attributes, left, right)
         result = np.full(m, np.nan)
         for group in groups if self.n else ():
-            result[group.rows] = self._answers(group)
+            result[group.rows] = self._answers(group) if group.places else 1.0
         return result
 
     def predicted_error(
@@ -155,8 +159,10 @@ class ConjunctionEstimate(ABC):
         """The squared error to expect of `answers`, by source: arrays of shape (m,).
 
         Noise and sampling are those of the unbiased linear answer from the reports on the query's
-        own attributes, whose post-processing they do not account for; they are infinite with no
-        reports, and NaN for queries that no single group tells.
+        own attributes, cells brought to a sum of 1 by a constant: a range errs as its complement
+        does, and the whole population's answer does not err. Other post-processing they do not
+        account for. They are infinite with no reports, and NaN for queries that no single group
+        tells.
 
         Parameters
         ----------
@@ -176,7 +182,7 @@ class ConjunctionEstimate(ABC):
         m, groups = grouped(self.attributes, attributes, left, right)
         found = np.full((3, m), np.nan if self.n else np.inf)
         for group in groups if self.n else ():
-            found[:, group.rows] = self._errors(group)
+            found[:, group.rows] = self._errors(group) if group.places else 0.0
         return PredictedError(*found)
 
     @abstractmethod

@@ -20,14 +20,14 @@ estimated together.
 
 
 class Queries(NamedTuple):
-    """Queries that ask about the same attributes.
+    """Queries that ask about the same attributes, each for less than all of its values.
 
     Attributes
     ----------
     rows : numpy.ndarray of int64
         Shape (queries,): their positions among all queries.
     places : tuple of int
-        The attributes' places, increasing.
+        The attributes' places, increasing; none for queries that all records answer.
     left, right : numpy.ndarray of int64
         Shape (queries, attributes): the ends of the closed ranges.
     """
@@ -42,6 +42,8 @@ def grouped(
     attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
 ) -> tuple[int, list[Queries]]:
     """The number of queries, and the queries of each set of attributes.
+
+    An attribute asked for in whole restricts nothing, and is left out.
 
     Parameters
     ----------
@@ -96,16 +98,20 @@ def grouped(
             f"{a[k].tolist()} to {b[k].tolist()} are not ranges within {sizes[k].tolist()} values"
         ),
     )
-    return len(p), list(_groups(p, a, b))
+    kept = np.where((a == 0) & (b == sizes - 1), -1, p)
+    order = np.argsort(kept, axis=1, kind="stable")
+    kept, a, b = (np.take_along_axis(array, order, axis=1) for array in (kept, a, b))
+    return len(p), list(_groups(kept, a, b))
 
 
-def _groups(p: Items, a: Items, b: Items) -> Iterator[Queries]:
-    if not len(p):
+def _groups(kept: Items, a: Items, b: Items) -> Iterator[Queries]:
+    """The places that restrict each query, increasing, after a -1 for each that does not."""
+    if not len(kept):
         return
-    sets, which = np.unique(p, axis=0, return_inverse=True)
+    sets, which = np.unique(kept, axis=0, return_inverse=True)
     for k, places in enumerate(sets):
-        rows = np.flatnonzero(which.ravel() == k)
-        yield Queries(rows, tuple(places.tolist()), a[rows], b[rows])
+        rows, first = np.flatnonzero(which.ravel() == k), int((places < 0).sum())
+        yield Queries(rows, tuple(places[first:].tolist()), a[rows, first:], b[rows, first:])
 
 
 def _first(bad: Any, message: Callable[[int], str]) -> None:

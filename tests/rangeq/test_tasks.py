@@ -318,7 +318,8 @@ def test_the_deviation_of_a_grid_is_that_of_half_the_cells() -> None:
     found = []
     for _ in range(200):
         aggregate = protocol.simulate(1, rng, rng.integers(0, 8, size=(n, 2)))
-        found.append(protocol.channel.frequencies(aggregate, 0)[:4, :4].sum())
+        table = protocol.channel.frequencies(aggregate, 0)
+        found.append((table + (1 - table.sum()) / table.size)[:4, :4].sum())
     offered = plan("conjunctions", [8, 8], epsilon=1.0, n=n)
     (calm,) = (item for item in offered.candidates if item.name == "RangeCALM")
-    assert np.std(found) == pytest.approx(calm.error, rel=0.3)  # no cell is cut
+    assert np.std(found) == pytest.approx(calm.error, rel=0.2)  # no cell is cut

@@ -18,7 +18,7 @@ def test_every_query_is_in_the_group_of_its_attributes() -> None:
     rng = np.random.default_rng(1)
     sizes = np.array(ATTRIBUTES.sizes)
     places = np.array([rng.permutation(3)[:2] for _ in range(60)])
-    ends = np.sort(rng.integers(0, sizes[places], size=(2, 60, 2)), axis=0)
+    ends = np.sort(rng.integers(0, sizes[places] - 1, size=(2, 60, 2)), axis=0)
     number, groups = grouped(ATTRIBUTES, places, *ends)
     assert number == 60
     assert [group.places for group in groups] == [(0, 1), (0, 2), (1, 2)]
@@ -31,16 +31,29 @@ def test_every_query_is_in_the_group_of_its_attributes() -> None:
 
 
 def test_attributes_by_name_by_place_or_once_for_all_are_the_same() -> None:
-    left, right = [[0, 1], [2, 0]], [[1, 3], [2, 7]]
+    left, right = [[0, 1], [2, 0]], [[1, 3], [2, 6]]
     _, (expected,) = grouped(ATTRIBUTES, [[2, 0], [2, 0]], left, right)
     assert expected.places == (0, 2)
     assert expected.left.tolist() == [[1, 0], [0, 2]]
-    assert expected.right.tolist() == [[3, 1], [7, 2]]
+    assert expected.right.tolist() == [[3, 1], [6, 2]]
     for places in ([2, 0], ["c", "a"], [["c", "a"]] * 2):
         _, (group,) = grouped(ATTRIBUTES, places, left, right)
         assert group.places == expected.places
         for found, known in zip(group, expected, strict=True):
             np.testing.assert_array_equal(found, known)
+
+
+def test_attributes_asked_for_in_whole_are_left_out() -> None:
+    places = [[0, 1, 2], [2, 0, 1], [0, 1, 2], [1, 2, 0]]
+    left, right = [[0, 2, 0], [0, 0, 2], [0, 0, 0], [2, 0, 1]], [[7, 3, 2], [2, 7, 3], [7, 4, 2]]
+    number, groups = grouped(ATTRIBUTES, places, left, [*right, [3, 2, 7]])
+    assert number == 4
+    found = [(g.places, g.rows.tolist(), g.left.tolist(), g.right.tolist()) for g in groups]
+    assert found == [
+        ((), [2], [[]], [[]]),
+        ((1,), [0, 1], [[2], [2]], [[3], [3]]),
+        ((0, 1), [3], [[1, 2]], [[7, 3]]),
+    ]
 
 
 def test_no_queries_have_no_groups() -> None:
