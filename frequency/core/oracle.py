@@ -16,6 +16,7 @@ import numpy.typing as npt
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import LARGEST_LIST, Channel, Reports
 from frequency.core.estimate import Estimate
+from frequency.core.likelihood import Likelihood
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
@@ -249,6 +250,28 @@ class Oracle(Channel):
         """
         return 0.0
 
+    def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
+        """The likelihood of an aggregate's counts, for `frequency.core.likelihood.maximised`.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this oracle's reports, at least one.
+
+        Returns
+        -------
+        Likelihood
+            Exactly that of the reports where the counts are those of their kinds. Where the counts
+            keep less of a report, that of each count by itself, all multiplied: a composite
+            likelihood, whose maximum is as near to the truth for many users.
+
+        Raises
+        ------
+        TypeError
+            It is not known.
+        """
+        raise TypeError(f"{type(self).__name__} does not state the likelihood of its counts")
+
 
 class SymmetricOracle(Oracle):
     """Oracles that treat all items alike: an item's variance depends on its own frequency alone."""
@@ -317,6 +340,21 @@ class PureOracle(SymmetricOracle):
         if items is not None:
             supporters = supporters[items]
         return (supporters / aggregate.n - float(self.q)) / float(self.p - self.q)
+
+    def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
+        # Of whether reports support an item, for each item by itself
+        told, q, more = self.supporters(aggregate.counts), float(self.q), float(self.p - self.q)
+
+        def predict(frequencies: Floats) -> Floats:
+            supported = q + more * frequencies
+            return np.concatenate([supported, 1 - supported])
+
+        def transposed(numbers: Floats) -> Floats:
+            yes, no = np.split(numbers, 2)
+            return more * (yes - no) + q * yes.sum() + (1 - q) * no.sum()
+
+        counts = np.concatenate([told, aggregate.n - told]).astype(np.float64)
+        return Likelihood(self.domain, counts, predict, transposed)
 
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:

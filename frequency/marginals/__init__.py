@@ -18,6 +18,7 @@ from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.fourier import InpHT
+from frequency.marginals.maximum_likelihood import LikelihoodEstimate, most_likely
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.marginals.views import MargHT, MargPS, MargRR
 from frequency.marginals.whole_record import InpHTCMS, InpOLH, InpPS, InpRR
@@ -31,6 +32,7 @@ __all__ = [
     "InpOLH",
     "InpPS",
     "InpRR",
+    "LikelihoodEstimate",
     "MargHT",
     "MargPS",
     "MargRR",
@@ -40,6 +42,7 @@ __all__ = [
     "chow_liu",
     "consistent",
     "measurements",
+    "most_likely",
     "mutual_information",
     "pearson",
     "to_mbi",

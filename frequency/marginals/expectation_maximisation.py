@@ -6,12 +6,12 @@ Source: thesis 4.3.4, after Fanti et al. 2016.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,12 @@ from frequency.algebra.exact_draws import TruthOrLie, root
 from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.likelihood import Likelihood
 from frequency.core.tally import Sample, cells
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
-from frequency.marginals.protocol import MarginalProtocol
+from frequency.marginals.protocol import MarginalProtocol, Table
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
@@ -411,18 +412,7 @@ class InpEM(MarginalProtocol):
         """
         told = np.stack([self.channel.perturbed(aggregate, names).ravel() for names in sets])
         shape, cells = self.domain.project(sets[0]).shape, told.shape[1]
-        choices = [self.channel.choices[place] for place in self.domain.places(sets[0])]
-
-        def by_attribute(rows: Floats) -> Floats:
-            table = rows.reshape(-1, *shape)
-            for axis, choice in enumerate(choices, start=1):
-                if choice.k > 1:
-                    table = float(choice.p - choice.q) * table + float(choice.q) * table.sum(
-                        axis=axis, keepdims=True
-                    )
-            return table.reshape(rows.shape)
-
-        # Pr[report | cell] is symmetric, so that one function serves both halves of a step.
+        by_attribute = self._by_attribute(sets[0])
         dense = by_attribute(np.eye(cells)) if cells <= _DENSE else None
         guess = np.full(told.shape, 1 / cells)
         iterations, moved = np.zeros(len(told), dtype=np.int64), np.full(len(told), np.inf)
@@ -452,6 +442,39 @@ class InpEM(MarginalProtocol):
                 Convergence(steps, converged, converged and steps == 1, likelihood),
             )
         return result
+
+    def _by_attribute(self, names: tuple[str, ...]) -> Callable[[Floats], Floats]:
+        """What perturbs marginals of these attributes: shape (..., cells), flat.
+
+        Pr[report | cell] is symmetric, so that one function serves both halves of a step.
+        """
+        shape = self.domain.project(names).shape
+        choices = [self.channel.choices[place] for place in self.domain.places(names)]
+
+        def by_attribute(rows: Floats) -> Floats:
+            table = rows.reshape(-1, *shape)
+            for axis, choice in enumerate(choices, start=1):
+                if choice.k > 1:
+                    table = float(choice.p - choice.q) * table + float(choice.q) * table.sum(
+                        axis=axis, keepdims=True
+                    )
+            return table.reshape(rows.shape)
+
+        return by_attribute
+
+    def tables_of(
+        self, aggregate: Aggregate, attributes: tuple[str, ...]
+    ) -> list[tuple[Table, Items, float]]:
+        # The marginal itself, from what all reports say of its attributes
+        table = tuple(name for name in self.domain if name in attributes)
+        held = self.domain.project(table)
+        return [(table, held.cells(np.arange(held.size), attributes), 1.0)]
+
+    def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
+        names = cast(tuple[str, ...], table)
+        told = self.channel.perturbed(aggregate, names).ravel()
+        perturb = self._by_attribute(names)
+        return Likelihood(len(told), aggregate.n * told, perturb, perturb)
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         return self.decode(aggregate, [attributes])[attributes][0].ravel()

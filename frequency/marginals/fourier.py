@@ -11,20 +11,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import LARGEST_RECORDS
+from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.mixture import Mixture, weights_of
 from frequency.marginals.domain import Domain
-from frequency.marginals.protocol import MarginalProtocol
+from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.text import shown
+from mechdesign._support.text import listed, shown
 
 Index = tuple[int, ...]
 """Of a Fourier coefficient: c, one number for each attribute, 0 for most.
@@ -37,6 +38,9 @@ LARGEST_COEFFICIENTS = 1 << 16
 
 LARGEST_COUNTS = 1 << 22
 """How many counts there may be in an aggregate of them."""
+
+LARGEST_DENSE = 1 << 24
+"""How many signs the likelihood of a marginal may list."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +81,19 @@ class Phase(SignChannel):
         return (2 * plus - users).sum(axis=0)
 
     @cached_property
+    def signs(self) -> Floats:
+        """The sign of each phase at each shift: shape (shifts, domain)."""
+        phases = np.arange(self.domain)
+        minus = self._minus(phases, np.arange(self._shifts)[:, None])
+        return np.where(minus, -1.0, 1.0)
+
+    @cached_property
     def gains(self) -> Floats:
         """The factor by which each multiple of the phase is seen, before randomised response.
 
         |mean over shifts of sign * exp(-2 pi i m shift / domain)| for each multiple m.
         """
-        signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
-        result: Floats = np.abs(np.fft.fft(signs)) / self.domain
+        result: Floats = np.abs(np.fft.fft(self.signs[0])) / self.domain
         result[0] = 0.0
         return result
 
@@ -92,12 +102,11 @@ class Phase(SignChannel):
 
         0 for others.
         """
-        signs = np.where(np.arange(self.domain) < self.half, 1.0, -1.0)
         sums = aggregate.counts.astype(np.float64)
         if self._shifts < self.domain:  # with two phases the other shift would tell the opposite
             sums = np.array([sums[0], -sums[0]]) / 2
         seen = np.fft.fft(sums) / (aggregate.n * self.contrast)
-        signal = np.fft.fft(signs) / self.domain
+        signal = np.fft.fft(self.signs[0]) / self.domain
         some = self.gains > 1e-9
         result = np.zeros(self.domain, dtype=np.complex128)
         result[some] = seen[some] / signal[some]
@@ -357,6 +366,52 @@ class InpHT(MarginalProtocol):
         transform = self._transform(aggregate, attributes)
         result: Floats = np.fft.fftn(transform).real.ravel() / transform.size
         return result
+
+    def tables_of(
+        self, aggregate: Aggregate, attributes: tuple[str, ...]
+    ) -> list[tuple[Table, Items, float]]:
+        # The marginal itself, from all reports about its attributes alone
+        table = tuple(name for name in self.domain if name in attributes)
+        held = self.domain.project(table)
+        users = self.channel.part_users(aggregate)[self._inside(table)].sum()
+        return [(table, held.cells(np.arange(held.size), attributes), float(users > 0))]
+
+    def _inside(self, attributes: tuple[str, ...]) -> list[int]:
+        """The directions that involve none but these attributes."""
+        others = set(range(len(self.domain))) - set(self.domain.places(attributes))
+        return [
+            part
+            for part, direction in enumerate(self.channel.directions)
+            if not any(direction[place] for place in others)
+        ]
+
+    def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
+        names, channel = cast(tuple[str, ...], table), self.channel
+        held, inside = self.domain.project(names), self._inside(names)
+        kinds = sum(len(channel.parts[part].signs) for part in inside)
+        if kinds * held.size > LARGEST_DENSE:
+            raise ValueError(
+                f"the likelihood of {listed(names)} has {kinds} signs of each of {held.size} cells,"
+                f" more than {LARGEST_DENSE} together"
+            )
+        records = np.zeros((held.size, len(self.domain)), dtype=np.int64)
+        records[:, list(self.domain.places(names))] = held.values(np.arange(held.size))
+        items, users = self.domain.items(records), channel.part_users(aggregate)
+        signs, drawn, sums = [], [], []
+        for part in inside:
+            phase, own = channel.parts[part], channel.part_aggregate(aggregate, part)
+            signs.append(phase.signs[:, channel.part_items(part, items)])
+            drawn.append(np.full(len(phase.signs), users[part] / len(phase.signs)))
+            sums.append(own.counts[: len(phase.signs)].astype(np.float64))
+        told = np.concatenate(signs)
+        return of_signs(
+            held.size,
+            np.concatenate(drawn),
+            np.concatenate(sums),
+            channel.parts[inside[0]].contrast,
+            lambda frequencies: told @ frequencies,
+            lambda numbers: numbers @ told,
+        )
 
     def _second_moments(self, attributes: tuple[str, ...], users: Floats) -> Floats:
         """The mean square errors of the coefficients of a marginal.

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
+from frequency.core.likelihood import Likelihood
 from frequency.core.protocol import Protocol
 from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
+
+Table: TypeAlias = Hashable
+"""The name of a table that is decoded as a whole."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,43 @@ class MarginalProtocol(Protocol):
         -------
         numpy.ndarray of float64
             Shape (cells,): numbered as `Domain.cells` does, in the order of the attributes.
+        """
+
+    @abstractmethod
+    def tables_of(
+        self, aggregate: Aggregate, attributes: tuple[str, ...]
+    ) -> list[tuple[Table, Items, float]]:
+        """The tables that a marginal is read off by maximum likelihood: see `most_likely`.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
+
+        Returns
+        -------
+        list of tuple
+            For each table its name, the marginal's cell that each of its cells is in, and the share
+            that it has in the marginal: all shares are 0 if nobody reported on these attributes.
+        """
+
+    @abstractmethod
+    def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
+        """What the reports say of one of these tables.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        table : hashable
+            As `tables_of` names it.
+
+        Returns
+        -------
+        Likelihood
+            Its items are the cells of the table.
         """
 
     @abstractmethod

@@ -10,16 +10,17 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import LARGEST_RECORDS
+from frequency.core.likelihood import Likelihood
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from frequency.marginals.domain import Domain
-from frequency.marginals.protocol import MarginalProtocol
+from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
@@ -158,6 +159,16 @@ class ViewProtocol(MarginalProtocol):
                 )
                 total += share * np.bincount(cells, weights=frequencies, minlength=size)
         return total if any(share for *_, share in shares) else np.full(size, np.nan)
+
+    def tables_of(
+        self, aggregate: Aggregate, attributes: tuple[str, ...]
+    ) -> list[tuple[Table, Items, float]]:
+        # That of each view which holds the attributes
+        return list(self._shares(attributes, self.channel.part_users(aggregate)))
+
+    def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
+        part = cast(int, table)
+        return self.channel.parts[part].likelihood_of(self.channel.part_aggregate(aggregate, part))
 
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats

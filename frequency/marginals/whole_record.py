@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import Oracle
-from frequency.marginals.protocol import MarginalProtocol
+from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Items
 
 LARGEST = 1 << 22
 """How many different records the server tells apart one by one."""
@@ -102,6 +103,15 @@ class InputProtocol(MarginalProtocol):
             cells, weights=self.channel.frequencies_of(aggregate, None)
         ).astype(np.float64)
         return result
+
+    def tables_of(
+        self, aggregate: Aggregate, attributes: tuple[str, ...]
+    ) -> list[tuple[Table, Items, float]]:
+        # One for all marginals: that of the records
+        return [("records", self.domain.cells(np.arange(self.domain.size), attributes), 1.0)]
+
+    def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
+        return self.channel.likelihood_of(aggregate)
 
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats

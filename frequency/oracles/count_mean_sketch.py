@@ -17,6 +17,7 @@ from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import FEW, Coins, PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import Oracle, checked_users, variance_of
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits, public
@@ -305,6 +306,25 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         table = walsh_hadamard(aggregate.counts.astype(np.float64))
         return self._look_up(table, items) / (aggregate.n * self.contrast)
+
+    def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
+        drawn, items = aggregate.n / (self.hashes * (self.width - 1)), np.arange(self.domain)
+        cells = [self._cells_of(np.array(hash_), items) for hash_ in range(self.hashes)]
+
+        def means(frequencies: Floats) -> Floats:
+            rows = [np.bincount(cell, frequencies, minlength=self.width) for cell in cells]
+            return np.concatenate([walsh_hadamard(row)[1:] for row in rows])
+
+        def transposed(numbers: Floats) -> Floats:
+            rows = np.pad(numbers.reshape(self.hashes, -1), ((0, 0), (1, 0)))
+            table = walsh_hadamard(rows)
+            result: Floats = np.sum(
+                [row[cell] for row, cell in zip(table, cells, strict=True)], axis=0
+            )
+            return result
+
+        sums = aggregate.counts[:, 1:].ravel().astype(np.float64)
+        return of_signs(self.domain, drawn, sums, self.contrast, means, transposed)
 
 
 @dataclass(frozen=True)

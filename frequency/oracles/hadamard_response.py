@@ -15,7 +15,8 @@ from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.oracle import SymmetricOracle, checked_users, population_mean
+from frequency.core.likelihood import Likelihood, of_signs
+from frequency.core.oracle import SymmetricOracle, checked_users, population_mean, spread_out
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
@@ -163,6 +164,21 @@ class HRR(SymmetricOracle, PublicCoinChannel):
         chosen = sums[: self.domain] if items is None else sums[items]
         result: Floats = 1 / self.padded + chosen * (self.scale / aggregate.n)
         return result
+
+    def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
+        drawn = aggregate.n * self.coefficients / (self.padded - 1)
+
+        def means(frequencies: Floats) -> Floats:
+            (held,) = spread_out(frequencies[None], None, self.padded)
+            result: Floats = walsh_hadamard(held)[1:]
+            return result
+
+        def transposed(numbers: Floats) -> Floats:
+            result: Floats = walsh_hadamard(np.concatenate([[0.0], numbers]))[: self.domain]
+            return result
+
+        sums = aggregate.counts[1:].astype(np.float64)
+        return of_signs(self.domain, drawn, sums, float(self._contrast), means, transposed)
 
     @property
     def scale(self) -> float:

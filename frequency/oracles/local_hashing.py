@@ -16,7 +16,9 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import (
     PureCellOracle,
     in_blocks,
@@ -139,6 +141,31 @@ class OLH(PureCellOracle, PublicCoinChannel):
         result: npt.NDArray[np.int64] = v.incident(lines)[..., : self.domain] + counts[..., -1:]
         return result
 
+    def _kinds(self, frequencies: Floats) -> Floats:
+        """The probability of each cell, for users with these frequencies: shape `counts_shape`."""
+        # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item
+        # the value 0.
+        v, lie = self._space, float(self._choice.q)
+        (held,) = spread_out(frequencies[None], None, v.size)
+        more = float(self.p) - lie
+        cells = (lie + more * v.sums(held).ravel()) * ((self.hashes_to - 1) / v.size)
+        zero = [lie * (self.hashes_to - 1) / v.size, (lie + more) / v.size]
+        return np.concatenate([cells, zero])
+
+    def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
+        v, q, lie = self._space, self.hashes_to, float(self._choice.q)
+
+        def transposed(numbers: Floats) -> Floats:
+            lines, other, zero = numbers[:-2], float(numbers[-2]), float(numbers[-1])
+            told = v.incident(lines.reshape(v.directions, q))[: self.domain]
+            shared = (
+                lie * float(lines.sum()) * (q - 1) + lie * (q - 1) * other + float(self.p) * zero
+            )
+            result: Floats = ((float(self.p) - lie) * (q - 1) * told + shared) / v.size
+            return result
+
+        return Likelihood(self.domain, aggregate.counts.astype(np.float64), self._kinds, transposed)
+
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         v, zero = self._space, int(counts[-2:].sum())
         hashes = [*counts[:-2].reshape(v.directions, -1).sum(axis=1), zero]
@@ -181,17 +208,10 @@ class OLH(PureCellOracle, PublicCoinChannel):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         v, p, q = self._space, float(self.p), float(self.q)
-        # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item
-        # the value 0.
-        (held,) = spread_out(frequencies[None], None, v.size)
-        lie, more = float(self._choice.q), p - float(self._choice.q)
-        cells = (lie + more * v.sums(held).ravel()) * ((self.hashes_to - 1) / v.size)
-        zero = [lie * (self.hashes_to - 1) / v.size, (lie + more) / v.size]
-        kinds = np.concatenate([cells, zero])
-        found = []
+        kinds, found = self._kinds(frequencies), []
         for rows in in_blocks(weights, v.size):
             total = rows.sum(axis=1, keepdims=True)
-            sums = v.sums(spread_out(rows, None, v.size)).reshape(len(rows), len(cells))
+            sums = v.sums(spread_out(rows, None, v.size)).reshape(len(rows), len(kinds) - 2)
             supported = np.concatenate([sums, np.zeros_like(total), total], axis=1)
             scores = (supported - q * total) / (p - q)
             found.append(variance_of_scores(n, scores, kinds, rows, frequencies))

@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import TruthOrLie
 from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
 from frequency.core.public_coins import PublicCoinChannel
 from mechdesign import Audit, Mechanism, named
@@ -92,6 +94,15 @@ class GRR(PureCellOracle, PublicCoinChannel):
         kept = rng.binomial(held, float(self.p - self.q))
         return kept + rng.multinomial(
             int((held - kept).sum()), np.full(self.domain, 1 / self.domain)
+        )
+
+    def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
+        q, more = float(self.q), float(self.p - self.q)
+        return Likelihood(
+            self.domain,
+            aggregate.counts.astype(np.float64),
+            lambda frequencies: q + more * frequencies,
+            lambda numbers: more * numbers + q * numbers.sum(),
         )
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
