@@ -10,7 +10,7 @@
 
 from frequency.algebra.error_correcting_codes import Code
 from frequency.heavy import plot
-from frequency.heavy.error_bound import lower_bound
+from frequency.heavy.error_bound import degraded, information_bound, lower_bound
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.one_bit import OneBit
 from frequency.heavy.prefix_tree import PrefixExtension, TreeHist
@@ -31,6 +31,8 @@ __all__ = [
     "TreeHist",
     "UniqueHeavyHitter",
     "Universe",
+    "degraded",
+    "information_bound",
     "lower_bound",
     "plot",
 ]

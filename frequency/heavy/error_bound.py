@@ -1,15 +1,122 @@
-"""What no protocol can beat: the lower bound on the error of histograms under local privacy."""
+"""What no protocol can beat: the lower bound on the error of histograms under local privacy.
+
+With it, what a report can tell about an item at most, and what a degraded item keeps private:
+Bassily and Smith 2015, section 5, with constants, for (epsilon, delta)-local privacy: Pr[report in
+S | item] <= e^epsilon Pr[report in S | other item] + delta for all sets S and all pairs of items.
+The formulas of the source are lost in the text used; all are derived here.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from frequency.core.oracle import checked_users
 from mechdesign import Privacy
 from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import shown
 
 
-def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
+def degraded(epsilon: float | Rational, delta: float, kept: float) -> tuple[float, float]:
+    """The privacy of an item that is replaced by a uniform one, unless by chance it is kept.
+
+    Bassily and Smith 2015, Claim 5.5 (the degrading channel of eq. 14), which has O(kept epsilon)
+    and O(kept delta): the report of an (epsilon, delta)-private protocol is then (epsilon',
+    delta')-private with
+
+        e^epsilon' = 1 + kept (e^epsilon - 1),  delta' = kept delta,
+
+    and no less, for many items. Let a, b and m be the probabilities of a set of reports under two
+    items and their mean over all items. Then b and m are at least (a - delta) e^-epsilon, and with
+    r = e^epsilon' the excess kept a + (1 - kept) m - r (kept b + (1 - kept) m) falls with b and
+    with m: it is at most kept a - (kept + r - 1) (a - delta) e^-epsilon = kept delta; and kept a
+    is less where a < delta.
+
+    Parameters
+    ----------
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of the protocol, above 0.
+    delta : float
+        Its delta, at least 0 and below 1.
+    kept : float
+        The probability that the item is kept, 0 to 1.
+
+    Returns
+    -------
+    tuple of float
+        epsilon' and delta'.
+
+    Raises
+    ------
+    ValueError
+        An argument out of range.
+
+    >>> tuple(round(number, 9) for number in degraded(1.0, 1e-6, 0.1))
+    (0.158565069, 1e-07)
+    """
+    loss, delta, kept = _loss(epsilon), _probability(delta, "delta"), _share(kept)
+    return _degraded(loss, kept), kept * delta
+
+
+def information_bound(
+    d: int, epsilon: float | Rational, delta: float = 0.0, kept: float = 1.0
+) -> float:
+    """The most that a private report can tell about a uniform item, in nats.
+
+    Bassily and Smith 2015, Claim 5.4, which has O(epsilon^2 + (delta / epsilon) ln(d epsilon /
+    delta)) for ``kept`` = 1. Here, for all epsilon and delta,
+
+        (1 - delta) e tanh(e / 2) + delta (d ln d - e exp(e)) / (d - exp(e)),  e = epsilon,
+
+    about epsilon^2 / 2 + delta ln d, without 1 / epsilon; less where d is below exp(e), or delta
+    large. A protocol that tells the item aloud with probability delta has the second term.
+
+    Let r be the probability of a report under an item over the mean of all items: 0 to d, of mean
+    1, and the information is the mean of r ln r.
+    As the mean of all items is as private, the mean of (r - e^epsilon)+ is at most delta, and so is
+    that of (1 - e^epsilon r)+. Between the values 0, e^-epsilon, e^epsilon and d these two are
+    linear and r ln r is convex, so that r has no other values where it tells most; and then it is 0
+    with probability delta, d with delta / (d - e^epsilon), and e^-epsilon is e^epsilon times as
+    likely as the two largest together.
+
+    Without delta the items are compared in pairs, which tells more: at each report the r of all
+    items are within a factor of e^epsilon. The most is x - 1 - ln x with x = epsilon / (1 -
+    e^-epsilon), about epsilon^2 / 8.
+
+    An item that is replaced by a uniform one, unless it is kept with probability ``kept``, has 1 +
+    kept (r - 1) instead of r (`degraded`).
+
+    Parameters
+    ----------
+    d : int
+        The number of items, at least 1.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of a report, above 0.
+    delta : float, default 0.0
+        The delta of a report, at least 0 and below 1.
+    kept : float, default 1.0
+        The probability that the report is of the item, 0 to 1.
+
+    Returns
+    -------
+    float
+        Nats, at most ln d.
+
+    Raises
+    ------
+    ValueError
+        An argument out of range.
+
+    >>> round(information_bound(1000, 0.5), 5), round(information_bound(1000, 0.5, 1e-3), 5)
+    (0.03114, 0.12926)
+    """
+    d = whole(d, "d", 1, what="a number of items")
+    return _information(d, _loss(epsilon), _probability(delta, "delta"), _share(kept))
+
+
+def lower_bound(n: int, d: int, epsilon: float | Rational, delta: float = 0.0) -> float:
     """A lower bound on the largest error of estimated frequencies, for any protocol.
 
     For some distribution of the users' items the error exceeds this number on average.
@@ -32,6 +139,11 @@ def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
     told with probability at least 1 - (n t^2 sinh^2(eps / 2) + ln 2) / ln d; but estimates with all
     errors below t / 2 tell it.
 
+    With delta, t^2 sinh^2(eps / 2) becomes `information_bound` of an item that is kept with
+    probability t: the bound is of the same order while n delta is small, as in the source, and at
+    most that without delta. As it tends to it, about 1 / sqrt 2 of that is left: what is told of an
+    item is then compared with the mean of all, not with the others.
+
     Parameters
     ----------
     n : int
@@ -40,6 +152,8 @@ def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
         The number of items, at least 1 (and no bound but 0 for d = 1, 2).
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of a report, above 0.
+    delta : float, default 0.0
+        The delta of a report, at least 0 and below 1.
 
     Returns
     -------
@@ -54,15 +168,72 @@ def lower_bound(n: int, d: int, epsilon: float | Rational) -> float:
     >>> round(lower_bound(10**6, 2**16, 1.0), 5)
     0.00112
     """
-    n, epsilon = checked_users(n), float(Privacy.from_epsilon(epsilon, neighbours="all").epsilon)
-    if not epsilon > 0:
-        raise ValueError(
-            "epsilon must be above 0: without it nothing is told, and every error is possible"
-        )
+    n, loss, delta = checked_users(n), _loss(epsilon), _probability(delta, "delta")
     d = whole(d, "d", 1, what="a number of items")
     if d <= 2:
         return 0.0
-    rate = n * math.sinh(min(epsilon / 2, 300.0)) ** 2 / math.log(d)
+    rate = n * math.sinh(min(loss / 2, 300.0)) ** 2 / math.log(d)
     room = 1 - math.log(2) / math.log(d)
     t = 1.0 if 3 * rate <= room else math.sqrt(room / (3 * rate))
-    return max(0.0, t / 2 * (room - rate * t**2))
+    pure = max(0.0, t / 2 * (room - rate * t**2))
+    if not delta:
+        return pure
+    # Every t gives a bound
+    found = [
+        t / 2 * (room - n * _information(d, loss, delta, t) / math.log(d))
+        for t in np.geomspace(1e-12, 1, 2000).tolist()
+    ]
+    return min(pure, max(0.0, *found))
+
+
+def _degraded(loss: float, kept: float) -> float:
+    if loss < 1:
+        return math.log1p(kept * math.expm1(loss))
+    return loss + math.log(kept + (1 - kept) * math.exp(-loss))
+
+
+def _information(d: int, loss: float, delta: float, kept: float) -> float:
+    loss = min(loss, 600.0)  # of which nothing is left to be told
+    ratio = math.exp(loss)
+
+    def told(*cases: tuple[float, float]) -> float:
+        """The mean of r ln r over pairs of r, before the item is degraded, and its probability."""
+        total = 0.0
+        for r, probability in cases:
+            more = kept * (r - 1)
+            # Less r - 1, whose mean is 0: nothing cancels
+            total += probability * ((1 + more) * math.log1p(more) - more if more > -1 else 1.0)
+        return total
+
+    all_of_it = told((0.0, 1 - 1 / d), (float(d), 1 / d))
+    if delta == 0:
+        own = _degraded(loss, kept)
+        x = own / -math.expm1(-own) - 1 if own else 0.0
+        return min(all_of_it, x - math.log1p(x))
+    low, upper = 1 / ratio, (1 - delta) / (1 + ratio)
+    most = delta / (d - ratio) if d > ratio else math.inf
+    if most <= upper:
+        return told((0.0, delta), (low, ratio * upper), (ratio, upper - most), (float(d), most))
+    most = (1 - (1 - delta) * low) / (d - low)  # so that the mean is 1 without e^epsilon
+    if most <= 1 - delta:
+        return told((0.0, delta), (low, 1 - delta - most), (float(d), most))
+    return all_of_it
+
+
+def _loss(epsilon: Any) -> float:
+    loss = float(Privacy.from_epsilon(epsilon, neighbours="all").epsilon)
+    if not loss > 0:
+        raise ValueError(
+            "epsilon must be above 0: without it nothing is told, and every error is possible"
+        )
+    return loss
+
+
+def _share(kept: Any) -> float:
+    return 1.0 if kept == 1 and not isinstance(kept, bool) else _probability(kept, "kept")
+
+
+def _probability(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+        raise ValueError(f"{name} must be a number of at least 0 and below 1, got {shown(value)}")
+    return float(value)
