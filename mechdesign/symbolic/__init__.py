@@ -4,8 +4,9 @@ Closed forms, and proofs for every alpha in (0, 1) at once.
 
 The package has the named mechanisms; `explain` and `parametric`, which find the optimal designs of
 every alpha (`mechdesign.symbolic.critical_regions`); the tables (`mechdesign.symbolic.table`);
-their entries (`mechdesign.symbolic.rational_function`); and the sets of alphas for which a
-statement is true (`mechdesign.symbolic.semialgebraic`).
+their entries (`mechdesign.symbolic.rational_function`); proofs of privacy, composed of smaller ones
+(`mechdesign.symbolic.privacy_proof`, `mechdesign.symbolic.proof_rules`); and the sets of alphas for
+which a statement is true (`mechdesign.symbolic.semialgebraic`).
 
 >>> geometric(4).audit().holds
 True
@@ -25,20 +26,48 @@ from mechdesign.symbolic.closed_forms import (
 )
 from mechdesign.symbolic.constraints import NotPolynomial
 from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
+from mechdesign.symbolic.privacy_proof import (
+    ItemLaw,
+    PrivacyProof,
+    Randomiser,
+    ReportKind,
+    TableProof,
+)
+from mechdesign.symbolic.proof_rules import (
+    Acceptance,
+    BudgetShare,
+    CompositionProof,
+    MixturePart,
+    MixtureProof,
+    OneBitProof,
+    PublicDrawProof,
+)
 from mechdesign.symbolic.rational_function import ALPHA, RationalFunction
 from mechdesign.symbolic.semialgebraic import AlphaInterval, Region, Root
 from mechdesign.symbolic.table import SymbolicAudit, SymbolicMechanism
 
 __all__ = [
     "ALPHA",
+    "Acceptance",
     "AlphaInterval",
+    "BudgetShare",
+    "CompositionProof",
     "CriticalRegion",
+    "ItemLaw",
+    "MixturePart",
+    "MixtureProof",
     "NotPolynomial",
+    "OneBitProof",
+    "PrivacyProof",
+    "PublicDrawProof",
+    "Randomiser",
     "RationalFunction",
     "Region",
+    "ReportKind",
     "Root",
     "SymbolicAudit",
     "SymbolicMechanism",
+    "TableProof",
     "Unproved",
     "explain",
     "explicit_fair",

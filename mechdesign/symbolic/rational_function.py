@@ -38,6 +38,9 @@ class RationalFunction:
     >>> f = RationalFunction(2 * ALPHA * (1 - ALPHA), 1 - ALPHA**2)
     >>> f, f("1/3")
     (RationalFunction(2α/(1 + α)), Fraction(1, 2))
+
+    Sums, differences, products and quotients are exact, also with integers, fractions and
+    polynomials on the right.
     """
 
     def __init__(self, numerator: fmpz_poly, denominator: fmpz_poly) -> None:
@@ -61,7 +64,29 @@ class RationalFunction:
         )
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash((str(self.numerator), str(self.denominator)))
+
+    def __add__(self, other: Operand) -> RationalFunction:
+        right = rational(other)
+        return RationalFunction(
+            self.numerator * right.denominator + right.numerator * self.denominator,
+            self.denominator * right.denominator,
+        )
+
+    def __sub__(self, other: Operand) -> RationalFunction:
+        return self + rational(other) * -1
+
+    def __mul__(self, other: Operand) -> RationalFunction:
+        right = rational(other)
+        return RationalFunction(
+            self.numerator * right.numerator, self.denominator * right.denominator
+        )
+
+    def __truediv__(self, other: Operand) -> RationalFunction:
+        right = rational(other)
+        return RationalFunction(
+            self.numerator * right.denominator, self.denominator * right.numerator
+        )
 
     def __str__(self) -> str:
         if self.denominator == ONE:
@@ -82,6 +107,19 @@ class RationalFunction:
 
     def _repr_latex_(self) -> str:
         return f"${self.latex()}$"
+
+
+def rational(value: Operand) -> RationalFunction:
+    """The number or polynomial as a rational function; one is returned as it is."""
+    if isinstance(value, RationalFunction):
+        return value
+    if isinstance(value, fmpz_poly):
+        return RationalFunction(value, ONE)
+    return RationalFunction(fmpz_poly([value.numerator]), fmpz_poly([value.denominator]))
+
+
+Operand: TypeAlias = RationalFunction | fmpz_poly | Fraction | int
+"""What can be added to a rational function, or multiplied with it."""
 
 
 def falls(polynomial: fmpz_poly) -> bool:

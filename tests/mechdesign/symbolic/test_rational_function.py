@@ -7,6 +7,7 @@ import pytest
 from flint import fmpz_poly
 
 from mechdesign.symbolic import ALPHA, RationalFunction
+from mechdesign.symbolic.rational_function import rational
 from tests.mechdesign.symbolic.alphas import ONE, evaluated
 
 
@@ -44,3 +45,17 @@ def test_a_pole_has_no_value():
         RationalFunction(ONE, 1 - 2 * ALPHA)("1/2")
     with pytest.raises(ZeroDivisionError):
         RationalFunction(ONE, fmpz_poly([]))
+
+
+def test_arithmetic_is_that_of_the_values():
+    f, g = RationalFunction(1 + ALPHA, 2 - ALPHA), RationalFunction(3 * ALPHA, 1 + ALPHA**2)
+    for other in (g, ALPHA**2, Q(-2, 3), 5):
+        for alpha in (Q(1, 7), Q(4, 5)):
+            x, y = f(alpha), rational(other)(alpha)
+            assert ((f + other)(alpha), (f - other)(alpha)) == (x + y, x - y)
+            assert ((f * other)(alpha), (f / other)(alpha)) == (x * y, x / y)
+    assert f - f == rational(0)
+    assert f * g / g == f
+    assert len({f, f + 0, f * 1, rational(f)}) == 1
+    with pytest.raises(ZeroDivisionError):
+        f / 0

@@ -1,0 +1,421 @@
+"""Proofs of privacy for every alpha in (0, 1), checked step by step from what they state.
+
+A proof is a tree. Its leaves state randomisers: the likelihoods of their reports as rational
+functions of alpha (`Randomiser`, `TableProof`). Its inner nodes are the rules for what is composed
+of them (`mechdesign.symbolic.proof_rules`). Nothing is believed: sums, signs and ratios are decided
+by exact algebra whenever a proof is asked whether it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import permutations
+from typing import NamedTuple, TypeVar
+
+from mechdesign.certificate import Verification
+from mechdesign.symbolic.rational_function import ALPHA, ONE, Operand, RationalFunction, rational
+from mechdesign.symbolic.semialgebraic import Region, nonnegative
+from mechdesign.symbolic.table import SymbolicMechanism
+
+EVERYWHERE, NOWHERE = Region((), (True,)), Region((), (False,))
+
+_Proof = TypeVar("_Proof", bound="PrivacyProof")
+
+
+class Fault(NamedTuple):
+    """A step of a proof that is wrong.
+
+    Attributes
+    ----------
+    reason : str
+        What is wrong.
+    region : Region
+        The alphas for which the step is right all the same.
+    """
+
+    reason: str
+    region: Region
+
+
+@dataclass(frozen=True)
+class PrivacyProof(ABC):
+    """That Pr[report | item] <= alpha^-loss Pr[report | other item], for all alpha in (0, 1).
+
+    Numbers that a protocol chooses by epsilon, such as the range of a hash function, stay as they
+    are while alpha varies. Of rounding a proof says nothing: what is drawn, in units of 2^-64, is
+    for the ``audit()`` of a protocol.
+
+    Parameters
+    ----------
+    name : str, default ""
+        What is private.
+    source : str, default ""
+        Where it is shown in the literature.
+    """
+
+    name: str = field(default="", kw_only=True)
+    source: str = field(default="", kw_only=True)
+
+    @property
+    @abstractmethod
+    def loss(self) -> Fraction:
+        """The exponent, in units of epsilon: what follows from the statements, right or wrong."""
+
+    @abstractmethod
+    def faults(self) -> Iterator[Fault]:
+        """Everything that is wrong, checked anew: in the parts first."""
+
+    @abstractmethod
+    def lines(self) -> Iterator[str]:
+        """The derivation below the first line."""
+
+    @property
+    def spreads(self) -> frozenset[RationalFunction]:
+        """The least likelihood of a report over its largest, at least, for each kind of report."""
+        return frozenset({rational(ALPHA ** math.ceil(self.loss))})
+
+    @property
+    def region(self) -> Region:
+        """The alphas for which all steps are right, and the loss is at most epsilon."""
+        found = EVERYWHERE if self.loss <= 1 else NOWHERE
+        for fault in self.faults():
+            found &= fault.region
+        return found
+
+    def verify(self) -> Verification:
+        """Check every step from scratch, for all alpha in (0, 1)."""
+        for fault in self.faults():
+            return Verification(False, fault.reason)
+        if self.loss > 1:
+            return Verification(False, f"the loss is {self.loss} times epsilon")
+        return Verification(True, f"ratio at most {bound(self.loss)} for all α in (0, 1)")
+
+    @property
+    def holds(self) -> bool:
+        """Whether every step is right and the loss at most epsilon, for all alpha in (0, 1)."""
+        return self.verify().holds
+
+    def called(self: _Proof, name: str, source: str = "") -> _Proof:
+        """The same proof, of what has this name.
+
+        Parameters
+        ----------
+        name : str
+            What is private.
+        source : str, default ""
+            Where it is shown; "": where it was.
+
+        Returns
+        -------
+        PrivacyProof
+            Of the same class.
+        """
+        return replace(self, name=name, source=source or self.source)
+
+    def __str__(self) -> str:
+        return "\n".join(self.written())
+
+    def written(self) -> Iterator[str]:
+        """The lines of the derivation, without line breaks; parts are indented."""
+        source = f" ({self.source})" if self.source else ""
+        yield f"{self.name}{source}: ratio at most {bound(self.loss)}"
+        yield from indented(self.lines())
+
+
+def bound(loss: Fraction) -> str:
+    """The ratio that a loss allows, as text."""
+    if loss <= 0:
+        return "1"
+    return "1/α" if loss == 1 else f"1/α^{loss}" if loss.denominator == 1 else f"1/α^({loss})"
+
+
+def indented(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, two spaces further in."""
+    return (f"  {line}" for line in lines)
+
+
+class ReportKind(NamedTuple):
+    """Reports of a class that are equally likely under an item.
+
+    Attributes
+    ----------
+    reports : RationalFunction
+        How many; of infinitely many, the sum of weights by which their likelihoods are multiplied.
+    likelihood : RationalFunction
+        The probability of each.
+    """
+
+    reports: RationalFunction
+    likelihood: RationalFunction
+
+
+class ItemLaw(NamedTuple):
+    """The law of a report under each of some items, which differ only in which report is which.
+
+    Attributes
+    ----------
+    items : str
+        Which items, in words; "" if there are no others.
+    classes : tuple of tuple of ReportKind
+        For each class of reports, the kinds that it has.
+    """
+
+    items: str
+    classes: tuple[tuple[ReportKind, ...], ...]
+
+
+@dataclass(frozen=True)
+class Randomiser(PrivacyProof):
+    """A leaf: reports in classes, and their likelihoods under each item, up to symmetry.
+
+    Reports of one class are taken to have any two of the class's likelihoods under two items. So
+    what is proved holds for all pairs of items, and its size does not depend on how many there are.
+
+    Checked is, for all alpha in (0, 1): no number of reports and no likelihood is negative; under
+    every item a class has as many reports, and the probabilities sum to exactly 1; no likelihood of
+    a class is below alpha^exponent times another one.
+
+    Parameters
+    ----------
+    laws : tuple of ItemLaw
+        For all items: mostly one.
+    exponent : int
+        The claim, in powers of alpha: 0 for what says nothing, else 1.
+    relative : bool, default False
+        Whether numbers of reports are shares of all of them, and likelihoods relative to those of a
+        uniform report.
+    """
+
+    laws: tuple[ItemLaw, ...]
+    exponent: int
+    relative: bool = False
+
+    @property
+    def loss(self) -> Fraction:
+        return Fraction(self.exponent)
+
+    def faults(self) -> Iterator[Fault]:
+        if not self.laws or self.exponent < 0:
+            yield self._fault("no law, or no exponent")
+            return
+        sizes = [
+            [total(kind.reports for kind in kinds) for kinds in law.classes] for law in self.laws
+        ]
+        for law, numbers in zip(self.laws, sizes, strict=True):
+            mass = total(kind.reports * kind.likelihood for kinds in law.classes for kind in kinds)
+            if mass != rational(1):
+                yield self._fault(f"probabilities sum to {mass}, not to 1")
+            if numbers != sizes[0]:
+                yield self._fault("a class has other numbers of reports under other items")
+            if self.relative and total(numbers) != rational(1):
+                yield self._fault("the shares of all reports do not sum to 1")
+        every = (kind for law in self.laws for kinds in law.classes for kind in kinds)
+        values = [value for kind in every for value in kind]
+        yield from self._wrong(values, "a number of reports or a likelihood is negative")
+        power = ALPHA**self.exponent
+        for same in zip(*(law.classes for law in self.laws), strict=False):
+            found = dict.fromkeys(kind.likelihood for kinds in same for kind in kinds)
+            for one, other in permutations(found, 2):
+                worse = f"{one} is less than α^{self.exponent} times {other}"
+                yield from self._wrong([one - other * power], worse)
+
+    def _wrong(self, values: Iterable[RationalFunction], reason: str) -> Iterator[Fault]:
+        """A fault unless all values are at least 0 for all alpha."""
+        for value in dict.fromkeys(values):
+            region = nonnegative([value.numerator], value.denominator)
+            if not region.everywhere:
+                yield Fault(f"{self.name}: {reason}", region)
+
+    def _fault(self, reason: str) -> Fault:
+        return Fault(f"{self.name}: {reason}", NOWHERE)
+
+    def lines(self) -> Iterator[str]:
+        for law in self.laws:
+            kinds = dict[RationalFunction, RationalFunction]()
+            for kind in (kind for kinds in law.classes for kind in kinds):
+                kinds[kind.likelihood] = kinds.get(kind.likelihood, rational(0)) + kind.reports
+            shown = (f"{reports} of {likelihood}" for likelihood, reports in kinds.items())
+            items = f"{law.items}: " if law.items else ""
+            unit = "shares of densities" if self.relative else "likelihoods"
+            yield f"{items}{unit} {', '.join(shown)}"
+
+
+def total(values: Iterable[RationalFunction]) -> RationalFunction:
+    """The sum of any number of functions."""
+    found = rational(0)
+    for value in values:
+        found += value
+    return found
+
+
+def favouring(
+    likely: Operand, others: Operand, relative: bool = False, *, name: str = "", source: str = ""
+) -> Randomiser:
+    """Some reports are 1 / alpha times as likely as all others, whichever they are for an item.
+
+    Randomised response has one such report, subset selection the sets with the item.
+
+    Parameters
+    ----------
+    likely : int or Fraction
+        How many reports are likely under an item, at least 1; a share if ``relative``.
+    others : int or Fraction
+        How many are not.
+    relative : bool, default False
+        See `Randomiser`.
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        With the likelihoods 1 / (likely + alpha others), and alpha times that.
+    """
+    truth = rational(1) / (rational(ALPHA) * others + likely)
+    kinds = [ReportKind(rational(likely), truth), ReportKind(rational(others), truth * ALPHA)]
+    given = tuple(kind for kind in kinds if kind.reports != rational(0))
+    return Randomiser(
+        (ItemLaw("", (given,)),), len(given) - 1, relative=relative, name=name, source=source
+    )
+
+
+def at_two_places(own: Operand, other: Operand, *, name: str = "", source: str = "") -> Randomiser:
+    """Two independent bits, the places of two items: all that changes from one item to the other.
+
+    Parameters
+    ----------
+    own, other : RationalFunction, Fraction or int
+        The probability of a 1 at the item's own place, and at the other item's.
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Over the four pairs of bits, each a class.
+    """
+    ones = [rational(own), rational(other)]
+    chances = [(rational(1) - one, one) for one in ones]
+    laws = (
+        ItemLaw(
+            f"the item of the {place} place",
+            tuple(
+                (ReportKind(rational(1), first[one] * second[two]),)
+                for one in (1, 0)
+                for two in (1, 0)
+            ),
+        )
+        for place, (first, second) in (("first", chances), ("second", chances[::-1]))
+    )
+    return Randomiser(tuple(laws), 1, name=name, source=source)
+
+
+def in_either(*, name: str = "", source: str = "") -> Randomiser:
+    """A sign told by randomised response in one of two places, and a fair one in the other.
+
+    Of two items each has a place and a sign: the same place, or different ones.
+
+    Parameters
+    ----------
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Over the four pairs of signs, each a class.
+    """
+    truth, half = rational(1) / rational(1 + ALPHA), Fraction(1, 2)
+    chance = {True: truth * half, False: truth * ALPHA * half}
+    signs = [(one, other) for one in (1, -1) for other in (1, -1)]
+    laws = (
+        ItemLaw(
+            f"sign {own:+d} in the {which} place",
+            tuple((ReportKind(rational(1), chance[pair[place] == own]),) for pair in signs),
+        )
+        for place, which in enumerate(("first", "second"))
+        for own in (1, -1)
+    )
+    return Randomiser(tuple(laws), 1, name=name, source=source)
+
+
+def unchanged(*chances: Operand, name: str = "", source: str = "") -> Randomiser:
+    """A part of a report that says nothing: each outcome is as likely under all items.
+
+    Parameters
+    ----------
+    *chances : RationalFunction, Fraction or int
+        The probability of each outcome, of sum 1.
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Of loss 0.
+    """
+    classes = tuple((ReportKind(rational(1), rational(chance)),) for chance in chances)
+    return Randomiser((ItemLaw("", classes),), 0, name=name, source=source)
+
+
+@dataclass(frozen=True)
+class TableProof(PrivacyProof):
+    """A leaf: the whole law as a table of rational functions, proved by its `SymbolicAudit`.
+
+    A table of plain numbers, of the ratio r, keeps alpha only up to 1 / r: see ``region``.
+
+    Parameters
+    ----------
+    table : SymbolicMechanism
+        Rows are reports and columns items.
+    """
+
+    table: SymbolicMechanism
+
+    @property
+    def loss(self) -> Fraction:
+        return Fraction(1)
+
+    def faults(self) -> Iterator[Fault]:
+        private = self._private()
+        if not private.everywhere:
+            yield Fault(f"{self.name}: the table is private only for {private}", private)
+
+    @property
+    def _rows(self) -> set[frozenset[RationalFunction]]:
+        """The different weights of each row."""
+        return {frozenset(map(rational, row)) for row in self.table.weights if any(row)}
+
+    @property
+    def spreads(self) -> frozenset[RationalFunction]:
+        # Of two entries of a row one is at least the other for all alpha, or alpha is a bound
+        found = set[RationalFunction]()
+        for row in self._rows:
+            half = Fraction(1, 2)
+            least, largest = (end(row, key=lambda entry: entry(half)) for end in (min, max))
+            ends = [*(entry - least for entry in row), *(largest - entry for entry in row)]
+            if nonnegative([end.numerator for end in ends], ONE).everywhere:
+                found.add(least / largest)
+            else:
+                found.add(rational(ALPHA))
+        return frozenset(found)
+
+    def _private(self) -> Region:
+        table = self.table
+        if table.neighbours != "all":
+            return table.audit().private
+        # Any two different entries of a row are compared: rows with the same ones count once
+        rows = self._rows
+        slacks = [
+            (one - other * ALPHA).numerator for row in rows for one, other in permutations(row, 2)
+        ]
+        entries = (entry.numerator for entry in frozenset().union(*rows))
+        return nonnegative([*slacks, *entries], table.denominator)
+
+    def lines(self) -> Iterator[str]:
+        table = self.table
+        yield f"a table of {table.outputs} reports and {table.inputs} items, every ratio checked"

@@ -1,0 +1,265 @@
+"""The rules by which proofs of privacy are composed; each is checked like any other statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from mechdesign.symbolic.privacy_proof import (
+    NOWHERE,
+    Fault,
+    PrivacyProof,
+    indented,
+)
+from mechdesign.symbolic.rational_function import ALPHA, RationalFunction, rational
+from mechdesign.symbolic.semialgebraic import nonnegative
+
+_ALPHA = rational(ALPHA)
+
+_SHOWN = 4
+"""How many different parts of a mixture are written out."""
+
+
+@dataclass(frozen=True)
+class PublicDrawProof(PrivacyProof):
+    """A public draw costs nothing: a setting that no item decides, and a report given it.
+
+    The part's items are a function of the item and the setting: what holds for any two of them
+    holds for any two items.
+
+    Parameters
+    ----------
+    part : PrivacyProof
+        Of the report, whatever the setting.
+    settings : tuple of (int, Fraction)
+        How many settings have which probability; of sum 1.
+    """
+
+    part: PrivacyProof
+    settings: tuple[tuple[int, Fraction], ...]
+
+    @property
+    def loss(self) -> Fraction:
+        return self.part.loss
+
+    @property
+    def spreads(self) -> frozenset[RationalFunction]:
+        return self.part.spreads
+
+    def faults(self) -> Iterator[Fault]:
+        yield from self.part.faults()
+        yield from _unless_certain(self.name, self.settings)
+
+    def lines(self) -> Iterator[str]:
+        number = sum(number for number, _ in self.settings)
+        yield f"public draw of one of {number}, whatever the item: it costs nothing"
+        yield from indented(self.part.written())
+
+
+class MixturePart(NamedTuple):
+    """Parts of a mixture that are alike.
+
+    Attributes
+    ----------
+    times : int
+        How many there are.
+    chance : Fraction
+        The probability of each.
+    part : PrivacyProof
+        Of the report about one of them.
+    """
+
+    times: int
+    chance: Fraction
+    part: PrivacyProof
+
+
+@dataclass(frozen=True)
+class MixtureProof(PrivacyProof):
+    """A mixture costs its worst part: the part is drawn whatever the item, and is told.
+
+    Parameters
+    ----------
+    parts : tuple of MixturePart
+        All that can be drawn: their probabilities sum to 1.
+    """
+
+    parts: tuple[MixturePart, ...]
+
+    @property
+    def loss(self) -> Fraction:
+        return max((of.part.loss for of in self.parts), default=Fraction(0))
+
+    @property
+    def spreads(self) -> frozenset[RationalFunction]:
+        return frozenset[RationalFunction]().union(*(part.spreads for part in self._different))
+
+    @property
+    def _different(self) -> list[PrivacyProof]:
+        return list(dict.fromkeys(of.part for of in self.parts))
+
+    def faults(self) -> Iterator[Fault]:
+        for part in self._different:
+            yield from part.faults()
+        yield from _unless_certain(self.name, [(of.times, of.chance) for of in self.parts])
+
+    def lines(self) -> Iterator[str]:
+        number, different = sum(of.times for of in self.parts), self._different
+        yield f"one of {number} parts, drawn whatever the item: the worst one counts"
+        for part in different[:_SHOWN]:
+            yield from indented(part.written())
+        if len(different) > _SHOWN:
+            yield f"  and {len(different) - _SHOWN} more, checked alike"
+
+
+def _unless_certain(name: str, chances: Sequence[tuple[int, Fraction]]) -> Iterator[Fault]:
+    """A fault unless so many times these probabilities, none below 0, sum to 1."""
+    whole = sum((times * chance for times, chance in chances), Fraction(0))
+    if whole != 1 or any(times < 0 or chance < 0 for times, chance in chances):
+        yield Fault(f"{name}: the probabilities of what is drawn sum to {whole}, not to 1", NOWHERE)
+
+
+class BudgetShare(NamedTuple):
+    """Parts of a report that have a share of the budget each.
+
+    Attributes
+    ----------
+    share : Fraction
+        Of epsilon, for each of them: their own alpha is alpha^share.
+    times : int
+        How many there are, at least 0.
+    part : PrivacyProof
+        In their own alpha.
+    """
+
+    share: Fraction
+    times: int
+    part: PrivacyProof
+
+
+@dataclass(frozen=True)
+class CompositionProof(PrivacyProof):
+    """Losses add up: a report of independent parts, each with a share of the budget.
+
+    The shares of all parts that lose anything must sum to exactly 1.
+
+    Parameters
+    ----------
+    parts : tuple of BudgetShare
+        All of a report, also what says nothing.
+    """
+
+    parts: tuple[BudgetShare, ...]
+
+    @property
+    def loss(self) -> Fraction:
+        return sum((of.share * of.times * of.part.loss for of in self.parts), Fraction(0))
+
+    def faults(self) -> Iterator[Fault]:
+        for share, times, part in self.parts:
+            for fault in part.faults():
+                # A region of the part's own alphas
+                yield fault if share == 1 else fault._replace(region=NOWHERE)
+            if part.loss > 1:
+                yield Fault(f"{part.name}: the loss is {part.loss} times its budget", NOWHERE)
+            if share <= 0 or times < 0:
+                yield Fault(f"{self.name}: {times} times {share} is no share", NOWHERE)
+        losing = [of for of in self.parts if of.part.loss and of.times]
+        whole = sum((of.share * of.times for of in losing), Fraction(0))
+        if losing and whole != 1:
+            yield Fault(f"{self.name}: the shares of epsilon sum to {whole}, not to 1", NOWHERE)
+
+    def lines(self) -> Iterator[str]:
+        yield "independent parts, whose losses add up:"
+        for share, times, part in self.parts:
+            if times:
+                of_epsilon = f" with {share} of epsilon" if share < 1 else ""
+                yield f"  {times}{of_epsilon}" if part.loss else f"  {times} that say nothing"
+                yield from indented(indented(part.written()))
+
+
+class Acceptance(NamedTuple):
+    """With which probability a report of some kind is kept.
+
+    Attributes
+    ----------
+    least, largest : RationalFunction
+        For the items under which the report is least and most likely; for all others in between.
+    """
+
+    least: RationalFunction
+    largest: RationalFunction
+
+
+def acceptances(proof: PrivacyProof) -> tuple[Acceptance, ...]:
+    """The largest with which the bit keeps alpha, for each kind of report of a proof.
+
+    Parameters
+    ----------
+    proof : PrivacyProof
+        Of the reports that are kept or not.
+
+    Returns
+    -------
+    tuple of Acceptance
+        Of reports whose least likelihood is r times the largest, the likeliest are kept with
+        probability (1 - alpha) / (1 - alpha r); all of them with 1/2 where r = 1.
+    """
+    one, found = rational(1), []
+    for spread in proof.spreads:
+        largest = (one - _ALPHA) / (one - _ALPHA * spread)
+        if spread == one:
+            largest = rational(Fraction(1, 2))
+        found.append(Acceptance(largest * spread, largest))
+    return tuple(sorted(found, key=str))
+
+
+@dataclass(frozen=True)
+class OneBitProof(PrivacyProof):
+    """Public coins draw a report whatever the item; the user tells whether to keep it.
+
+    It is kept with a probability in proportion to its likelihood under the item. Keeping less often
+    loses less: Pr[0] is 1 - c l, and (1 - c least) / (1 - c largest) grows with c.
+
+    Parameters
+    ----------
+    part : PrivacyProof
+        Of the report that is kept or not: its likelihoods are at most 1 / alpha apart.
+    kinds : tuple of Acceptance
+        For each kind of report the largest probabilities to keep it.
+    """
+
+    part: PrivacyProof
+    kinds: tuple[Acceptance, ...]
+
+    @property
+    def loss(self) -> Fraction:
+        return Fraction(1)
+
+    def faults(self) -> Iterator[Fault]:
+        yield from self.part.faults()
+        if self.part.loss > 1:
+            yield Fault(f"{self.part.name}: the loss is {self.part.loss} times epsilon", NOWHERE)
+        one = rational(1)
+        if {least / largest for least, largest in self.kinds} != self.part.spreads:
+            yield Fault(f"{self.name}: reports are not kept in proportion", NOWHERE)
+        for least, largest in self.kinds:
+            checked = {
+                "it is no probability": [least, largest - least, one - largest],
+                "a 1 loses more than epsilon": [least - _ALPHA * largest],
+                "a 0 loses more than epsilon": [one - largest - _ALPHA * (one - least)],
+            }
+            for reason, slacks in checked.items():
+                for slack in slacks:
+                    region = nonnegative([slack.numerator], slack.denominator)
+                    if not region.everywhere:
+                        kept = f"a report is kept with probability {largest}"
+                        yield Fault(f"{self.name}: {kept}, but {reason}", region)
+
+    def lines(self) -> Iterator[str]:
+        yield "public coins draw a report, whatever the item; the bit tells whether it is kept:"
+        for least, largest in self.kinds:
+            yield f"  with probability {least} to {largest}, or less often in proportion"
+        yield from indented(self.part.written())

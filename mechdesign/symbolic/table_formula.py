@@ -1,0 +1,112 @@
+"""A table of numbers as one of rational functions of alpha, where its entries tell which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from flint import fmpz_poly
+
+from mechdesign.mechanism import Mechanism
+from mechdesign.symbolic.rational_function import ALPHA, ONE, RationalFunction, rational
+from mechdesign.symbolic.table import SymbolicMechanism
+
+_MOST_UNKNOWNS = 8
+"""How many different largest entries rows may have."""
+
+
+def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:
+    """The table for every alpha, of which this one is that for its own.
+
+    It is found where every row's entries are powers of alpha times the largest, as in all extremal
+    and all named local mechanisms: the largest entries, taken to be equal functions of alpha where
+    they are equal numbers, follow from the columns' sums. Otherwise all entries are constants.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        With an alpha below 1.
+
+    Returns
+    -------
+    SymbolicMechanism
+        Whose ``at`` gives the same table for the mechanism's alpha.
+    """
+    found = _followed(mechanism)
+    if found is not None and found.at(mechanism.privacy.alpha).table == mechanism.table:
+        return found
+    weights = tuple(tuple(fmpz_poly([weight]) for weight in row) for row in mechanism.weights)
+    denominator = fmpz_poly([mechanism.denominator])
+    return SymbolicMechanism(weights, denominator, mechanism.privacy.neighbours)
+
+
+def _followed(mechanism: Mechanism) -> SymbolicMechanism | None:
+    """The table whose rows have the same powers of alpha; None if there is none, or are many."""
+    powers = _powers(mechanism)
+    if powers is None:
+        return None
+    largest = [max(row) for row in mechanism.weights]
+    kinds = list(dict.fromkeys(top for top in largest if top))
+    if len(kinds) > _MOST_UNKNOWNS:
+        return None
+    equations = [
+        [
+            sum((row[j] for row, top in zip(powers, largest, strict=True) if top == kind), ONE * 0)
+            for kind in kinds
+        ]
+        for j in range(mechanism.inputs)
+    ]
+    solution = _solved(equations)
+    if solution is None:
+        return None
+    denominator = ONE
+    for value in solution:
+        denominator *= value.denominator
+    scale = dict(zip(kinds, solution, strict=True))
+    common = {top: of.numerator * (denominator // of.denominator) for top, of in scale.items()}
+    weights = tuple(
+        tuple(entry * common.get(top, ONE) for entry in row)
+        for row, top in zip(powers, largest, strict=True)
+    )
+    return SymbolicMechanism(weights, denominator, mechanism.privacy.neighbours)
+
+
+def _powers(mechanism: Mechanism) -> list[list[fmpz_poly]] | None:
+    """Each entry over the largest of its row, as a power of alpha; None if some is none."""
+    alpha = mechanism.privacy.alpha
+    if alpha == 1:
+        return None
+    known = {Fraction(1): ONE, Fraction(0): ONE * 0}
+    value, power = alpha, ALPHA
+    for _ in range(mechanism.inputs):
+        known[value] = power
+        value, power = value * alpha, power * ALPHA
+    found = []
+    for row in mechanism.weights:
+        top = max(row) or 1
+        entries = [known.get(Fraction(weight, top)) for weight in row]
+        if any(entry is None for entry in entries):
+            return None
+        found.append([entry for entry in entries if entry is not None])
+    return found
+
+
+def _solved(equations: Sequence[Sequence[fmpz_poly]]) -> list[RationalFunction] | None:
+    """The only numbers with which all sums of the coefficients are 1; None unless there are."""
+    different = dict.fromkeys(tuple(map(rational, row)) for row in equations)
+    rows = [[*row, rational(1)] for row in different]
+    nothing, unknowns = rational(0), len(equations[0])
+    for column in range(unknowns):
+        pivot = next((k for k in range(column, len(rows)) if rows[k][column] != nothing), None)
+        if pivot is None:
+            return None
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        own = [entry / rows[column][column] for entry in rows[column]]
+        for k, row in enumerate(rows):
+            if k != column and row[column] != nothing:
+                times = row[column]
+                rows[k] = [entry - times * other for entry, other in zip(row, own, strict=True)]
+        rows[column] = own
+    if any(entry != nothing for row in rows[unknowns:] for entry in row):
+        return None
+    return [row[-1] for row in rows[:unknowns]]
