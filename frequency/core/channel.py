@@ -35,6 +35,7 @@ from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
 from mechdesign.privacy import exact_epsilon
 from mechdesign.sampling import checked_counts
+from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 Reports: TypeAlias = npt.NDArray[np.void]
 """A structured array, one row a user, of the channel's ``report_dtype``."""
@@ -105,6 +106,8 @@ class Channel(ABC):
 
     largest_domain: ClassVar[int] = 1 << 32
     """The most items that the protocol takes."""
+    privacy_source: ClassVar[str] = ""
+    """Where the literature shows what `proof` proves."""
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
@@ -595,6 +598,25 @@ class Channel(ABC):
         ``audit().allowed`` is a rational at most exp(epsilon), by directed rounding;
         ``audit().holds`` compares exactly.
         """
+
+    def proof(self) -> PrivacyProof:
+        """Why reports are private, for every alpha in (0, 1): a proof that can be checked.
+
+        The likelihoods are rational functions of alpha, those of the law before its rounding to
+        units of 2^-64, which is for `audit`. What is chosen by epsilon, such as the range of a
+        hash, is that of this channel.
+
+        Returns
+        -------
+        PrivacyProof
+            ``proof().holds`` checks every step anew; ``str`` is a short derivation.
+
+        Raises
+        ------
+        TypeError
+            The channel states none.
+        """
+        raise TypeError(f"{type(self).__name__} does not state the likelihoods of its reports")
 
 
 def smallest_integer(largest: int) -> str:

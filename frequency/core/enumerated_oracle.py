@@ -18,6 +18,8 @@ from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import TableProof
+from mechdesign.symbolic.table_formula import in_alpha
 
 _PRIME = (1 << 61) - 1
 
@@ -166,3 +168,6 @@ class EnumeratedOracle(CellOracle):
 
     def audit(self) -> Audit:
         return self.law.audit()
+
+    def proof(self) -> TableProof:
+        return TableProof(in_alpha(self.law), name=type(self).__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,10 +21,12 @@ from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.oracle import checked_users
 from frequency.core.public_coins import PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample, public
-from mechdesign import Audit
+from mechdesign import Audit, PrivacyViolation
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import exact
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import PrivacyProof
+from mechdesign.symbolic.proof_rules import MixturePart, MixtureProof
 
 
 @dataclass(frozen=True)
@@ -293,6 +296,20 @@ class Mixture(PublicCoinChannel):
 
     def audit(self) -> Audit:
         return max((channel.audit() for channel in self.parts), key=lambda audit: audit.ratio)
+
+    def proof(self) -> MixtureProof:
+        channels, proofs = self._channels[0], dict[Channel, PrivacyProof]()
+        for channel in channels:  # whose alphas are at least this one's
+            audit = channel.audit()
+            if audit.ratio > self.max_ratio:
+                raise PrivacyViolation(audit.ratio, self.max_ratio, audit.output, audit.inputs)
+            proofs[channel] = channel.proof()
+        alike = Counter(zip(self.parts, self.part_weights, strict=True))
+        parts = (
+            MixturePart(times, Fraction(weight, WORD), proofs[channel])
+            for (channel, weight), times in alike.items()
+        )
+        return MixtureProof(tuple(parts), name=type(self).__name__)
 
 
 def _groups(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Items]]:

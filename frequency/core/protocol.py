@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,14 @@ import numpy.typing as npt
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
 from mechdesign import Audit, Privacy
+from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 
 class Protocol(ABC):
     """The methods of a `Channel`, for values that are first turned into its items."""
+
+    privacy_source: ClassVar[str] = ""
+    """Where the literature shows what `proof` proves; "": where it does of the channel."""
 
     @property
     @abstractmethod
@@ -148,6 +152,10 @@ class Protocol(ABC):
     def audit(self) -> Audit:
         """The exact worst ratio of what is sampled, for any two values: see `Channel.audit`."""
         return self.channel.audit()
+
+    def proof(self) -> PrivacyProof:
+        """Why reports are private, for every alpha in (0, 1): see `Channel.proof`."""
+        return self.channel.proof().called(type(self).__name__, self.privacy_source)
 
     @property
     def parameters(self) -> dict[str, Any]:

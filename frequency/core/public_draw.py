@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
 class PublicDraw(Channel):
@@ -44,6 +46,11 @@ class PublicDraw(Channel):
     @abstractmethod
     def _probabilities(self) -> tuple[Floats, ...]:
         """Those of the values of each number: the numbers are independent."""
+
+    @property
+    @abstractmethod
+    def _chances(self) -> tuple[tuple[int, Fraction], ...]:
+        """How many settings have which probability, exactly."""
 
     @abstractmethod
     def _draw(self, users: int, source: BitSource) -> tuple[Items, ...]:
@@ -118,3 +125,6 @@ class PublicDraw(Channel):
 
     def audit(self) -> Audit:
         return self.base.audit()
+
+    def proof(self) -> PublicDrawProof:
+        return PublicDrawProof(self.base.proof(), self._chances, name=type(self).__name__)

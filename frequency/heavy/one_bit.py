@@ -30,6 +30,7 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
+from mechdesign.symbolic.proof_rules import OneBitProof, acceptances
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Sampled(Channel):
     seed : int, default 0
         Of the public coins.
     """
+
+    privacy_source: ClassVar[str] = "succinct histograms, Theorem 4.1"
 
     inner: PublicCoinChannel
     seed: int = 0
@@ -193,6 +196,11 @@ class Sampled(Channel):
         return Audit(
             worst, self.max_ratio, "the bit, for coins where likelihoods are furthest apart", (0, 1)
         )
+
+    def proof(self) -> OneBitProof:
+        inner = self.inner.proof()
+        name, source = type(self).__name__, self.privacy_source
+        return OneBitProof(inner, acceptances(inner), name=name, source=source)
 
 
 @dataclass(frozen=True)

@@ -508,6 +508,8 @@ class PrefixExtension(PrefixProtocol):
     [7, 40000]
     """
 
+    privacy_source: ClassVar[str] = "Wang, Li and Jha 2021"
+
     lengths: tuple[int, ...] | None = None
     seed: int = 0
 
@@ -588,6 +590,8 @@ class TreeHist(PrefixProtocol):
     seed : int, default 0
         Of the public hash functions.
     """
+
+    privacy_source: ClassVar[str] = "Bassily et al. 2017, section 3"
 
     seed: int = 0
 

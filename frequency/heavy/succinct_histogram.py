@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -30,6 +31,8 @@ from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
+from mechdesign.symbolic.privacy_proof import Randomiser, in_either, unchanged
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, PublicDrawProof
 
 LARGEST_STATE = 1 << 27
 """How many sums of signs the server may keep."""
@@ -69,6 +72,8 @@ class Channels(PublicCoinChannel):
     text : bool, default False
         Whether items are strings.
     """
+
+    privacy_source: ClassVar[str] = "succinct histograms, Theorem 3.4"
 
     code: Code
     hashes: int
@@ -254,6 +259,26 @@ class Channels(PublicCoinChannel):
             self.max_ratio,
             "signs of 0 in its channels and the oracle, signs against 1 in 1's",
             (0, 1),
+        )
+
+    def proof(self) -> CompositionProof:
+        # Whatever the public hash functions, an item has one channel of each
+        share, places = Fraction(1, self.hashes + 1), self.code.length
+        told = in_either(name="signs of the channels of two items, one of them fair")
+        idle = unchanged(Fraction(1, 2), Fraction(1, 2), name="a fair sign of any other channel")
+
+        def at_places(signs: Randomiser, channels: int) -> PublicDrawProof:
+            number = places**channels
+            return PublicDrawProof(signs, ((number, Fraction(1, number)),), name="at random places")
+
+        return CompositionProof(
+            (
+                BudgetShare(share, self.hashes, at_places(told, 2)),
+                BudgetShare(share, self.hashes * (self.channels - 2), at_places(idle, 1)),
+                BudgetShare(share, 1, self.oracle.proof()),
+            ),
+            name=type(self).__name__,
+            source=self.privacy_source,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Protocol
 
@@ -22,6 +23,8 @@ from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.randomness import BitSource, bit_source
+from mechdesign.symbolic.privacy_proof import ItemLaw, Randomiser, ReportKind
+from mechdesign.symbolic.rational_function import rational
 
 
 class IdleReporting(Protocol):
@@ -85,6 +88,8 @@ class CodeSign(SignChannel):
         Whether items are strings.
     """
 
+    privacy_source: ClassVar[str] = "succinct histograms, Theorem 3.1"
+
     code: Code
     text: bool = False
 
@@ -93,6 +98,14 @@ class CodeSign(SignChannel):
     @property
     def _indices(self) -> dict[str, range]:
         return {"index": range(self.code.length)}
+
+    @property
+    def _sign(self) -> Randomiser:
+        told = super()._sign
+        fair = ReportKind(rational(2), rational(Fraction(1, 2)))
+        (item,) = told.laws
+        laws = (item._replace(items="an item"), ItemLaw("no item", ((fair,),)))
+        return replace(told, laws=laws)
 
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         return self.code.minus(items.astype(np.uint64), *index)

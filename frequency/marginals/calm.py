@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
@@ -407,6 +407,8 @@ class CALM(ViewProtocol):
     >>> len(protocol.views), protocol.views[:2]
     (11, (('a', 'b', 'c'), ('a', 'd', 'e')))
     """
+
+    privacy_source: ClassVar[str] = "thesis, section 4.6.1"
 
     covered: int = 2
     size: int | None = None

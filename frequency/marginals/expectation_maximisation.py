@@ -6,6 +6,7 @@ Source: thesis 4.3.4, after Fanti et al. 2016.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,6 +32,8 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
+from mechdesign.symbolic.privacy_proof import favouring
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 
 MOST_CELLS = 1 << 24
 """How many cells the marginals of all sets of k attributes may have together."""
@@ -61,6 +64,8 @@ class AttributeWise(Channel):
     k : int
         How many attributes a counted marginal has.
     """
+
+    privacy_source: ClassVar[str] = "thesis, section 4.3.4"
 
     attributes: Domain
     k: int
@@ -232,6 +237,22 @@ class AttributeWise(Channel):
         for size in self.attributes.shape:
             other = other * size + min(1, size - 1)
         return Audit(ratio, self.max_ratio, 0, (0, other))
+
+    def proof(self) -> CompositionProof:
+        sizes = Counter(self.attributes.shape)
+        share = Fraction(1, max(sum(times for size, times in sizes.items() if size > 1), 1))
+        return CompositionProof(
+            tuple(
+                BudgetShare(
+                    share,
+                    times,
+                    favouring(1, size - 1, name=f"randomised response of {size} values"),
+                )
+                for size, times in sizes.items()
+            ),
+            name=type(self).__name__,
+            source=self.privacy_source,
+        )
 
 
 class Convergence(NamedTuple):

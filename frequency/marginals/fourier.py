@@ -273,6 +273,8 @@ class InpHT(MarginalProtocol):
         There would be more than 2^22 coefficients, or counts in an aggregate.
     """
 
+    privacy_source: ClassVar[str] = "thesis, Theorem 5"
+
     @cached_property
     def channel(self) -> Directions:
         coefficients = sum(_symmetric([r - 1 for r in self.domain.shape], self.k)[1:])

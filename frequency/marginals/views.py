@@ -228,6 +228,8 @@ class MargRR(ViewProtocol):
         The privacy loss of one report: of the whole record.
     """
 
+    privacy_source: ClassVar[str] = "thesis, section 4.3.3"
+
     @property
     def oracle(self) -> str:
         """The name of the oracle over the cells of a view."""
@@ -250,6 +252,8 @@ class MargPS(ViewProtocol):
         The privacy loss of one report: of the whole record.
     """
 
+    privacy_source: ClassVar[str] = "thesis, Lemma 7"
+
     @property
     def oracle(self) -> str:
         """The name of the oracle over the cells of a view."""
@@ -271,6 +275,8 @@ class MargHT(ViewProtocol):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
     """
+
+    privacy_source: ClassVar[str] = "thesis, Lemma 7"
 
     @property
     def oracle(self) -> str:

@@ -168,6 +168,7 @@ class InpRR(InputProtocol):
         More than 2^22 different records.
     """
 
+    privacy_source: ClassVar[str] = "thesis, Theorem 3"
     oracle: ClassVar[type[Records]] = RecordsByOUE
 
 
@@ -192,6 +193,7 @@ class InpPS(InputProtocol):
         More than 2^22 different records.
     """
 
+    privacy_source: ClassVar[str] = "thesis, Theorem 4"
     oracle: ClassVar[type[Records]] = RecordsByGRR
 
 
@@ -246,6 +248,8 @@ class InpHTCMS(InputProtocol):
     ValueError
         A parameter out of range, or more than 2^22 different records.
     """
+
+    privacy_source: ClassVar[str] = "thesis, section 4.4.6"
 
     hashes: int = 5
     width: int = 256

@@ -22,13 +22,14 @@ from frequency.core.oracle import Oracle, checked_users, variance_of
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits, public
 from frequency.oracles.sign_response import SignChannel
-from frequency.oracles.unary_encoding import column_sums, packed
+from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
+from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,8 @@ class HashedSketch(Sketch):
     ValueError
         A parameter out of range.
     """
+
+    privacy_source: ClassVar[str] = "Apple 2017"
 
     hashes: int = 256
     width: int = 1024
@@ -488,4 +491,12 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
             self.max_ratio,
             "a hash that parts 0 and 1, the bit of 0 set, that of 1 clear",
             (0, 1),
+        )
+
+    def proof(self) -> PublicDrawProof:
+        return PublicDrawProof(
+            symmetric_proof(self.width, "the bits of the cells"),
+            ((self.hashes, Fraction(1, self.hashes)),),
+            name=type(self).__name__,
+            source=self.privacy_source,
         )

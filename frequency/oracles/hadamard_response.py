@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import favouring
+from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class HRR(SymmetricOracle, PublicCoinChannel):
     ValueError
         A parameter out of range.
     """
+
+    privacy_source: ClassVar[str] = "thesis, section 4.7"
 
     coefficients: int = 1
 
@@ -256,3 +261,14 @@ class HRR(SymmetricOracle, PublicCoinChannel):
         if self.domain == 1:
             return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         return Audit(self._choice.ratio, self.max_ratio, "index 1, sign +1", (0, 1))
+
+    def proof(self) -> PublicDrawProof:
+        t = self.coefficients
+        signs = favouring(1, (1 << t) - 1, name="randomised response of the signs")
+        indices = math.perm(self.padded - 1, t)
+        return PublicDrawProof(
+            signs,
+            ((indices, Fraction(1, indices)),),
+            name=type(self).__name__,
+            source=self.privacy_source,
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ class JLOracle(SignSketch):
     ValueError
         A parameter out of range.
     """
+
+    privacy_source: ClassVar[str] = "succinct histograms, Theorem 2.4"
 
     rows: int = 1 << 14
     seed: int = 0

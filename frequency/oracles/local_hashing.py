@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import favouring
+from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class OLH(PureCellOracle, PublicCoinChannel):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
     """
+
+    privacy_source: ClassVar[str] = "thesis, section 2.4.2"
 
     @cached_property
     def _order(self) -> tuple[int, int]:
@@ -205,6 +209,16 @@ class OLH(PureCellOracle, PublicCoinChannel):
         if self.domain == 1:
             return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         return Audit(self._choice.ratio, self.max_ratio, "hash 1, value 0", (0, 1))
+
+    def proof(self) -> PublicDrawProof:
+        hashed = favouring(1, self.hashes_to - 1, name="randomised response of the hash")
+        functions = self._space.size
+        return PublicDrawProof(
+            hashed,
+            ((functions, Fraction(1, functions)),),
+            name=type(self).__name__,
+            source=self.privacy_source,
+        )
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         v, p, q = self._space, float(self.p), float(self.q)

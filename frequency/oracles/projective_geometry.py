@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from frequency.core.public_coins import PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import Randomiser, favouring
 
 
 def points(q: int, t: int) -> int:
@@ -63,6 +64,8 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
     """
+
+    privacy_source: ClassVar[str] = "Feldman et al. 2022"
 
     @cached_property
     def _order(self) -> tuple[int, int]:
@@ -188,6 +191,16 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
         ratio = self._through.ratio * Fraction(q ** (t - 1), q ** (t - 1) - 1)
         return Audit(
             ratio, self.max_ratio, "a hyperplane through point 0 and not through point 1", (0, 1)
+        )
+
+    def proof(self) -> Randomiser:
+        order, t = self._order
+        through = points(order, t - 1)
+        return favouring(
+            through,
+            points(order, t) - through,
+            name=type(self).__name__,
+            source=self.privacy_source,
         )
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from frequency.core.public_coins import PublicCoinChannel
 from mechdesign import Audit, Mechanism, named
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import Randomiser, favouring
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class GRR(PureCellOracle, PublicCoinChannel):
     >>> GRR(domain=4, epsilon=1.0).audit().holds
     True
     """
+
+    privacy_source: ClassVar[str] = "thesis, section 2.4.2"
 
     @cached_property
     def _choice(self) -> TruthOrLie:
@@ -127,6 +130,10 @@ class GRR(PureCellOracle, PublicCoinChannel):
     def audit(self) -> Audit:
         # Report y has weight ``truth`` under value y and ``lie`` under every other value.
         return Audit(self._choice.ratio, self.max_ratio, 0, (0, min(1, self.domain - 1)))
+
+    def proof(self) -> Randomiser:
+        name, source = type(self).__name__, self.privacy_source
+        return favouring(1, self.domain - 1, name=name, source=source)
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         p, q = float(self.p), float(self.q)

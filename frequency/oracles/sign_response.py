@@ -20,6 +20,8 @@ from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, signs
 from mechdesign._support.arrays import Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import Randomiser, favouring
+from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
 class SignChannel(PublicCoinChannel):
@@ -46,6 +48,18 @@ class SignChannel(PublicCoinChannel):
     def contrast(self) -> float:
         """The mean of a reported sign times the true one."""
         return float(self._choice.p - self._choice.q)
+
+    @property
+    def _sign(self) -> Randomiser:
+        """The law of the sign, given the index."""
+        source = "succinct histograms, Theorem 2.1"
+        return favouring(1, 1, name="randomised response of the sign", source=source)
+
+    def proof(self) -> PublicDrawProof:
+        number = math.prod(map(len, self._indices.values()))
+        chances = ((number, Fraction(1, number)),)
+        name, source = type(self).__name__, self.privacy_source
+        return PublicDrawProof(self._sign, chances, name=name, source=source)
 
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:

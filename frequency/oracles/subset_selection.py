@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from frequency.oracles.unary_encoding import BitVector, packed
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import Randomiser, favouring
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class SubsetSelection(BitVector, PureCellOracle):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
     """
+
+    privacy_source: ClassVar[str] = "Ye and Barg 2018, section IV"
 
     @cached_property
     def size(self) -> int:
@@ -170,6 +173,10 @@ class SubsetSelection(BitVector, PureCellOracle):
             "any set with 0 and without 1",
             (0, 1),
         )
+
+    def proof(self) -> Randomiser:
+        share, name = Fraction(self.size, self.domain), type(self).__name__
+        return favouring(share, 1 - share, True, name=name, source=self.privacy_source)
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         # Given an item v and whether v is in the set, the rest of the set is uniform among sets of

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from frequency.core.tally import Sample, bits
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import at_two_places, favouring, unchanged
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
+from mechdesign.symbolic.rational_function import ALPHA, rational
 
 
 def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:
@@ -79,6 +82,31 @@ class BitVector(PureOracle, PublicCoinChannel):
         return bool(((aggregate.counts >= 0) & (aggregate.counts <= aggregate.n)).all())
 
 
+def symmetric_proof(places: int, name: str, source: str = "") -> CompositionProof:
+    """That bits told by randomised response keep alpha: two items change two of them.
+
+    Parameters
+    ----------
+    places : int
+        The number of bits, at least 1.
+    name, source : str
+        What is private, and where it is shown.
+
+    Returns
+    -------
+    CompositionProof
+        Of the two bits, each with half of epsilon, and all others.
+    """
+    half, one = Fraction(1, 2), rational(1)
+    changed = favouring(1, 1, name="randomised response of a bit that two items change")
+    truth = one / rational(1 + ALPHA)
+    rest = unchanged(truth, one - truth, name="randomised response of any other bit")
+    parts = [BudgetShare(half, 2, changed), BudgetShare(half, places - 2, rest)]
+    if places == 1:
+        parts = [BudgetShare(half, 1, rest)]
+    return CompositionProof(tuple(parts), name=name, source=source)
+
+
 def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
     """Rows of words as rows of bytes with the bits of items beyond the domain cleared.
 
@@ -103,6 +131,8 @@ def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
 @dataclass(frozen=True)
 class _Unary(BitVector):
     """Every bit by itself: 1 with probability p for the user's item, and q for the others."""
+
+    privacy_source: ClassVar[str] = "thesis, section 2.4.2"
 
     @property
     @abstractmethod
@@ -183,6 +213,16 @@ class OUE(_Unary):
     def _ones(self) -> UnaryBits:
         return UnaryBits(WORD // 2, TruthOrLie.within(self.max_ratio, 2).lie)
 
+    def proof(self) -> CompositionProof:
+        half, one = Fraction(1, 2), Fraction(1)
+        other = rational(ALPHA) / rational(1 + ALPHA)
+        changed = at_two_places(half, other, name="the bits of two items")
+        rest = unchanged(other, rational(1) - other, name="any other bit")
+        parts = [BudgetShare(one, 1, changed), BudgetShare(one, self.domain - 2, rest)]
+        if self.domain == 1:
+            parts = [BudgetShare(one, 1, unchanged(half, half, name="the only bit"))]
+        return CompositionProof(tuple(parts), name=type(self).__name__, source=self.privacy_source)
+
 
 @dataclass(frozen=True)
 class SUE(_Unary):
@@ -201,3 +241,6 @@ class SUE(_Unary):
     @cached_property
     def _ones(self) -> UnaryBits:
         return UnaryBits.symmetric(self.max_ratio)
+
+    def proof(self) -> CompositionProof:
+        return symmetric_proof(self.domain, type(self).__name__, self.privacy_source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -95,6 +96,10 @@ class Blocks(PublicDraw):
     @property
     def _probabilities(self) -> tuple[Floats, ...]:
         return (np.full(self.width, 1 / self.width),)
+
+    @property
+    def _chances(self) -> tuple[tuple[int, Fraction], ...]:
+        return ((self.width, Fraction(1, self.width)),)
 
     def _draw(self, users: int, source: BitSource) -> tuple[Items, ...]:
         return (uniform(users, self.width, source),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,8 @@ class DecomposedHistogram(LevelHistograms):
     >>> estimate.answer((3, 36)).variance < estimate.linear(np.arange(64) // 34 == 0).variance / 4
     True
     """
+
+    privacy_source: ClassVar[str] = "range queries, section 4.4"
 
     @property
     def _last(self) -> Oracle:

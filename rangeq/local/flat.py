@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class Flat(HierarchicalHistogram):
     probabilities : sequence, optional
         Not used: there is one level.
     """
+
+    privacy_source: ClassVar[str] = "range queries, section 4.2"
 
     branching: int | tuple[int, ...] = ()
     oracle: OracleChoice | tuple[OracleChoice, ...] = "OUE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -106,6 +106,8 @@ class HaarHRR(EvenTree):
     ValueError
         For a domain, an epsilon, probabilities or oracles out of range.
     """
+
+    privacy_source: ClassVar[str] = "range queries, section 4.6"
 
     probabilities: tuple[Any, ...] | None = None
     oracle: OracleChoice | tuple[OracleChoice, ...] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -115,6 +115,8 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
     ValueError
         A branching, names or probabilities that do not fit the domain or each other.
     """
+
+    privacy_source: ClassVar[str] = "range queries, section 4.4"
 
     @cached_property
     def _per_user(self) -> Floats:

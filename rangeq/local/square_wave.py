@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from frequency.core.channel import Channel, Reports, smallest_integer
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.privacy_proof import Randomiser, favouring
 from rangeq.core.estimate import Distribution
 
 _MOST_ROUNDS = 10_000
@@ -74,6 +75,8 @@ class SquareWave(Channel):
     >>> bool(estimate.range(15, 25) > 0.9)
     True
     """
+
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, equation 8"
 
     @cached_property
     def reach(self) -> int:
@@ -159,6 +162,10 @@ class SquareWave(Channel):
         if self.domain == 1:
             return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
         return Audit(self.p / self.q, self.max_ratio, "output 0", (0, self.domain - 1))
+
+    def proof(self) -> Randomiser:
+        name, source = type(self).__name__, self.privacy_source
+        return favouring(self._near, self.domain - 1, name=name, source=source)
 
     # ----------------------------------------------------------------------------- the server half
 

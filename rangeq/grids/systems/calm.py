@@ -6,6 +6,7 @@ Multi-dimensional ranges, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from frequency.core.aggregate import Aggregate
 from mechdesign._support.arrays import Floats
@@ -51,6 +52,8 @@ class RangeCALM(TDG):
     >>> RangeCALM(sizes=[64, 10], epsilon=1.0).granularity
     (64, 10)
     """
+
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.2"
 
     nonnegative: bool = False
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -92,6 +93,8 @@ class HaarHRR2D(ConjunctionProtocol):
     n : int, optional
         Not used.
     """
+
+    privacy_source: ClassVar[str] = "range queries, section 6"
 
     @cached_property
     def channel(self) -> HaarCoefficients:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class HIO(TreeSystem):
     oracle : str, class, Oracle or Mechanism, default "OLH"
         As for `TDG`.
     """
+
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.3"
 
     @cached_property
     def channel(self) -> GridChannel:

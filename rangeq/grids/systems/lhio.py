@@ -46,6 +46,8 @@ class LHIO(TreeSystem):
         The published post-processing: norm-sub and consistency by turns, as for `RangeCALM`.
     """
 
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.4"
+
     nonnegative: bool = False
 
     with_root: ClassVar[bool] = True
@@ -122,6 +124,7 @@ class HierarchicalHistogram2D(LHIO):
         Norm-sub and consistency by turns: see `LHIO`.
     """
 
+    privacy_source: ClassVar[str] = "range queries, section 6"
     with_root: ClassVar[bool] = False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
@@ -49,6 +50,8 @@ class MSW(ConjunctionProtocol):
         EMS instead of EM (which this paper uses): see
         `rangeq.local.square_wave.SquareWave.estimate`.
     """
+
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.5"
 
     smooth: bool = False
 

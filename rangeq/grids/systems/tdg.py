@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class TDG(ConjunctionProtocol):
     >>> TDG(sizes=[64] * 6, epsilon=1.0, n=10**6).granularity
     (4, 4, 4, 4, 4, 4)
     """
+
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 4.5"
 
     granularity: int | tuple[int, ...] | None = None
     oracle: OracleChoice = "OLH"

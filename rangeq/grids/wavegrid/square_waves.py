@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -203,6 +205,18 @@ class WaveCells(PublicDraw):
     @property
     def _probabilities(self) -> tuple[Floats, ...]:
         return tuple(wave.probabilities for wave in self.waves)
+
+    @property
+    def _chances(self) -> tuple[tuple[int, Fraction], ...]:
+        chances = Counter({Fraction(1): 1})
+        for wave in self.waves:
+            cards = Counter(np.bincount(wave.deck).tolist()).items()
+            more = Counter[Fraction]()
+            for chance, number in chances.items():
+                for times, configurations in cards:
+                    more[chance * times / len(wave.deck)] += number * configurations
+            chances = more
+        return tuple((number, chance) for chance, number in chances.items())
 
     def _draw(self, users: int, source: BitSource) -> tuple[Items, ...]:
         return tuple(wave.deck[uniform(users, len(wave.deck), source)] for wave in self.waves)

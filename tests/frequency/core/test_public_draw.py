@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -35,6 +36,10 @@ class Turned(PublicDraw):
     @property
     def _probabilities(self) -> tuple[Any, ...]:
         return np.full(3, 1 / 3), np.full(2, 1 / 2)
+
+    @property
+    def _chances(self) -> tuple[tuple[int, Fraction], ...]:
+        return ((6, Fraction(1, 6)),)
 
     def _draw(self, users: int, source: Any) -> tuple[Any, ...]:
         return uniform(users, 3, source), uniform(users, 2, source)
@@ -104,3 +109,9 @@ def test_settings_have_the_probabilities_told_whatever_the_item() -> None:
         assert all(abs(count - n / 6) < 6 * (n / 6) ** 0.5 for count in cells.values())
     assert channel.audit() == channel.base.audit()
     assert channel.report_bits == 2 + 1 + channel.base.report_bits
+
+
+def test_its_proof_is_that_of_the_base() -> None:
+    for channel in CHANNELS:
+        assert channel.proof().holds
+        assert channel.proof().part == channel.base.proof()
