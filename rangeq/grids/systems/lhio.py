@@ -46,10 +46,9 @@ class LHIO(TreeSystem):
         The published post-processing: norm-sub and consistency by turns, as for `RangeCALM`.
     """
 
-    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.4"
-
     nonnegative: bool = False
 
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.4"
     with_root: ClassVar[bool] = True
     """Whether some users are asked for the 2-D level of one cell, which is known."""
 
