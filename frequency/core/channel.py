@@ -30,7 +30,7 @@ from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidVa
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Items
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.numbers import Rational, exact_sum, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
 from mechdesign.privacy import exact_epsilon
@@ -457,10 +457,7 @@ class Channel(ABC):
 
     def consistent(self, aggregate: Aggregate) -> bool:
         """Whether reports may have these counts: here that they are counts of kinds of reports."""
-        return (
-            bool((aggregate.counts >= 0).all())
-            and sum(map(int, aggregate.counts.ravel())) == aggregate.n
-        )
+        return bool((aggregate.counts >= 0).all()) and exact_sum(aggregate.counts) == aggregate.n
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         """The counts of n reports as `frequency.collector_checks` compares them.
@@ -533,7 +530,7 @@ class Channel(ABC):
             or held.shape not in ((len(items),), () if values is not None else None)
             or held.dtype.kind not in "iu"
             or (held < 0).any()
-            or sum(map(int, held.ravel())) * (1 if held.ndim else len(items)) >= 1 << 63
+            or exact_sum(held) * (1 if held.ndim else len(items)) >= 1 << 63
         ):
             raise ValueError(
                 f"counts must be {len(items)} integers >= 0 with a sum below 2^63, got"

@@ -23,7 +23,7 @@ from frequency.core.public_coins import PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.numbers import exact
+from mechdesign._support.numbers import exact, exact_sum
 from mechdesign._support.randomness import BitSource
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 from mechdesign.symbolic.proof_rules import MixturePart, MixtureProof
@@ -206,7 +206,7 @@ class Mixture(PublicCoinChannel):
 
     def consistent(self, aggregate: Aggregate) -> bool:
         users = aggregate.counts[: len(self.parts)]
-        if (users < 0).any() or sum(map(int, users)) != aggregate.n:
+        if (users < 0).any() or exact_sum(users) != aggregate.n:
             return False
         return all(
             channel.consistent(self.part_aggregate(aggregate, k))

@@ -29,7 +29,7 @@ from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol, Table
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.numbers import whole
+from mechdesign._support.numbers import exact_sum, whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
 from mechdesign.symbolic.privacy_proof import favouring
@@ -182,7 +182,7 @@ class AttributeWise(Channel):
                 ):
                     return False
         first = aggregate.counts[: self._ends[0]]
-        return sum(map(int, first)) == aggregate.n
+        return exact_sum(first) == aggregate.n
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         return [cells(n, table, view) for view, table in enumerate(self._tables(counts))]

@@ -26,7 +26,7 @@ from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proo
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
+from mechdesign._support.numbers import exact_sum, whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
 from mechdesign.symbolic.proof_rules import PublicDrawProof
@@ -406,7 +406,7 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
         cells, users = aggregate.counts[:, :-1], aggregate.counts[:, -1]
         return (
             bool(((cells >= 0) & (cells <= users[:, None])).all())
-            and sum(map(int, users)) == aggregate.n
+            and exact_sum(users) == aggregate.n
         )
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:

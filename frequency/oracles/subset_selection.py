@@ -19,6 +19,7 @@ from frequency.core.tally import Sample, cells
 from frequency.oracles.unary_encoding import BitVector, packed
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.numbers import exact_sum
 from mechdesign._support.randomness import BitSource
 from mechdesign.symbolic.privacy_proof import Randomiser, favouring
 
@@ -111,8 +112,7 @@ class SubsetSelection(BitVector, PureCellOracle):
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return (
-            super().consistent(aggregate)
-            and sum(map(int, aggregate.counts)) == aggregate.n * self.size
+            super().consistent(aggregate) and exact_sum(aggregate.counts) == aggregate.n * self.size
         )
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numbers
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from mechdesign._support.text import from_text, shown
 from mechdesign.exceptions import InexactNumber
@@ -56,6 +57,29 @@ def exact(value: Rational, name: str = "value") -> Fraction:
             f"{name} must be a finite rational number such as '9/10' or '0.9', got"
             f" {str(value)[:80]!r}"
         ) from error
+
+
+def exact_sum(values: npt.NDArray[np.integer[Any]]) -> int:
+    """The sum of an array of integers, which may exceed 64 bits.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of integers
+        Of any shape, at most 2^31 of them.
+
+    Returns
+    -------
+    int
+        The sum: 0 of none.
+
+    Examples
+    --------
+    >>> exact_sum(np.array([2**63 - 1, 2**63 - 1])) == 2**64 - 2
+    True
+    """
+    wide = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
+    half = wide.dtype.type(32)
+    return (int((wide >> half).sum()) << 32) + int((wide & wide.dtype.type(0xFFFF_FFFF)).sum())
 
 
 def is_whole(value: object) -> TypeGuard[int]:

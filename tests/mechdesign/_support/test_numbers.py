@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from mechdesign import InexactNumber, InvalidPrior
-from mechdesign._support.numbers import exact, whole
+from mechdesign._support.numbers import exact, exact_sum, whole
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -139,3 +139,18 @@ def test_the_message_about_a_whole_number_is_short_safe_and_of_the_type_wanted()
     assert len(str(caught.value)) < 120
     with pytest.raises(ValueError, match="k must be an integer, at least 1, got 0"):
         whole(0, "k", 1)
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "<i4", ">i4", "u4", "i8", "u8"])
+def test_sums_of_integers_are_exact(kind):
+    limits = np.iinfo(kind)
+    for values in (
+        np.array([], dtype=kind),
+        np.array([limits.min, limits.max, limits.max, 1], dtype=kind),
+        np.full((5, 7), limits.min, dtype=kind),
+        np.full((5, 7), limits.max, dtype=kind)[::2, 1:],
+        np.array([-3, 5], dtype="i8").astype(kind),
+    ):
+        found = exact_sum(values)
+        assert type(found) is int
+        assert found == sum(map(int, values.ravel()))
