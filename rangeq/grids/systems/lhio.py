@@ -156,7 +156,7 @@ def hierarchy_fit(
     b, (h1, h2) = branching, heights
     sums: dict[tuple[int, int], Floats] = {}
     weights: dict[tuple[int, int], float] = {}
-    result = np.zeros((b**h1, b**h2))
+    effects: dict[tuple[int, int], Floats] = {}
     for i in range(h1, -1, -1):
         for j in range(h2, -1, -1):
             # What levels (>= i, >= j) say of the density, averaged over the nodes of level (i, j):
@@ -172,23 +172,33 @@ def hierarchy_fit(
                     weight += sign * weights[i + di, j + dj]
             sums[i, j], weights[i, j] = total, weight
             if i == j == 0:
-                effect = np.full((1, 1), 1 / result.size)
+                effects[i, j] = np.full((1, 1), float(b) ** -(h1 + h2))
             elif weight > 0:
                 effect = total / weight
                 if i:
-                    effect = effect - np.repeat(_mean(effect, b, 1), b, axis=0)
+                    _nodes(effect, b, 1)[...] -= _mean(effect, b, 1)[:, None, :, None]
                 if j:
-                    effect = effect - np.repeat(_mean(effect, 1, b), b, axis=1)
-            else:
-                continue
-            result.reshape(b**i, b ** (h1 - i), b**j, b ** (h2 - j))[...] += effect[
-                :, None, :, None
-            ]
+                    _nodes(effect, 1, b)[...] -= _mean(effect, 1, b)[:, None, :, None]
+                effects[i, j] = effect
+    # From the root down, so that a table is spread once, to the next level, and not every table to
+    # the leaves.
+    result = np.zeros((1, b**h2))
+    for i in range(h1 + 1):
+        row = np.zeros((b**i, 1))
+        for j in range(h2 + 1):
+            row = np.repeat(row, b if j else 1, axis=1)
+            if (i, j) in effects:
+                row += effects[i, j]
+        result = np.repeat(result, b if i else 1, axis=0)
+        result += row
     return result
 
 
+def _nodes(table: Floats, rows: int, columns: int) -> Floats:
+    """A view of the table by parents of so many rows and columns, in axes 0 and 2."""
+    return table.reshape(table.shape[0] // rows, rows, table.shape[1] // columns, columns)
+
+
 def _mean(table: Floats, rows: int, columns: int) -> Floats:
-    result: Floats = table.reshape(
-        table.shape[0] // rows, rows, table.shape[1] // columns, columns
-    ).mean(axis=(1, 3))
+    result: Floats = _nodes(table, rows, columns).mean(axis=(1, 3))
     return result
