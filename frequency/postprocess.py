@@ -148,7 +148,7 @@ def norm_sub(values: npt.ArrayLike) -> Array:
 
     This is the Euclidean projection on the probability simplex, also here as `project_simplex`: of
     all distributions, the one that changes the estimates least in L2. A distribution is returned as
-    it is. O(d log d).
+    it is. A few rounds of O(d).
 
     Proof. Minimising sum (f_i - v_i)^2 / 2 over f >= 0 with sum 1 is strictly convex, so that the
     KKT conditions single out the optimum: f_i = v_i + delta + mu_i with a multiplier delta of the
@@ -218,7 +218,7 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
     (1 - q)). The result minimises sum (v_i - f_i)^2 / (1 + b f_i) over all distributions f: it
     maximises a Gaussian likelihood of independent errors without its normalising factor. A
     distribution is returned as it is, and for p + q = 1 (b = 0: symmetric randomised response) this
-    is `norm_sub`. The number of users cancels. O(d log d).
+    is `norm_sub`. The number of users cancels. A few rounds of O(d).
 
     Proof. 1 + b f > 0 on [0, 1], because 1 + b = p (1-p) / (q (1-q)); and 1 + b v_i > 0 for all
     estimates in [-q, 1 - q] / (p - q), as it is at both ends. So every term is strictly convex (its
@@ -354,17 +354,20 @@ def _positive(array: Array) -> Array:
 def _support(estimates: Array, b: float) -> tuple[int, float]:
     """How many of the largest estimates stay positive, and their sum.
 
-    In `norm_sub` (b = 0) or `mle_apx`, of estimates u_1 >= u_2 >= ...
-
-    Item k stays if it does when the first k are kept: u_k > (u_1 + ... + u_k - 1) / (k + b).
-    Cross-multiplied, the left minus the right falls with k, by (u_k - u_{k+1}) (k + b), so that
-    those that stay come first; the first one does, as 1 + b u_1 > 0.
+    In `norm_sub` (b = 0) or `mle_apx`, what stays is above r = (the sum of what stays - 1) / (its
+    number + b). If more is kept, the quotient is at most r, since what is kept too much is at most
+    r. So all are kept at first, and what is not above the quotient is dropped until nothing is:
+    mostly in a few rounds, and each drops at least one. The largest stays, as 1 + b u > 0 for it.
     """
-    descending = np.sort(estimates)[::-1]
-    kept = descending * (np.arange(1, descending.size + 1) + b) > descending.cumsum() - 1.0
-    count = int(np.count_nonzero(kept))
-    # Pairwise, hence more accurate than the running sum
-    return count, float(descending[:count].sum())
+    count, total = estimates.size, float(estimates.sum())
+    while True:
+        above = estimates > (total - 1.0) / (count + b)
+        fewer = int(np.count_nonzero(above))
+        if not 0 < fewer < count:
+            # Pairwise, hence more accurate than the product
+            kept = estimates[above] if fewer else estimates.max(keepdims=True)
+            return kept.size, float(kept.sum())
+        count, total = fewer, float(estimates @ above)
 
 
 def _exponent(mean: float, users: int) -> float:

@@ -324,6 +324,40 @@ def simplex_over_supports(values, b=0.0):
     return [float(x) for x in best[1]]
 
 
+def by_sorting(values, b):
+    """How many of the largest stay positive, and their sum: each as long as it is above the rest.
+
+    `_support` finds the same by dropping what is too low.
+    """
+    kept, total = 0, 0.0
+    for value in sorted(values, reverse=True):
+        if kept and value * (kept + 1 + b) <= total + value - 1:
+            break
+        kept, total = kept + 1, total + value
+    return kept, total
+
+
+@pytest.mark.parametrize("b", [0.0, 0.5, 40.0])
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros(100),
+        -(2.0 ** np.arange(60)),  # each round drops few
+        np.random.default_rng(1).normal(0, 0.01, 2000),
+        np.random.default_rng(2).dirichlet(np.ones(500)),
+        np.random.default_rng(3).standard_cauchy(500) / 100,
+        np.array([0.3]),
+    ],
+    ids=["equal", "doubled", "noise", "distribution", "heavy", "one"],
+)
+def test_what_stays_positive_is_what_sorting_finds(values, b):
+    values = np.maximum(values - values.max(), -1e3 if b == 0 else -0.9 / b)
+    count, total = postprocess._support(values, b)
+    expected = by_sorting(values.tolist(), b)
+    assert count == expected[0]
+    assert total == pytest.approx(expected[1], rel=1e-12, abs=1e-12)
+
+
 @settings(SETTINGS, max_examples=40)
 @given(estimates.filter(lambda values: values.size <= 6))
 def test_norm_sub_over_all_supports(values):
