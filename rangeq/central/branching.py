@@ -1,19 +1,22 @@
-"""Which tree: an exhaustive search for the branchings of least average variance."""
+"""Which tree: a search for the branchings of least average variance."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational, whole
+from rangeq.central.box_tree import tree_over
 from rangeq.central.flat import CentralFlat
-from rangeq.central.hierarchy import fanouts_of
+from rangeq.central.inference import Inference
 from rangeq.central.inputs import LARGEST_DOMAIN
-from rangeq.central.spectrum import tree_over, tree_spectrum
-from rangeq.core.workload_sums import pairs_together, queries
+from rangeq.core.workload_sums import pairs_in_blocks, queries
 
 
 class Branching(NamedTuple):
@@ -21,13 +24,13 @@ class Branching(NamedTuple):
 
     Attributes
     ----------
-    fanouts : tuple of int
-        The number of children of nodes, from the root down.
+    fanouts : tuple of int, or of tuple of int
+        Into how many nodes are split, from the root down: as `Hierarchy.fanouts`.
     average_variance : float
-        Over all ranges, in squared users: as `Hierarchy.average_variance`.
+        Over all boxes, in squared users: as `Hierarchy.average_variance`.
     """
 
-    fanouts: tuple[int, ...]
+    fanouts: tuple[Any, ...]
     average_variance: float
 
 
@@ -46,31 +49,45 @@ class Branchings(NamedTuple):
     table: tuple[Branching, ...]
 
     def __str__(self) -> str:
-        width = max(len(str(list(row.fanouts))) for row in self.table)
+        names = [
+            " x ".join(str(list(one)) for one in row.fanouts)
+            if isinstance(row.fanouts[0], tuple)
+            else str(list(row.fanouts))
+            for row in self.table
+        ]
+        width = max(map(len, names))
         return "\n".join(
-            f"{list(row.fanouts)!s:<{width}}  {row.average_variance:>14.4f}" for row in self.table
+            f"{name:<{width}}  {row.average_variance:>14.4f}"
+            for name, row in zip(names, self.table, strict=True)
         )
 
 
 def best_branching(
-    domain: int, epsilon: float | Rational, padded: bool = True, alternatives: int = 10
+    shape: int | Sequence[int],
+    epsilon: float | Rational,
+    padded: bool = True,
+    alternatives: int = 10,
 ) -> Branchings:
     """The tree with the smallest average variance, of equal budgets and with inference.
 
-    Exhaustive: over all lists that `Hierarchy` takes, integers being among them, and [domain],
-    which is flat. Lists whose lower levels already cost more than the best trees are passed over
-    with all that begins below like them. Epsilon scales all variances alike. A domain of 2^12 takes
-    a fraction of a second, one of 2^16 some seconds, one of 2^20 minutes; with ``padded=False`` all
-    are quick.
+    Epsilon scales all variances alike. The tree that splits once, [size], is the flat release.
+
+    Of one attribute the search is exhaustive: over all lists that `Hierarchy` takes, integers being
+    among them. Lists whose lower levels already cost more than the best trees are passed over with
+    all that begins below like them. A domain of 2^12 takes a fraction of a second, one of 2^16 some
+    seconds, one of 2^20 minutes; with ``padded=False`` all are quick.
+
+    Of several attributes it is a local search, from the trees of all integers: what it finds is no
+    worse than any of these.
 
     Parameters
     ----------
-    domain : int
-        The number of cells.
+    shape : int or sequence of int
+        The number of cells of one attribute, or along each of several.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of the release.
     padded : bool, default True
-        False: only lists whose product is the domain.
+        False: only lists whose product is the size, of one attribute.
     alternatives : int, default 10
         How many trees the table has at most, at least 1.
 
@@ -82,75 +99,182 @@ def best_branching(
     Raises
     ------
     ValueError
-        For numbers out of range.
+        For numbers out of range, and ``padded=False`` with several attributes.
 
     Examples
     --------
     >>> best_branching(512, 1.0).best.fanouts, best_branching(512, 1.0, padded=False).best.fanouts
     ((24, 22), (8, 8, 8))
+    >>> best_branching((64, 64), 1.0).best.fanouts
+    ((16, 4), (16, 4))
     """
-    flat = CentralFlat(domain, epsilon)
+    flat = CentralFlat(shape, epsilon)
     whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
-    domain, unit = flat.domain, 2 / flat.given_epsilon**2
-    ranges = queries(domain, "all ranges")
-    # By size; NaN for sizes that are not allowed, which no comparison lets through
-    moments = np.full(domain + 1, np.nan)
-    for size in range(1, domain + 1):
-        if padded or domain % size == 0:
-            moments[size] = pairs_together(domain, size) / (size * ranges)
+    if not padded and len(flat.sizes) > 1:
+        raise ValueError("padded=False is for one attribute")
+    unit = 2 / flat.given_epsilon**2
+    found = (
+        _all_lists(flat.domain, padded, alternatives)
+        if len(flat.sizes) == 1
+        else _local_search(flat.sizes, alternatives)
+    )
+    table = []
+    for fanouts in found:
+        tree = tree_over(flat.sizes, fanouts)
+        errors = Inference(tree, [unit * tree.height**2] * tree.height)
+        table.append(Branching(fanouts, float(errors.mean())))
+    table.sort(key=lambda row: row.average_variance)
+    return Branchings(table[0], tuple(table))
+
+
+def _value(shape: tuple[int, ...], fanouts: Any) -> float:
+    """The average variance, in units of the noise of a release without levels."""
+    tree = tree_over(shape, fanouts)
+    return float(Inference(tree, [float(tree.height**2)] * tree.height).mean())
+
+
+class Below(NamedTuple):
+    """A tree's lower levels, with the top one of them: what matters of them for levels above.
+
+    Attributes
+    ----------
+    fanouts : tuple of int
+        From that level's nodes down.
+    size : int or numpy.ndarray
+        The cells of a node.
+    inner, last : float or numpy.ndarray
+        V of a node that is not the last, and of the last: see `rangeq.central.tree_errors`.
+    square : float or numpy.ndarray
+        The sum over all ranges of W^2 of the last node.
+    beyond : float or numpy.ndarray
+        The sum over its cells of their weight in W times the number of cells from there on.
+    settled : float or numpy.ndarray
+        The sum of the variances over all ranges, were this the top level.
+    """
+
+    fanouts: tuple[int, ...]
+    size: Any
+    inner: Any
+    last: Any
+    square: Any
+    beyond: Any
+    settled: Any
+
+
+def _all_lists(domain: int, padded: bool, alternatives: int) -> list[tuple[int, ...]]:
+    """The best lists of one attribute, by exhaustive search."""
+    n = float(domain)
     # A heap of minus the variance: the worst of the best is first
     best: list[tuple[float, tuple[int, ...]]] = []
-
-    def value(fanouts: tuple[int, ...]) -> float:
-        h = len(fanouts)
-        tree = tree_over(domain, fanouts)
-        return float(tree_spectrum(tree, [unit * h**2] * h).mean(tree.moments()))
-
     # Enough trees are known to be this good, so nothing worse needs looking at.
     known = (
-        sorted(value(f) for f in {fanouts_of(domain, b) for b in range(2, min(domain, 256) + 1)})
+        sorted(
+            _value((domain,), fanouts) * queries(domain, "all ranges")
+            for fanouts in {
+                tuple(one for (one,) in tree_over((domain,), b).fanouts)
+                for b in range(2, min(domain, 256) + 1)
+            }
+        )
         if padded
         else []
     )
-    ceiling = (
-        known[alternatives - 1] / float(unit) * (1 + 1e-9)
-        if len(known) >= alternatives
-        else math.inf
-    )
+    ceiling = known[alternatives - 1] * (1 + 1e-9) if len(known) >= alternatives else math.inf
 
     def worst() -> float:
         return min(ceiling, -best[0][0]) if len(best) == alternatives else ceiling
 
-    def grow(below: tuple[int, ...], size: int, precision: float, settled: float) -> None:
-        """Trees that end with the levels ``below``, whose topmost nodes have ``size`` cells.
+    def offer(fanouts: tuple[int, ...], value: float) -> None:
+        if value <= worst() or len(best) < alternatives:
+            (heapq.heappush if len(best) < alternatives else heapq.heappushpop)(
+                best, (-value, fanouts)
+            )
 
-        ``settled`` is the part of the variance from contrasts below those nodes, ``precision`` that
-        of the contrasts above.
-        """
-        levels = len(below) + 1
-        tree = (
-            -(levels**2) * (settled + float(moments[size]) / precision),
-            (-(-domain // size), *below),
-        )
-        (heapq.heappush if len(best) < alternatives else heapq.heappushpop)(best, tree)
-        above = np.arange(2 * size, domain, size)
-        lower = settled + (moments[size] - moments[above]) / precision
-        # The contrasts further up cost at least this: the blocks there are smaller than the domain,
-        # and each at most half the next.
-        least = (
-            (levels + 1) ** 2
-            * (lower + moments[above] / (precision + above + 2 * domain))
-            * (1 - 1e-9)
-        )
-        for k in np.flatnonzero(least < worst()):
+    def grow(below: Below) -> None:
+        """All trees with these lower levels, and at least one level more."""
+        levels, size = len(below.fanouts) + 2, int(below.size)
+        sizes = np.arange(2 * size, domain, size)
+        if not padded:
+            sizes = sizes[domain % sizes == 0]
+        if not len(sizes):
+            return
+        tops, least = _on_top(n, below, sizes.astype(np.float64))
+        values = levels**2 * tops.settled
+        least = (levels + 1) ** 2 * least * (1 - 1e-9)
+        for k in np.flatnonzero((values <= worst()) | (least < worst())):
+            fanouts = (int(sizes[k]) // size, *below.fanouts)
+            offer((-(-domain // int(sizes[k])), *fanouts), float(values[k]))
             if least[k] < worst():
-                grow(
-                    (int(above[k]) // size, *below),
-                    int(above[k]),
-                    precision + float(above[k]),
-                    float(lower[k]),
-                )
+                grow(Below(fanouts, *(float(column[k]) for column in tops[1:])))
 
-    grow((), 1, 1.0, 0.0)
-    table = [Branching(fanouts, value(fanouts)) for _, fanouts in sorted(best, reverse=True)]
-    return Branchings(table[0], tuple(table))
+    cells = Below((), 1.0, 1.0, 1.0, n, 1.0, float(pairs_in_blocks(domain, 1, domain)))
+    offer((domain,), float(cells.settled))
+    grow(cells)
+    return [fanouts for _, fanouts in sorted(best, reverse=True)]
+
+
+def _on_top(n: float, below: Below, above: Floats) -> tuple[Below, Floats]:
+    """A level of larger nodes on top, of all these sizes at once.
+
+    Also returned is the least sum of the variances over all ranges with more levels on top of it.
+    """
+    size, fanout = below.size, above / below.size
+    inner_nodes = np.ceil(n / above) - 1
+    start = inner_nodes * above  # of the last node
+    children = np.ceil(n / size) - inner_nodes * fanout
+    run = (children - 1) * size  # its cells but those of its last child
+    inner_sum = fanout * below.inner
+    last_sum = (children - 1) * below.inner + below.last
+    inner, last = inner_sum / (1 + inner_sum), last_sum / (1 + last_sum)
+    each, part = below.inner / (last_sum * size), below.last / last_sum
+    before = run * (2 * start + run + 1) / 2
+    squares = pairs_in_blocks(n, above, inner_nodes) / above**2
+    square = (
+        each**2 * pairs_in_blocks(n, run, 1, start)
+        + 2 * each * part * before * below.beyond
+        + part**2 * below.square
+    )
+    beyond = each * (run * (n + 1) - before) + part * below.beyond
+    # Were the counts of these nodes known
+    known = below.settled - inner_sum * squares - last_sum * square
+    settled = known + inner * squares + last * square
+    # They are known at best as if every level above told each of them by itself, and the nodes of
+    # such levels, each at most half the next, have 2 n / above of these in all.
+    least = known + (squares + square) / (1 / np.minimum(inner, last) + 2 * n / above)
+    return Below((), above, inner, last, square, beyond, settled), least
+
+
+def _local_search(shape: tuple[int, ...], alternatives: int) -> list[tuple[tuple[int, ...], ...]]:
+    """Good lists of several attributes."""
+    values: dict[tuple[tuple[int, ...], ...], float] = {}
+
+    def value(lists: tuple[tuple[int, ...], ...]) -> float:
+        if lists not in values:
+            values[lists] = _value(shape, lists)
+        return values[lists]
+
+    starts: set[tuple[tuple[int, ...], ...]] = {tuple((n,) for n in shape)}
+    for b in range(2, min(max(shape), 256) + 1):
+        starts.add(tuple(zip(*tree_over(shape, b).fanouts, strict=True)))
+    for lists in sorted(starts, key=value)[:4]:
+        while (found := min(_neighbours(shape, lists), key=value, default=lists)) != lists:
+            if value(found) >= value(lists):
+                break
+            lists = found
+    return sorted(values, key=value)[:alternatives]
+
+
+def _neighbours(
+    shape: tuple[int, ...], lists: tuple[tuple[int, ...], ...]
+) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """The lists with one number changed by one, or that of a level for all attributes."""
+    height = len(lists[0])
+    for level, step in product(range(1, height), (-1, 1)):
+        for which in (*((i,) for i in range(len(shape))), tuple(range(len(shape)))):
+            changed = []
+            for i, (n, one) in enumerate(zip(shape, lists, strict=True)):
+                below = list(one[1:])
+                below[level - 1] += step * (i in which)
+                changed.append((-(-n // math.prod(below)) if min(below) else 0, *below))
+            splits = (max(level) > 1 for level in zip(*changed, strict=True))
+            if min(map(min, changed)) >= 1 and all(splits):
+                yield tuple(changed)

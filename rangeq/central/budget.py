@@ -13,7 +13,10 @@ import scipy
 from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown
+from rangeq.central.box_tree import BoxTree
+from rangeq.central.inference import Inference
 from rangeq.central.inputs import fraction
+from rangeq.core.workload_sums import pairs_together, queries
 
 Budget: TypeAlias = Literal["equal", "geometric", "optimal"] | Sequence[float | Rational]
 """How epsilon is split over the levels of a tree: by a rule, or in proportion to weights, from the
@@ -31,58 +34,88 @@ def geometric(h: int) -> list[Fraction]:
     return [Fraction(2.0 ** (level / 3)) for level in range(h)]
 
 
-def best_shares(sizes: Floats, gains: Floats) -> list[Fraction]:
+def best_shares(tree: BoxTree) -> list[Fraction]:
     """Shares of epsilon for a small average variance of a tree with inference.
 
-    Shares w >= 0 of sum 1 for a small sum of gains[i] / (sum over l >= i of sizes[l] w[l]^2). That
-    is not convex: a level without a share is a tree without it, and every such tree may have its
-    own minimum. So the search starts from equal shares and from the trees that keep every k-th
-    level.
+    First as if no cells were missing at the ends: shares w >= 0 of sum 1 for a small sum of
+    gains[i] / (sum over l >= i of sizes[l] w[l]^2), where ``sizes`` are the cells below a node, and
+    ``gains`` what a unit of variance of a level's contrasts adds, times these. That is not convex:
+    a level without a share is a tree without it, and every such tree may have its own minimum. So
+    the search starts from equal shares and from the trees that keep every k-th level. Where cells
+    are missing, it goes on from the best with the variance as it is.
 
     Parameters
     ----------
-    sizes : numpy.ndarray of float64
-        Shape (height,): the cells below a node of each level.
-    gains : numpy.ndarray of float64
-        Shape (height,): what a unit of variance of each level's contrasts adds, times ``sizes``.
+    tree : BoxTree
+        The tree.
 
     Returns
     -------
     list of Fraction
-        One share for each level from the top; the last is above 0.
+        One share for each level from the top; the last is above 0. Never worse than equal ones.
     """
-    h = len(sizes)
+    h = tree.height
     if h == 1:
         return [Fraction(1)]
+    sizes = np.array([math.prod(widths) for widths in tree.widths[1:]], dtype=np.float64)
+    moments = [
+        math.prod(
+            pairs_together(n, width) / (width * queries(n, "all ranges"))
+            for n, width in zip(tree.shape, widths, strict=True)
+        )
+        for widths in tree.widths[1:]
+    ]
+    gains = np.diff([0.0, *moments])
 
-    def value(w: Floats) -> tuple[float, Floats]:
+    def full(w: Floats) -> tuple[float, Floats]:
         precision = np.cumsum((sizes * w * w)[::-1])[::-1]
         slope = np.cumsum(gains / precision**2)
         return float((gains / precision).sum()), -2 * sizes * w * slope
 
     def objective(logs: Floats) -> tuple[float, Floats]:
-        w = np.exp(logs - logs.max())
-        total = w.sum()
-        w /= total
-        found, gradient = value(w)
+        w = _shares(logs)
+        found, gradient = full(w)
         return math.log(found), w * (gradient - gradient @ w) / found
 
-    best = np.full(h, 1 / h)
+    def value(w: Floats) -> float:
+        return float(Inference(tree, [1 / own**2 if own else None for own in w]).mean())
+
+    even = np.full(h, 1 / h)
+    best = even
     for step in range(1, h + 1):
         start = np.full(h, -5.0 if step > 1 else 0.0)
         start[::-step] = 0.0
-        logs = scipy.optimize.minimize(
-            objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
-        ).x
-        w = np.exp(logs - logs.max())
-        for trial in (
-            w / w.sum(),
-            np.where(w < 1e-3 * w.max(), 0.0, w) / w[w >= 1e-3 * w.max()].sum(),
-        ):
-            if trial[-1] > 0 and value(trial)[0] < value(best)[0]:
+        w = _shares(
+            scipy.optimize.minimize(
+                objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
+            ).x
+        )
+        for trial in (w, np.where(w < 1e-3 * w.max(), 0.0, w) / w[w >= 1e-3 * w.max()].sum()):
+            if trial[-1] > 0 and full(trial)[0] < full(best)[0]:
                 best = trial
     # A tiny share adds no precision and needs enormous noise.
-    return [Fraction(float(share)) if share > 1e-6 else Fraction(0) for share in best]
+    best = np.where(best > 1e-6, best, 0.0)
+    if any(n % width for n, width in zip(tree.shape, tree.widths[0], strict=True)):
+        asked = np.flatnonzero(best)
+
+        def with_ends(logs: Floats) -> float:
+            w = np.zeros(h)
+            w[asked] = _shares(logs)
+            return math.log(value(w))
+
+        found = scipy.optimize.minimize(
+            with_ends, np.log(best[asked]), method="L-BFGS-B", options={"maxiter": 50}
+        )
+        trial = np.zeros(h)
+        trial[asked] = _shares(found.x)
+        best = min(trial, best, even, key=value)
+    return [Fraction(float(share)) for share in best]
+
+
+def _shares(logs: Floats) -> Floats:
+    w = np.exp(logs - logs.max())
+    result: Floats = w / w.sum()
+    return result
 
 
 def weight(value: float | Rational) -> Fraction:

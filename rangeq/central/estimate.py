@@ -1,64 +1,82 @@
-"""What a release answers: every range of cells, as numbers of users."""
+"""What a release answers: every box of cells, as numbers of users."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import (
-    Answer,
-    ConfidenceInterval,
-    about_ranges,
-    conditions,
-    normal_quantile,
-    plain,
-)
+from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
+from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats, Integers
-from rangeq.core.intervals import checked_ends
-from rangeq.core.node_decomposition import added_up
+from rangeq.central.box_sums import BoxSums
+from rangeq.central.fewest_nodes import FewestNodes
+from rangeq.central.query import Query
 from rangeq.core.quantiles import fractions, quantile
-from rangeq.core.tree import Tree
 
 Number: TypeAlias = float | Floats
 """A float for a range given by two integers, an array for ranges given by arrays."""
+
+
+class Errors(Protocol):
+    """The variances of queries."""
+
+    def variance(self, first: Integers, last: Integers) -> Any:
+        """Of the sums over boxes.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Shape (attributes, boxes): closed ends.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (boxes,): squared users.
+        """
+        ...
+
+    def variance_of(self, weights: Sequence[Floats]) -> float:
+        """Of the sum over a product of sets of places.
+
+        Parameters
+        ----------
+        weights : sequence of numpy.ndarray of float64
+            For each attribute 1 for the places in the set, else 0.
+
+        Returns
+        -------
+        float
+            Squared users.
+        """
+        ...
+
+    def mean(self) -> Any:
+        """The mean over all boxes: float or Fraction, squared users."""
+        ...
 
 
 class Released(Protocol):
     """What a `CentralEstimate` needs of the mechanism that released it."""
 
     @property
-    def domain(self) -> int:
-        """The number of cells."""
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells along each attribute."""
         ...
 
-    def range_variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
-        """The variance of the answers to ranges a .. b.
-
-        Parameters
-        ----------
-        a, b : array_like
-            Integers or integer arrays that broadcast, 0 <= a <= b < domain.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Squared users, of the ends' shape.
-
-        Raises
-        ------
-        InvalidRange
-            Other ends.
-        """
+    @property
+    def errors(self) -> Errors:
+        """The variances of the answers."""
         ...
 
 
 class CentralEstimate(ABC):
-    """Answers to every range of cells, as numbers of users.
+    """Answers to every box of cells, as numbers of users.
 
     Unbiased: they may be negative or fractional.
 
@@ -67,12 +85,12 @@ class CentralEstimate(ABC):
     mechanism : Released
         What released it.
     counts : numpy.ndarray of float64
-        Shape (domain,): the estimated number of users in each cell, read-only.
+        Of the mechanism's shape: the estimated number of users in each cell, read-only.
     """
 
     def __init__(self, mechanism: Released, cells: Floats | Integers) -> None:
         self.mechanism = mechanism
-        self._cells = cells[: mechanism.domain].astype(np.float64)
+        self._cells = cells.astype(np.float64)
         self._cells.setflags(write=False)
 
     @overload
@@ -80,7 +98,7 @@ class CentralEstimate(ABC):
     @overload
     def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number: ...
     def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
-        """How many users are in the cells a .. b, both included.
+        """How many users are in the cells a .. b of the only attribute, both included.
 
         Parameters
         ----------
@@ -95,16 +113,17 @@ class CentralEstimate(ABC):
         Raises
         ------
         InvalidRange
-            For anything else.
+            For anything else, and with several attributes: `answer` has their boxes.
         """
-        return plain(self._sums(*checked_ends(a, b, self.mechanism.domain)))
+        found: Number = Query.range(a, b, self.mechanism.sizes).by(self.box_sums)
+        return found
 
     @overload
     def prefix(self, b: int) -> float: ...
     @overload
     def prefix(self, b: npt.ArrayLike) -> Number: ...
     def prefix(self, b: npt.ArrayLike) -> Number:
-        """How many users are in the cells 0 .. b.
+        """How many users are in the cells 0 .. b of the only attribute.
 
         Parameters
         ----------
@@ -119,14 +138,15 @@ class CentralEstimate(ABC):
         Raises
         ------
         InvalidRange
-            Anything else.
+            Anything else, and with several attributes.
         """
         return self.range(0, b)
 
     @property
     def n(self) -> float:
         """The estimated number of users in all cells."""
-        return self.range(0, self.mechanism.domain - 1)
+        first, last = self._up_to(0, np.array([self.mechanism.sizes[0] - 1]))
+        return float(self.box_sums(first, last)[0])
 
     def answer(self, where: Any) -> Answer:
         """The number of users in these cells.
@@ -134,49 +154,70 @@ class CentralEstimate(ABC):
         Parameters
         ----------
         where : int, list, tuple, numpy.ndarray or mapping
-            A cell, a list of cells, or the ends ``(first, last)`` of a closed range; integer arrays
-            in place of cells are many questions: see `frequency.core.answer.conditions`.
+            For each attribute that matters, by its place ``0 .. attributes-1``: a place along it, a
+            list of places, or the ends ``(first, last)`` of a closed range; integer arrays instead
+            are many questions: see `frequency.core.answer.conditions`. Of one attribute the mapping
+            may be left out.
 
         Returns
         -------
         Answer
-            Users. Of lists of cells that are no range the variance is refused (`UnknownVariance`).
+            Users. Its variance is exact, also for lists.
 
         Raises
         ------
         InvalidQuestion
             What is no question.
         """
-        _, (asked,) = conditions(where, ("cell",), (self.mechanism.domain,))
-        return about_ranges(
-            asked.total(self._sums),
-            asked.runs(),
-            self.mechanism.range_variance,
-            self._range_interval,
-        )
+        query = Query.of(where, self.mechanism.sizes)
+        value = query.by(self.box_sums, self.weighted)
+        errors = self.mechanism.errors
+        variance = query.by(errors.variance, errors.variance_of)
 
-    def cdf(self) -> Floats:
-        """Every prefix over the estimated total: shape (domain,), ending with 1.
+        def interval(confidence: float) -> ConfidenceInterval:
+            half = _z(confidence) * np.sqrt(variance) + 0.5
+            return ConfidenceInterval(plain(value - half), plain(value + half))
+
+        return Answer(value, variance, _interval=interval)
+
+    def cdf(self, attribute: str | int | None = None) -> Floats:
+        """Every prefix along an attribute over the estimated total, ending with 1.
 
         Not made monotone. NaN unless the total is above 0.
+
+        Parameters
+        ----------
+        attribute : int, optional
+            Its place; None: the only one.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (places of the attribute,).
+
+        Raises
+        ------
+        InvalidQuestion
+            No such attribute, or none where there are several.
         """
-        prefixes = np.atleast_1d(self.prefix(np.arange(self.mechanism.domain)))
+        place = self._place(attribute)
+        prefixes = self.box_sums(*self._up_to(place, np.arange(self.mechanism.sizes[place])))
         return prefixes / prefixes[-1] if prefixes[-1] > 0 else np.full_like(prefixes, np.nan)
 
     @property
     def counts(self) -> Floats:
-        """Shape (domain,): the number of users in each cell, read-only."""
+        """Of the mechanism's shape: the number of users in each cell, read-only."""
         return self._cells
 
     @property
     def frequencies(self) -> Floats:
-        """Shape (domain,): the counts over their estimated total; NaN unless that is above 0."""
+        """The counts over their estimated total; NaN unless that is above 0."""
         total = self.n
         return self._cells / total if total > 0 else np.full_like(self._cells, np.nan)
 
     @property
     def variances(self) -> Floats:
-        """Shape (domain,): the variance of each of the counts, in squared users."""
+        """The variance of each of the counts, in squared users."""
         result: Floats = self._of_each.variance
         return result
 
@@ -195,7 +236,7 @@ class CentralEstimate(ABC):
         Returns
         -------
         ConfidenceInterval
-            ``low`` and ``high``, shape (domain,): users.
+            ``low`` and ``high``, of the shape of the counts: users.
 
         Raises
         ------
@@ -206,16 +247,22 @@ class CentralEstimate(ABC):
 
     @property
     def _of_each(self) -> Answer:
-        return self.answer(np.arange(self.mechanism.domain))
+        places = np.indices(self.mechanism.sizes)
+        return self.answer(dict(enumerate(places)))
 
-    def _range_interval(
-        self, first: Integers, last: Integers, confidence: float
-    ) -> ConfidenceInterval:
-        value = self._sums(first, last)
-        half = _z(confidence) * np.sqrt(self.mechanism.range_variance(first, last)) + 0.5
-        return ConfidenceInterval(plain(value - half), plain(value + half))
+    def _place(self, attribute: str | int | None) -> int:
+        sizes = self.mechanism.sizes
+        if attribute is None and len(sizes) > 1:
+            raise InvalidQuestion(f"there are {len(sizes)} attributes: name one by its place")
+        return place_of(attribute or 0, Query.names(sizes))
 
-    def quantile(self, phi: npt.ArrayLike) -> Any:
+    def _up_to(self, place: int, cells: Integers) -> tuple[Integers, Integers]:
+        """The boxes up to these cells along an attribute, and of everything else."""
+        last = np.array(self.mechanism.sizes)[:, None] - 1 + np.zeros_like(cells)
+        last[place] = cells
+        return np.zeros_like(last), last
+
+    def quantile(self, phi: npt.ArrayLike, attribute: str | int | None = None) -> Any:
         """The least cell with at least the fraction phi of the users at or below it.
 
         A noisy cdf may reach phi more than once: see `rangeq.core.quantiles.quantile`.
@@ -224,6 +271,8 @@ class CentralEstimate(ABC):
         ----------
         phi : array_like
             In [0, 1]: a number, or an array.
+        attribute : int, optional
+            The place of the attribute along which; None: the only one.
 
         Returns
         -------
@@ -234,10 +283,14 @@ class CentralEstimate(ABC):
         ------
         ValueError
             For a phi outside of [0, 1], or if the estimated total is not above 0.
+        InvalidQuestion
+            No such attribute, or none where there are several.
         """
-        return quantile(self.cdf(), phi)
+        return quantile(self.cdf(attribute), phi)
 
-    def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
+    def quantile_interval(
+        self, phi: npt.ArrayLike, confidence: float = 0.95, attribute: str | int | None = None
+    ) -> tuple[Any, Any]:
         """The cells between which the phi-quantile lies: Woodruff's interval.
 
         The quantile is the first cell b with (1 - phi) times the users up to b at least phi times
@@ -250,6 +303,8 @@ class CentralEstimate(ABC):
             In [0, 1]: a number, or an array.
         confidence : float, default 0.95
             In (0, 1), of the band at each cell.
+        attribute : int, optional
+            The place of the attribute along which; None: the only one.
 
         Returns
         -------
@@ -260,21 +315,25 @@ class CentralEstimate(ABC):
         ------
         ValueError
             For a phi or a confidence out of range.
+        InvalidQuestion
+            No such attribute, or none where there are several.
         """
-        wanted, z = fractions(phi), _z(confidence)
-        last = self.mechanism.domain - 1
-        cell = np.arange(last)  # the last one has everybody at or below it
-        up, beyond = (
-            self._sums(np.zeros_like(cell), cell),
-            self._sums(cell + 1, np.full_like(cell, last)),
-        )
+        wanted, z, place = fractions(phi), _z(confidence), self._place(attribute)
+        # The last one has everybody at or below it
+        cell = np.arange(self.mechanism.sizes[place] - 1)
+        zero, up_to = self._up_to(place, cell)
+        _, everything = self._up_to(place, np.full_like(cell, self.mechanism.sizes[place] - 1))
+        beyond = zero.copy()
+        beyond[place] = cell + 1
+        up, rest = self.box_sums(zero, up_to), self.box_sums(beyond, everything)
+        errors = self.mechanism.errors
         deviations = [
-            np.sqrt(self.mechanism.range_variance(np.zeros_like(cell), cell)),
-            np.sqrt(self.mechanism.range_variance(cell + 1, last)),
+            np.sqrt(errors.variance(zero, up_to)),
+            np.sqrt(errors.variance(beyond, everything)),
         ]
         ends = np.empty((2, wanted.size), dtype=np.int64)
         for k, share in enumerate(wanted.ravel()):
-            lead = (1 - share) * up - share * beyond
+            lead = (1 - share) * up - share * rest
             half = z * ((1 - share) * deviations[0] + share * deviations[1]) + 0.5
             ends[0, k] = np.argmax(np.append(lead + half >= 0, True))
             behind = np.flatnonzero(lead - half < 0)
@@ -283,8 +342,34 @@ class CentralEstimate(ABC):
         return plain(low), plain(high)
 
     @abstractmethod
-    def _sums(self, first: Integers, last: Integers) -> Floats:
-        """The sums of the cells first .. last, shaped like both."""
+    def box_sums(self, first: Integers, last: Integers) -> Floats:
+        """The numbers of users in boxes.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Shape (attributes, boxes): checked, closed ends.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (boxes,).
+        """
+
+    @abstractmethod
+    def weighted(self, weights: Sequence[Floats]) -> float:
+        """The number of users in a product of sets of places.
+
+        Parameters
+        ----------
+        weights : sequence of numpy.ndarray of float64
+            For each attribute 1 for the places in the set, else 0.
+
+        Returns
+        -------
+        float
+            Users.
+        """
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.mechanism!r}>"
@@ -296,49 +381,83 @@ def _z(confidence: float) -> float:
 
 
 class Summed(CentralEstimate):
-    """An estimate that adds up: a range is the difference of two prefixes.
-
-    Both arrays may reach beyond the domain: what padding holds is not shown.
+    """An estimate that adds up: a box is the sum of its cells.
 
     Parameters
     ----------
     mechanism : Released
         What released it.
-    starts : numpy.ndarray of float64
-        Shape (cells,): the prefixes before each cell.
-    cells : numpy.ndarray of float64
-        Shape (cells,): the estimated numbers of users.
+    cells : numpy.ndarray
+        Of the mechanism's shape: the estimated numbers of users.
     """
 
-    def __init__(self, mechanism: Released, starts: Floats, cells: Floats) -> None:
-        super().__init__(mechanism, cells)
-        self._starts = np.append(starts, starts[-1] + cells[-1])[: mechanism.domain + 1]
+    @cached_property
+    def _sums(self) -> BoxSums:
+        return BoxSums(self._cells)
 
-    def _sums(self, first: Integers, last: Integers) -> Floats:
-        return self._starts[last + 1] - self._starts[first]
+    def box_sums(self, first: Integers, last: Integers) -> Floats:
+        result: Floats = self._sums.between(first, last + 1)
+        return result
+
+    def weighted(self, weights: Sequence[Floats]) -> float:
+        return weighted_sum(self._cells, weights)
 
 
 class Layered(CentralEstimate):
-    """An estimate that adds the fewest nodes that make up a range (Qardaji et al., section 3.2).
+    """An estimate that adds the fewest nodes that make up a box (Qardaji et al., section 3.2).
 
     Parameters
     ----------
     mechanism : Released
         What released it.
-    tree : Tree
-        Over the cells.
+    nodes : FewestNodes
+        Which nodes make up a box.
     levels : sequence of numpy.ndarray of int64
         The noisy numbers of users in the nodes of each level from the top.
     """
 
-    def __init__(self, mechanism: Released, tree: Tree, levels: Sequence[Integers]) -> None:
-        super().__init__(mechanism, levels[-1])
-        self._tree, self._cumulated = (
-            tree,
-            [np.concatenate([[0], np.cumsum(level)]) for level in levels],
+    def __init__(self, mechanism: Released, nodes: FewestNodes, levels: Sequence[Integers]) -> None:
+        self._nodes, self._levels = nodes, levels
+        # The last cell may be a node of more than one level
+        cells = np.indices(mechanism.sizes).reshape(len(mechanism.sizes), -1)
+        super().__init__(mechanism, self.box_sums(cells, cells).reshape(mechanism.sizes))
+
+    @cached_property
+    def _sums(self) -> list[BoxSums]:
+        return [BoxSums(level) for level in self._levels]
+
+    def box_sums(self, first: Integers, last: Integers) -> Floats:
+        # Whole users: nothing is rounded
+        total = np.zeros(first.shape[1], dtype=np.int64)
+        for level, sums in enumerate(self._sums, 1):
+            total += sums.between(*self._nodes.inside(level, first, last))
+            total -= sums.between(*self._nodes.below_inside(level, first, last))
+        return total.astype(np.float64)
+
+    def weighted(self, weights: Sequence[Floats]) -> float:
+        return sum(
+            weighted_sum(level, within) - weighted_sum(level, below)
+            for level, (within, below) in zip(
+                self._levels, self._nodes.chosen(weights), strict=True
+            )
         )
 
-    def _sums(self, first: Integers, last: Integers) -> Floats:
-        # Whole users: nothing is rounded
-        total: Integers = added_up(self._tree, self._cumulated, first, last, root=False)
-        return total.astype(np.float64)
+
+def weighted_sum(values: npt.NDArray[Any], weights: Sequence[Floats]) -> float:
+    """An array times weights along each of its axes.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        With as many axes as there are weights.
+    weights : sequence of numpy.ndarray of float64
+        One for each axis.
+
+    Returns
+    -------
+    float
+        The sum of all products.
+    """
+    for own in reversed(weights):
+        values = values @ own
+    return float(values)

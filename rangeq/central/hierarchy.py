@@ -7,22 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.arrays import Integers
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole, whole
 from mechdesign._support.text import shown
 from rangeq.central import budget as budgets
+from rangeq.central.box_tree import BoxTree, tree_over
 from rangeq.central.budget import Budget
-from rangeq.central.estimate import CentralEstimate, Layered, Summed
+from rangeq.central.estimate import CentralEstimate, Errors, Layered, Summed
+from rangeq.central.fewest_nodes import FewestNodes
+from rangeq.central.inference import Inference
 from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import CentralMechanism
-from rangeq.central.spectrum import Spectrum, average_of_nodes, tree_over, tree_spectrum
-from rangeq.core.node_decomposition import nodes_used, variance_of_nodes
-from rangeq.core.tree import Tree, padded
-from rangeq.core.tree_consistency import consistent_levels
+
+BranchingLists: TypeAlias = Sequence[int] | Sequence[Sequence[int]]
+"""The number of children a level from the top: for all attributes, or a list for each."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +34,24 @@ class Hierarchy(CentralMechanism):
 
     The root is not asked. With inference the answers are the least-squares estimates from all noisy
     counts (weighted by the levels' variances; Hay et al. for equal ones), which also add up;
-    without, a range is the sum of the fewest nodes that make it up.
+    without, a box is the sum of the fewest nodes that make it up.
 
-    A domain that is no product of the branchings is padded with empty cells at the right. They get
-    noise like all others, but for whole children of the root, which nothing else depends on and
-    which are left out; answers never show them.
+    Sizes that are no products of the branchings are no matter: cells beyond the ends of the
+    attributes are known to be empty, which the estimates use, and empty nodes are not asked.
 
     Parameters
     ----------
-    branching : int or sequence of int
-        An integer b >= 2: every node has b children, the root as few as needed: the least h with
-        b^h >= domain levels. Or a list from the top, [2, 16, 16] for 2 children of the root; the
-        product must reach the domain, and that of all but the first must not.
+    shape : int or sequence of int
+        The number of cells of one attribute, or along each of several: as for `CentralMechanism`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one release, at least 2^-32.
+    branching : int or sequence of int or sequence of sequences of int
+        An integer b >= 2: every node is split into b along each attribute, the root into as few as
+        needed: the least h with b^h >= size levels. Or a list from the top, [2, 16, 16] for 2
+        children of the root; the product must reach the size, and that of all but the first must
+        not. With several attributes a node has branching^attributes children, as in Qardaji et al.,
+        section 2.2, and a list for each attribute may be given, all of one length; an attribute
+        that takes fewer levels than others is split at the lowest.
     inference : bool, default True
         Whether to combine all levels by least squares.
     budget : str or sequence of numbers, default "equal"
@@ -54,27 +63,21 @@ class Hierarchy(CentralMechanism):
 
     Attributes
     ----------
-    fanouts : tuple of int
-        The number of children of nodes, from the root down, as really used.
+    fanouts : tuple of int, or of tuple of int
+        Into how many nodes are split, from the root down, as really used; with several attributes
+        such a tuple for each.
     """
 
-    branching: int | Sequence[int]
+    branching: int | BranchingLists
     inference: bool = True
     budget: Budget = "equal"
-    fanouts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    fanouts: tuple[Any, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if is_whole(self.branching):
-            set_fields(self, branching=whole(self.branching, "branching", 2, LARGEST_DOMAIN))
-        elif isinstance(self.branching, (list, tuple, np.ndarray)) and len(self.branching):
-            numbers = tuple(whole(b, "each branching", 2, LARGEST_DOMAIN) for b in self.branching)
-            set_fields(self, branching=numbers)
-        else:
-            raise ValueError(
-                f"branching must be an integer >= 2 or a list of them, got {shown(self.branching)}"
-            )
-        set_fields(self, fanouts=fanouts_of(self.domain, self.branching))
+        set_fields(self, branching=_checked(self.branching))
+        by_attribute = tuple(zip(*self.tree.fanouts, strict=True))
+        set_fields(self, fanouts=by_attribute[0] if len(self.sizes) == 1 else by_attribute)
         if not isinstance(self.inference, (bool, np.bool_)):
             raise TypeError(f"inference must be True or False, got {shown(self.inference)}")
         if not isinstance(self.budget, str):
@@ -82,8 +85,13 @@ class Hierarchy(CentralMechanism):
         self.noise  # noqa: B018  a budget that cannot be used is found here
 
     @cached_property
+    def tree(self) -> BoxTree:
+        """The nodes that are asked, but for the root."""
+        return tree_over(self.sizes, self.branching)
+
+    @cached_property
     def shares(self) -> tuple[Fraction, ...]:
-        h = len(self.fanouts)
+        h = self.tree.height
         if isinstance(self.budget, str):
             if self.budget not in ("equal", "geometric", "optimal"):
                 raise ValueError(
@@ -106,85 +114,34 @@ class Hierarchy(CentralMechanism):
         return tuple(weight / total for weight in weights)
 
     def _optimal(self, h: int) -> list[Fraction]:
-        if not self.inference:
-            # Minimise the sum of uses / share^2 over shares of sum 1: shares as the cube roots.
-            return [Fraction(math.exp(math.log(n) / 3)) for n in nodes_used(self._tree, root=False)]
-        moments = [float(moment) for moment in self._tree.moments()[1:]]
-        return budgets.best_shares(
-            np.array(self._tree.widths, dtype=np.float64), np.diff([0.0, *moments])
-        )
-
-    @cached_property
-    def _tree(self) -> Tree:
-        return tree_over(self.domain, self.fanouts)
-
-    def _spectrum(self, variances: Sequence[Fraction | None]) -> Spectrum:
-        return tree_spectrum(self._tree, variances)
-
-    def _average(self, variances: Sequence[Fraction | None]) -> Fraction:
-        return (
-            super()._average(variances)
-            if self.inference
-            else average_of_nodes(self._tree, variances)
-        )
-
-    def _variances(self, first: Integers, last: Integers) -> Floats:
         if self.inference:
-            return super()._variances(first, last)
-        # No level is left out here
-        per_node = [float(variance) for variance in self._noise_variances if variance is not None]
-        result: Floats = variance_of_nodes(self._tree, per_node, first, last, root=False)
-        return result
+            return budgets.best_shares(self.tree)
+        # Minimise the sum of uses / share^2 over shares of sum 1: shares as the cube roots.
+        used = FewestNodes(self.tree, [1] * h).used()
+        return [Fraction(math.exp(math.log(max(n, 1)) / 3)) for n in used]
 
-    def _levels(self, counts: Integers) -> list[Integers]:
-        level = padded(counts, math.prod(self.fanouts))
-        levels = [level]
-        for b in reversed(self.fanouts[1:]):
-            level = level.reshape(-1, b).sum(axis=1)
-            levels.append(level)
-        return levels[::-1]
+    def errors_of(self, variances: Sequence[Any]) -> Errors:
+        return (Inference if self.inference else FewestNodes)(self.tree, variances)
 
-    def _estimate(self, noisy: list[Integers]) -> CentralEstimate:
-        if not self.inference:
-            return Layered(self, self._tree, noisy)
-        precisions = [
-            0.0 if variance is None else 1 / float(variance) for variance in self._noise_variances
-        ]
-        # The prefix of every node is carried down, so that rounding errors grow with the depth and
-        # not with the number of cells.
-        nodes = starts = np.zeros(1)
-        for nodes in consistent_levels(self._tree, noisy, precisions, root=None):
-            children = nodes.reshape(len(starts), -1)
-            starts = (starts[:, None] + np.cumsum(children, axis=1) - children).ravel()
-        return Summed(self, starts, nodes)
+    def levels(self, counts: Integers) -> list[Integers]:
+        return self.tree.sums(counts)
+
+    def estimate(self, noisy: list[Integers]) -> CentralEstimate:
+        if self.inference:
+            return Summed(self, Inference(self.tree, self.noise_variances).estimate(noisy))
+        return Layered(self, FewestNodes(self.tree, self.noise_variances), noisy)
 
 
-def fanouts_of(domain: int, branching: int | Sequence[int]) -> tuple[int, ...]:
-    """Children of a node of each level as `Tree.of`, the root's cut to those that are needed.
-
-    Parameters
-    ----------
-    domain : int
-        The number of cells, at least 1.
-    branching : int or sequence of int
-        An integer of at least 2, or a sequence of them from the root down.
-
-    Returns
-    -------
-    tuple of int
-        From the root down.
-
-    Raises
-    ------
-    ValueError
-        The product of the branchings does not reach the domain, or that of all but the first does.
-    """
-    if isinstance(branching, int):
-        branching = Tree.of(domain, branching).branching
-    below = math.prod(branching[1:])
-    if below * branching[0] < domain or (len(branching) > 1 and below >= domain):
-        raise ValueError(
-            f"the product of the branchings must reach the domain, {domain}, and that of all but"
-            f" the first must not; got {shown(list(branching))}"
-        )
-    return (-(-domain // below), *branching[1:])
+def _checked(branching: Any) -> int | BranchingLists:
+    """Integers of Python, and tuples for lists."""
+    if is_whole(branching):
+        return whole(branching, "branching", 2, LARGEST_DOMAIN)
+    if isinstance(branching, (list, tuple, np.ndarray)) and len(branching):
+        if not any(isinstance(one, (list, tuple, np.ndarray)) for one in branching):
+            return tuple(whole(b, "each branching", 2, LARGEST_DOMAIN) for b in branching)
+        if all(isinstance(one, (list, tuple, np.ndarray)) and len(one) for one in branching):
+            return tuple(
+                tuple(whole(b, "each branching", 1, LARGEST_DOMAIN) for b in one)
+                for one in branching
+            )
+    raise ValueError(f"branching must be an integer >= 2 or a list of them, got {shown(branching)}")

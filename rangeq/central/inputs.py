@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign._support.arrays import Integers
-from mechdesign._support.numbers import Rational, exact, is_whole
+from mechdesign._support.numbers import Rational, exact, is_whole, whole
 from mechdesign._support.text import shown
 
 LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""
+
+LARGEST_DIMENSION = 8
+"""Attributes that a histogram may have."""
 
 LARGEST_TOTAL = 1 << 52
 """Users that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
@@ -26,11 +29,11 @@ class InvalidHistogram(ValueError):
 
     Attributes
     ----------
-    index : int or None
-        The first bad cell; None if it is not a single one.
+    index : int or tuple of int or None
+        The first bad cell, by its places along several attributes; None if it is not a single one.
     """
 
-    def __init__(self, message: str, index: int | None = None) -> None:
+    def __init__(self, message: str, index: int | tuple[int, ...] | None = None) -> None:
         self.index = index
         super().__init__(f"{message}; nothing was drawn")
 
@@ -62,20 +65,52 @@ def fraction(value: float | Rational, name: str) -> Fraction:
     return exact(value, name)
 
 
-def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
+def checked_shape(shape: object) -> tuple[int, ...]:
+    """The number of cells along each attribute.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        For one attribute, or for several.
+
+    Returns
+    -------
+    tuple of int
+        At least one number.
+
+    Raises
+    ------
+    ValueError
+        A number that is not from 1 to 2^26, or a larger product, or none.
+    """
+    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    if not 1 <= len(given) <= LARGEST_DIMENSION:
+        raise ValueError(
+            f"shape must be an integer, or one for each of at most {LARGEST_DIMENSION} attributes,"
+            f" got {shown(shape)}"
+        )
+    sizes = tuple(
+        whole(size, "shape", 1, LARGEST_DOMAIN, what="a number of cells") for size in given
+    )
+    if math.prod(sizes) > LARGEST_DOMAIN:
+        raise ValueError(f"shape {shown(sizes)} has {math.prod(sizes)} cells, more than 2^26")
+    return sizes
+
+
+def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
     """Counts as int64, checked.
 
     Parameters
     ----------
     counts : array_like
-        Shape (domain,): integers >= 0 of an integer type, of sum at most 2^52.
-    domain : int
-        The number of cells, at least 1.
+        Of this shape: integers >= 0 of an integer type, of sum at most 2^52.
+    shape : tuple of int
+        The number of cells along each attribute.
 
     Returns
     -------
     numpy.ndarray of int64
-        Shape (domain,).
+        Of this shape.
 
     Raises
     ------
@@ -88,20 +123,23 @@ def histogram(counts: npt.ArrayLike, domain: int) -> Integers:
         values = np.asarray(counts)
     except ValueError:
         raise InvalidHistogram(
-            f"counts must be {domain} integers, got rows of different lengths"
+            f"counts must be integers of shape {shape}, got rows of different lengths"
         ) from None
-    if values.shape != (domain,):
-        raise InvalidHistogram(f"counts must have shape ({domain},), got {values.shape}")
+    if values.shape != shape:
+        raise InvalidHistogram(f"counts must have shape {shape}, got {values.shape}")
     if values.dtype.kind not in "iuO":
         raise InvalidHistogram(f"counts must be of an integer type, got {values.dtype}")
     if values.dtype.kind == "O":
-        bad = np.array([not is_whole(v) or not 0 <= v <= LARGEST_TOTAL for v in values])
+        bad = np.array([not is_whole(v) or not 0 <= v <= LARGEST_TOTAL for v in values.flat])
     else:
-        bad = (values < 0) | (values > LARGEST_TOTAL)
+        bad = ((values < 0) | (values > LARGEST_TOTAL)).ravel()
     if bad.any():
         k = int(np.argmax(bad))
+        places = tuple(int(place) for place in np.unravel_index(k, shape))
         raise InvalidHistogram(
-            f"counts[{k}] = {shown(values[k])} is not an integer from 0 to 2^52", k
+            f"counts[{', '.join(map(str, places))}] = {shown(values.ravel()[k : k + 1].tolist()[0])} is not an integer"
+            " from 0 to 2^52",
+            places if len(shape) > 1 else k,
         )
     exactly = values.astype(np.int64)
     half = (1 << 26) - 1

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import plain
 from mechdesign import Audit, Privacy
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.arrays import Integers
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
 from rangeq.central.discrete_laplace import DiscreteLaplace
-from rangeq.central.estimate import CentralEstimate, Number
-from rangeq.central.inputs import LARGEST_DOMAIN, fraction, histogram
-from rangeq.central.spectrum import Spectrum
-from rangeq.core.intervals import checked_ends
+from rangeq.central.estimate import CentralEstimate, Errors, Number
+from rangeq.central.inputs import checked_shape, fraction, histogram
+from rangeq.central.query import Query
 
 LEAST_EPSILON = Fraction(1, 1 << 32)
 """The smallest epsilon of a release."""
@@ -38,8 +37,9 @@ class CentralMechanism(ABC):
 
     Parameters
     ----------
-    domain : int
-        The number of cells, 1 to 2^26; cells are ``0 .. domain-1``.
+    shape : int or sequence of int
+        The number of cells of one attribute, or along each of up to 8 attributes: 2^26 in all at
+        most. Places along an attribute are ``0 .. size-1``.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one release, at least 2^-32. A float stands for the binary number that
         it is. More than 1024 is treated as 1024.
@@ -47,19 +47,29 @@ class CentralMechanism(ABC):
     Raises
     ------
     ValueError, InexactNumber
-        At construction, for a domain or epsilon outside its range.
+        At construction, for a shape or epsilon outside its range.
     """
 
-    domain: int
+    shape: int | Sequence[int]
     epsilon: float | Rational
 
     def __post_init__(self) -> None:
-        set_fields(self, domain=whole(self.domain, "domain", 1, LARGEST_DOMAIN))
+        set_fields(self, shape=checked_shape(self.shape))
         if self.given_epsilon < LEAST_EPSILON:
             raise ValueError(
                 f"epsilon must be at least 2^-32, got {shown(self.epsilon)}: noise would drown"
                 " everything"
             )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells along each attribute."""
+        return cast("tuple[int, ...]", self.shape)
+
+    @property
+    def domain(self) -> int:
+        """The number of cells."""
+        return math.prod(self.sizes)
 
     @cached_property
     def given_epsilon(self) -> Fraction:
@@ -85,14 +95,12 @@ class CentralMechanism(ABC):
         """
         # Privacy.from_epsilon(e).alpha <= exp(-e (1 - 2^-24)): so levels of epsilon (1 - 2^-24) in
         # all keep what it allows.
-        return tuple(
-            (
-                DiscreteLaplace(Privacy.from_epsilon(self.given_epsilon * _SLACK * share).alpha)
-                if share
-                else None
-            )
-            for share in self.shares
-        )
+        laws = {
+            share: DiscreteLaplace(Privacy.from_epsilon(self.given_epsilon * _SLACK * share).alpha)
+            for share in set(self.shares)
+            if share
+        }
+        return tuple(laws.get(share) for share in self.shares)
 
     @cached_property
     def _audited(self) -> Audit:
@@ -113,15 +121,15 @@ class CentralMechanism(ABC):
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> CentralEstimate:
-        """Release a histogram once, with noise: all ranges are answered from it.
+        """Release a histogram once, with noise: all queries are answered from it.
 
         Every call is a release of its own, and costs epsilon again.
 
         Parameters
         ----------
         counts : array_like
-            Shape (domain,): how many users are in each cell. Integers >= 0 of an integer type, of
-            sum at most 2^52.
+            Of the mechanism's shape: how many users are in each cell. Integers >= 0 of an integer
+            type, of sum at most 2^52.
         rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
             repeated.
@@ -129,7 +137,7 @@ class CentralMechanism(ABC):
         Returns
         -------
         CentralEstimate
-            Answers to all ranges of cells.
+            Answers to all ranges and boxes of cells.
 
         Raises
         ------
@@ -140,28 +148,70 @@ class CentralMechanism(ABC):
         """
         self.audit().require()
         source = bit_source(rng)
-        exactly = histogram(counts, self.domain)
+        exactly = histogram(counts, self.sizes)
         noisy = []
-        for level, noise in zip(self._levels(exactly), self.noise, strict=True):
+        for level, noise in zip(self.levels(exactly), self.noise, strict=True):
             noisy.append(
                 np.zeros(0, dtype=np.int64)
                 if noise is None
-                else level + noise.draw(len(level), source)
+                else level + noise.draw(level.size, source).reshape(level.shape)
             )
-        return self._estimate(noisy)
+        return self.estimate(noisy)
 
     @abstractmethod
-    def _levels(self, counts: Integers) -> list[Integers]:
+    def levels(self, counts: Integers) -> list[Integers]:
         """The exact numbers that are asked, level by level from the top.
 
         One user changes one number of each level, by one.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64
+            Of the mechanism's shape.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            One array a level.
         """
 
     @abstractmethod
-    def _estimate(self, noisy: list[Integers]) -> CentralEstimate: ...
+    def estimate(self, noisy: list[Integers]) -> CentralEstimate:
+        """What noisy numbers of all levels say.
+
+        Parameters
+        ----------
+        noisy : list of numpy.ndarray of int64
+            As `levels`; of a level that is not asked, nothing.
+
+        Returns
+        -------
+        CentralEstimate
+            Answers to all ranges and boxes of cells.
+        """
+
+    def variance(self, where: Any) -> Any:
+        """The variance of a release's `CentralEstimate.answer`, from that of the discrete noise.
+
+        Parameters
+        ----------
+        where : int, list, tuple, numpy.ndarray or mapping
+            As for `CentralEstimate.answer`.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Squared users; an array for arrays of questions.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question.
+        """
+        return Query.of(where, self.sizes).by(self.errors.variance, self.errors.variance_of)
 
     def range_variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
-        """The variance of a release's answer to the range a .. b, from that of the discrete noise.
+        """The variance of a release's answer to the range a .. b of its one attribute.
 
         Parameters
         ----------
@@ -176,28 +226,26 @@ class CentralMechanism(ABC):
         Raises
         ------
         InvalidRange
-            For other ends.
+            For other ends, and with several attributes.
         """
-        return plain(self._variances(*checked_ends(a, b, self.domain)))
-
-    def _variances(self, first: Integers, last: Integers) -> Floats:
-        return self._sampled.variance(first, last)
+        found: Number = Query.range(a, b, self.sizes).by(self.errors.variance)
+        return found
 
     @overload
     def average_variance(self, exact: Literal[False] = False) -> float: ...
     @overload
     def average_variance(self, exact: Literal[True]) -> Fraction: ...
     def average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean variance over all ranges, for continuous Laplace noise, as papers print it.
+        """The mean variance over all boxes, for continuous Laplace noise, as papers print it.
 
-        V_Avg of Qardaji et al., section 2.2: over 0 <= a <= b < domain, single cells included, for
-        noise of variance 2 / (epsilon share)^2. What is drawn has a little less:
-        `sampled_average_variance`. ``exact=True`` gives a Fraction.
+        V_Avg of Qardaji et al., section 2.2: over all ranges 0 <= a <= b < size along each
+        attribute, single cells included, for noise of variance 2 / (epsilon share)^2. What is drawn
+        has a little less: `sampled_average_variance`. ``exact=True`` gives a Fraction.
         """
         variances = [
             2 / (self.given_epsilon * share) ** 2 if share else None for share in self.shares
         ]
-        value = self._average(variances)
+        value = self.errors_of(variances).mean()
         return value if exact else float(value)
 
     @overload
@@ -205,21 +253,33 @@ class CentralMechanism(ABC):
     @overload
     def sampled_average_variance(self, exact: Literal[True]) -> Fraction: ...
     def sampled_average_variance(self, exact: bool = False) -> float | Fraction:
-        """The mean of `range_variance` over all ranges, of the discrete noise that is drawn."""
-        value = self._average(self._noise_variances)
+        """The mean of `variance` over all boxes, of the discrete noise that is drawn."""
+        value = self.errors_of(self.noise_variances).mean()
         return value if exact else float(value)
 
     @cached_property
-    def _noise_variances(self) -> list[Fraction | None]:
+    def noise_variances(self) -> list[Fraction | None]:
+        """The variance of the noise of each level, from the top; None where it is not asked."""
         return [None if noise is None else noise.variance for noise in self.noise]
 
     @cached_property
-    def _sampled(self) -> Spectrum:
-        return self._spectrum(self._noise_variances)
+    def errors(self) -> Errors:
+        """The variances of all queries, of the discrete noise that is drawn."""
+        return self.errors_of(
+            [None if variance is None else float(variance) for variance in self.noise_variances]
+        )
 
     @abstractmethod
-    def _spectrum(self, variances: Sequence[Fraction | None]) -> Spectrum: ...
+    def errors_of(self, variances: Sequence[Any]) -> Errors:
+        """The variances of all queries, for noise of these variances.
 
-    def _average(self, variances: Sequence[Fraction | None]) -> Fraction:
-        spectrum = self._spectrum(variances)
-        return spectrum.mean(spectrum.tree.moments())
+        Parameters
+        ----------
+        variances : sequence of float or Fraction or None
+            By level, from the top; None where it is not asked. Fractions give exact results.
+
+        Returns
+        -------
+        Errors
+            In squared users.
+        """

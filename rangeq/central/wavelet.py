@@ -2,65 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Integers
+from mechdesign._support.arrays import Floats, Integers
 from rangeq.central.estimate import CentralEstimate, Summed
+from rangeq.central.haar import Haar
 from rangeq.central.mechanism import CentralMechanism
-from rangeq.central.spectrum import Spectrum, tree_over, tree_spectrum
-from rangeq.core.tree import padded
+from rangeq.central.tree_errors import TreeErrors
 
 
 @dataclass(frozen=True)
 class Wavelet(CentralMechanism):
-    """Privelet: noise on the Haar coefficients.
+    """Privelet: noise on the Haar coefficients, of several attributes on their tensor products.
 
-    Xiao, Wang, Gehrke 2010; Qardaji et al., section 4. Asked are the total and, for each inner node
-    of the binary tree, the difference left half - right half: 1 + log2 D levels of numbers, of each
-    of which a user changes one by one. The paper's coefficients are these differences over the
-    number of cells below, and its weights multiply by that number again: the noise is the same. A
-    domain that is no power of two is padded with empty cells at the right, which answers never
-    show.
+    Xiao, Wang, Gehrke 2010; Qardaji et al., section 4. Asked along an attribute are the total and,
+    for each inner node of the binary tree, the difference left half - right half: 1 + log2 D levels
+    of numbers, of each of which a user changes one by one. The paper's coefficients are these
+    differences over the number of cells below, and its weights multiply by that number again: the
+    noise is the same. Of several attributes all products are asked, and the numbers of levels
+    multiply; epsilon is split equally.
+
+    Sizes that are no powers of two are no matter: what lies beyond them is known to be empty, which
+    least squares use (`rangeq.central.haar`).
 
     Parameters
     ----------
-    domain : int
-        The number of cells, 1 to 2^26: as for `CentralMechanism`.
+    shape : int or sequence of int
+        The number of cells of one attribute, or along each of several: as for `CentralMechanism`.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one release, at least 2^-32.
     """
 
     @cached_property
+    def _haar(self) -> list[Haar]:
+        return [Haar(size) for size in self.sizes]
+
+    @cached_property
     def shares(self) -> tuple[Fraction, ...]:
-        levels = 1 + (self.domain - 1).bit_length()
+        levels = math.prod(len(haar.levels) for haar in self._haar)
         return (Fraction(1, levels),) * levels
 
-    def _spectrum(self, variances: Sequence[Fraction | None]) -> Spectrum:
-        total, *differences = (variance for variance in variances if variance is not None)
-        tree = tree_over(self.domain, [2] * len(differences) or [1])
-        if not differences:
-            return tree_spectrum(tree, [total])  # the total is the only cell
-        # A difference is a contrast times the length of its vector, the root of 2.
-        return Spectrum(tree, total, tuple(variance / 2 for variance in differences))
+    def errors_of(self, variances: Sequence[Any]) -> TensorErrors:
+        return TensorErrors(self._haar, variances[0])
 
-    def _levels(self, counts: Integers) -> list[Integers]:
-        sums = padded(counts, 1 << (len(self.shares) - 1))
-        levels = []
-        while len(sums) > 1:
-            halves = sums.reshape(-1, 2)
-            levels.append(halves[:, 0] - halves[:, 1])
-            sums = halves.sum(axis=1)
-        return [sums, *levels[::-1]]
+    def _blocks(self) -> Iterator[tuple[slice, ...]]:
+        """Where the coefficients of each level are."""
+        ends = [np.cumsum((0, *haar.levels)).tolist() for haar in self._haar]
+        return product(*([slice(*pair) for pair in pairwise(end)] for end in ends))
 
-    def _estimate(self, noisy: list[Integers]) -> CentralEstimate:
-        nodes, starts = noisy[0].astype(np.float64), np.zeros(1)
-        for differences in noisy[1:]:
-            left = (nodes + differences) / 2
-            starts = np.stack([starts, starts + left], axis=1).ravel()
-            nodes = np.stack([left, nodes - left], axis=1).ravel()
-        return Summed(self, starts, nodes)
+    def levels(self, counts: Integers) -> list[Integers]:
+        for axis, haar in enumerate(self._haar):
+            counts = np.moveaxis(haar.coefficients(np.moveaxis(counts, axis, 0)), 0, axis)
+        return [counts[block] for block in self._blocks()]
+
+    def estimate(self, noisy: list[Integers]) -> CentralEstimate:
+        cells = np.empty([sum(haar.levels) for haar in self._haar])
+        for block, level in zip(self._blocks(), noisy, strict=True):
+            cells[block] = level
+        for axis, haar in enumerate(self._haar):
+            cells = np.moveaxis(haar.estimate(np.moveaxis(cells, axis, 0)), 0, axis)
+        return Summed(self, cells)
+
+
+class TensorErrors:
+    """The variances of queries, where those of each attribute multiply.
+
+    Parameters
+    ----------
+    factors : sequence of TreeErrors
+        One an attribute, exact.
+    noise : float or Fraction
+        The variance of the noise of a coefficient, of which those are multiples: a Fraction for
+        exact variances.
+    """
+
+    def __init__(self, factors: Sequence[TreeErrors], noise: float | Fraction) -> None:
+        self._noise = noise
+        self._factors = (
+            factors
+            if isinstance(noise, Fraction)
+            else [
+                TreeErrors(one.tree, [table.astype(np.float64) for table in one.variances])
+                for one in factors
+            ]
+        )
+
+    def variance(self, first: Integers, last: Integers) -> Any:
+        """The variances of the sums over boxes: see `rangeq.central.estimate.Errors`."""
+        result: Any = self._noise
+        for one, low, high in zip(self._factors, first, last, strict=True):
+            result = result * one.variance(low[None], high[None])
+        return result
+
+    def variance_of(self, weights: Sequence[Floats]) -> float:
+        """The variance of the sum over a product of sets of places."""
+        return float(self._noise) * math.prod(
+            one.variance_of([own]) for one, own in zip(self._factors, weights, strict=True)
+        )
+
+    def mean(self) -> Any:
+        """The mean of `variance` over all boxes."""
+        return self._noise * math.prod(one.mean() for one in self._factors)

@@ -18,7 +18,7 @@ from rangeq.core.workload_sums import blocks_inside, queries
 
 
 def runs(
-    tree: Tree, first: Integers, last: Integers, level: int, root: bool = True
+    tree: Tree, first: Integers, last: Integers, level: int
 ) -> tuple[Integers, Integers, Integers, Integers]:
     """The nodes of one level in the decomposition of first .. last, as two runs.
 
@@ -33,8 +33,6 @@ def runs(
         Checked ends of ranges, of one shape.
     level : int
         The level, from 0.
-    root : bool, default True
-        False: the root is not known, and its children make up the whole range.
 
     Returns
     -------
@@ -44,7 +42,7 @@ def runs(
     child, size = tree.widths[level], tree.branching[level]
     parent, after = child * size, last + 1
     left, right = -(-first // child), after // child
-    within = first // parent == after // parent if root or level else np.full(left.shape, True)
+    within = first // parent == after // parent
     end = np.where(within, right, (first // parent + 1) * size)
     start = np.where(within, right, after // parent * size)
     return left, np.where(within | (first % parent != 0), np.maximum(end, left), left), start, right
@@ -55,7 +53,6 @@ def added_up(
     cumulated: Sequence[npt.NDArray[Any]],
     first: Integers,
     last: Integers,
-    root: bool = True,
 ) -> Any:
     """The values of the nodes that make up first .. last, added up; see `runs`.
 
@@ -68,60 +65,20 @@ def added_up(
         the level + 1,).
     first, last : numpy.ndarray of int64
         Checked ends of ranges, of one shape.
-    root : bool, default True
-        False: the root is not known, and its children make up the whole range.
 
     Returns
     -------
     numpy.ndarray
         Of the ends' shape.
     """
-    parts = ((sums, *runs(tree, first, last, level, root)) for level, sums in enumerate(cumulated))
+    parts = ((sums, *runs(tree, first, last, level)) for level, sums in enumerate(cumulated))
     return sum(
         sums[end] - sums[left] + sums[right] - sums[start]
         for sums, left, end, start, right in parts
     )
 
 
-def variance_of_nodes(
-    tree: Tree,
-    per_node: Sequence[float] | Floats,
-    first: Integers,
-    last: Integers,
-    root: bool = True,
-) -> Any:
-    """The variance of `added_up` for independent nodes, whose variance depends on their level.
-
-    Infinite variances count only where a level is used.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    per_node : sequence of float or numpy.ndarray of float64
-        Shape (height,): the variance of a node of each level. Infinite ones count only where a
-        level is used.
-    first, last : numpy.ndarray of int64
-        Checked ends of ranges, of one shape.
-    root : bool, default True
-        False: the root is not known, and its children make up the whole range.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the ends' shape.
-    """
-    total = np.zeros(first.shape)
-    for level, variance in enumerate(per_node):
-        left, end, start, right = runs(tree, first, last, level, root)
-        used = end - left + right - start
-        total = total + np.where(used > 0, variance, 0.0) * used
-    return total
-
-
-def nodes_used(
-    tree: Tree, workload: str = "all ranges", root: bool = True, d: int = 1
-) -> list[int]:
+def nodes_used(tree: Tree, workload: str = "all ranges") -> list[int]:
     """How many nodes of each level all queries of a workload use together, exactly; see `runs`.
 
     In O(height) steps.
@@ -132,11 +89,6 @@ def nodes_used(
         The tree.
     workload : str, default "all ranges"
         "ranges", "all ranges" or "prefixes".
-    root : bool, default True
-        False: the root is not known, and its children make up the whole range.
-    d : int, default 1
-        The dimensions: boxes of a grid of domain^d cells, by a tree that splits each dimension like
-        this one.
 
     Returns
     -------
@@ -148,12 +100,9 @@ def nodes_used(
     ValueError
         An unknown workload.
     """
-    inside = [
-        blocks_inside(tree.domain, width, workload) ** d for width in (tree.leaves, *tree.widths)
-    ]
-    inside[0] *= root
+    inside = [blocks_inside(tree.domain, width, workload) for width in (tree.leaves, *tree.widths)]
     return [
-        below - size**d * above
+        below - size * above
         for (above, below), size in zip(pairwise(inside), tree.branching, strict=True)
     ]
 

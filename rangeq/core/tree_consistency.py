@@ -10,7 +10,7 @@ child; its precision is
 
 This is the two-stage pass of Hay et al. (2010; range queries, section 4.5) for levels of any
 variances; with equal ones the weights are the printed (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1)
-/ (B^i - 1). The root is known, or not: then its children are as good as their own contrasts.
+/ (B^i - 1). The root is known.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from mechdesign._support.arrays import Floats
 from rangeq.core.tree import Tree
 
 
-def contrast_precisions(
-    tree: Tree, precisions: Sequence[Any] | Floats, d: int = 1
-) -> npt.NDArray[Any]:
+def contrast_precisions(tree: Tree, precisions: Sequence[Any] | Floats) -> npt.NDArray[Any]:
     """The precisions Q_1 .. Q_height of contrasts among the children of nodes, for each level.
 
     Parameters
@@ -36,8 +34,6 @@ def contrast_precisions(
         The tree.
     precisions : sequence or numpy.ndarray of float64
         Shape (height,): those of each level's own estimates, at least 0. Fractions stay exact.
-    d : int, default 1
-        The dimensions: of a grid that is split in each of them like this tree.
 
     Returns
     -------
@@ -46,14 +42,14 @@ def contrast_precisions(
     """
     result = np.array(precisions, dtype=np.result_type(np.asarray(precisions), np.float64))
     for level in range(tree.height - 2, -1, -1):
-        result[level] += result[level + 1] / tree.branching[level + 1] ** d
+        result[level] += result[level + 1] / tree.branching[level + 1]
     return result
 
 
 def consistent(
     tree: Tree, estimates: Sequence[Floats], precisions: Sequence[float] | Floats, root: float = 1.0
 ) -> Floats:
-    """The leaves of `consistent_levels`.
+    """The weighted least-squares solution, in two linear passes.
 
     Parameters
     ----------
@@ -62,43 +58,15 @@ def consistent(
     estimates : sequence of numpy.ndarray of float64
         One array for each level 1 .. height: shape (nodes of the level,).
     precisions : sequence of float or numpy.ndarray of float64
-        One for each level, at least 0: as for `consistent_levels`.
+        tau_l of each level, at least 0; where it is 0 the estimates are not used, and may be
+        anything.
     root : float, default 1.0
         The sum of all leaves.
 
     Returns
     -------
     numpy.ndarray of float64
-        Shape (leaves,).
-    """
-    return consistent_levels(tree, estimates, precisions, root)[-1]
-
-
-def consistent_levels(
-    tree: Tree,
-    estimates: Sequence[npt.NDArray[Any]],
-    precisions: Sequence[float] | Floats,
-    root: float | None,
-) -> list[Floats]:
-    """The weighted least-squares solution, in two linear passes.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    estimates : sequence of numpy.ndarray
-        One array for each level 1 .. height: shape (nodes of the level,).
-    precisions : sequence of float or numpy.ndarray of float64
-        tau_l of each level, at least 0; where it is 0 the estimates are not used, and may be
-        anything.
-    root : float or None
-        The sum of all leaves; None if it is not known.
-
-    Returns
-    -------
-    list of numpy.ndarray of float64
-        One array for each level 1 .. height: shape (nodes of the level,). Where no level tells the
-        children of a node apart, they share equally.
+        Shape (leaves,). Where no level tells the children of a node apart, they share equally.
     """
     q = contrast_precisions(tree, precisions)
     best: list[Floats] = [np.zeros(0)] * tree.height
@@ -114,11 +82,8 @@ def consistent_levels(
             size = tree.branching[level + 1]
             own = own + (q[level + 1] / size) * best[level + 1].reshape(-1, size).sum(axis=1)
         best[level] = own / q[level] if q[level] else np.zeros(tree.nodes[level])
-    known = best[0].sum() if root is None else root
-    solution = [np.array([known])]
+    solution = np.array([root])
     for nodes, size in zip(best, tree.branching, strict=True):
-        children = nodes.reshape(len(solution[-1]), -1)
-        solution.append(
-            (children + ((solution[-1] - children.sum(axis=1)) / size)[:, None]).ravel()
-        )
-    return solution[1:]
+        children = nodes.reshape(len(solution), -1)
+        solution = (children + ((solution - children.sum(axis=1)) / size)[:, None]).ravel()
+    return solution

@@ -6,6 +6,8 @@ those of `rangeq.core.tree.WORKLOADS`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from mechdesign._support.text import shown
 
 
@@ -90,23 +92,43 @@ def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
         cut = (full * (size - 1) * size * (2 * size - 1) + rest * (rest + 1) * (2 * rest + 1)) // 6
         return size * size * blocks_inside(domain, size, workload) + cut
 
-    # Items i and k are together in (min + 1)(D - max) ranges: a polynomial.
-    def pairs(width: int, blocks: int, first: int, squares: int) -> int:
-        # Over pairs of items of a block at L: the sum of (L + 1 + min)(D - L - max); then over
-        # blocks, sums of 1, L and L^2.
-        least = (width - 1) * width * (2 * width - 1) // 6
-        most = width * width * (width - 1) - least
-        products = (width * (width - 1) // 2) ** 2
-        left, right = first + blocks, domain * blocks - first
-        both = domain * blocks + first * (domain - 1) - squares
-        return width * width * both - left * most + right * least - products * blocks
+    total = pairs_in_blocks(domain, size, full) + pairs_in_blocks(domain, rest, 1, full * size)
+    result: int = total - domain if workload == "ranges" else total
+    return result
 
-    total = pairs(
-        size,
-        full,
-        size * (full * (full - 1) // 2),
-        size * size * ((full - 1) * full * (2 * full - 1) // 6),
+
+def pairs_in_blocks(domain: Any, size: Any, blocks: Any, start: Any = 0) -> Any:
+    """How many triples (range, item of it, item of it) there are with both items in one block.
+
+    Items i and k are together in (min + 1)(domain - max) of all ranges.
+
+    Parameters
+    ----------
+    domain : int or numpy.ndarray
+        The number of items, at least 1.
+    size : int or numpy.ndarray
+        The items of a block, at least 0.
+    blocks : int or numpy.ndarray
+        The number of blocks, at least 0.
+    start : int or numpy.ndarray, default 0
+        Where the first begins; the others follow it.
+
+    Returns
+    -------
+    int or numpy.ndarray
+        Over all ranges, in O(1): exactly for integers of Python.
+    """
+    # Over pairs of items of a block at L: the sum of (L + 1 + min)(D - L - max); then over blocks,
+    # sums of L and L^2.
+    first = blocks * start + size * (blocks * (blocks - 1) // 2)
+    squares = (
+        blocks * start**2
+        + start * size * blocks * (blocks - 1)
+        + size * size * ((blocks - 1) * blocks * (2 * blocks - 1) // 6)
     )
-    if rest:
-        total += pairs(rest, 1, full * size, (full * size) ** 2)
-    return total - domain if workload == "ranges" else total
+    least = (size - 1) * size * (2 * size - 1) // 6
+    most = size * size * (size - 1) - least
+    products = (size * (size - 1) // 2) ** 2
+    left, right = first + blocks, domain * blocks - first
+    both = domain * blocks + first * (domain - 1) - squares
+    return size * size * both - left * most + right * least - products * blocks

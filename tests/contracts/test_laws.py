@@ -369,12 +369,14 @@ CURATORS = {
     "Flat": lambda: central.CentralFlat(2, 9.0),
     "Hierarchy": lambda: central.Hierarchy(4, 20.0, branching=2),
     "Wavelet": lambda: central.Wavelet(2, 20.0),
+    "Hierarchy of two attributes": lambda: central.Hierarchy((3, 4), 20.0, branching=2),
+    "Wavelet of two attributes": lambda: central.Wavelet((2, 3), 20.0),
 }
 
 
 def noisy(mechanism, counts, rng):
     """What a release adds noise to, and what it is with the noise."""
-    with patch.object(type(mechanism), "_estimate", lambda self, noisy: noisy):
+    with patch.object(type(mechanism), "estimate", lambda self, noisy: noisy):
         return mechanism.release(counts, rng)
 
 
@@ -382,14 +384,16 @@ def noisy(mechanism, counts, rng):
 def test_a_release_is_its_levels_and_their_noise(name):
     """The same words make the same numbers: their law is that of independent draws of the noise."""
     mechanism = CURATORS[name]()
-    counts = np.arange(mechanism.domain)
+    counts = np.arange(mechanism.domain).reshape(mechanism.sizes)
     for seed in range(20):
         found = noisy(mechanism, counts, np.random.default_rng(seed))
         source = bit_source(np.random.default_rng(seed))
         for level, noise, told in zip(
-            mechanism._levels(counts), mechanism.noise, found, strict=True
+            mechanism.levels(counts), mechanism.noise, found, strict=True
         ):
-            expected = level + noise.draw(len(level), source) if noise else level[:0]
+            expected = level.ravel()[:0]
+            if noise:
+                expected = level + noise.draw(level.size, source).reshape(level.shape)
             assert told.tolist() == expected.tolist()
 
 

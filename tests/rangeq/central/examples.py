@@ -1,13 +1,14 @@
 """Mechanisms of a curator of all kinds, and what they ask, by hand."""
 
 import math
-from itertools import combinations_with_replacement
+from functools import reduce
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
-from rangeq.central.spectrum import tree_over
-from rangeq.core.node_decomposition import nodes_used
+from rangeq.central.box_tree import tree_over
+from rangeq.central.fewest_nodes import FewestNodes
 
 TREES: list[Hierarchy | Wavelet | CentralFlat] = [
     Hierarchy(8, 1.0, 2),
@@ -36,6 +37,23 @@ PLAIN = [
 ]
 WAVELETS: list[Hierarchy | Wavelet | CentralFlat] = [Wavelet(d, 1.0) for d in (1, 2, 3, 5, 8, 17)]
 FLATS: list[Hierarchy | Wavelet | CentralFlat] = [CentralFlat(d, 1.0) for d in (1, 2, 5, 17)]
+SEVERAL: list[Hierarchy | Wavelet | CentralFlat] = [
+    Hierarchy((4, 8), 1.0, 2),
+    Hierarchy((5, 6), 1.0, 2, budget="geometric"),
+    Hierarchy((7, 3), 2.0, [[4, 2], [1, 3]]),
+    Hierarchy((3, 4, 2), 1.0, 2),
+    Hierarchy((6, 5), 1.0, [2, 3], budget=[1, 2]),
+    Hierarchy((1, 4), 1.0, 2, budget="optimal"),
+    Wavelet((4, 4), 1.0),
+    Wavelet((5, 3), 1.0),
+    Wavelet((2, 3, 3), 1.0),
+    CentralFlat((3, 4), 1.0),
+]
+PLAIN_SEVERAL = [
+    Hierarchy((5, 6), 1.0, 2, inference=False),
+    Hierarchy((4, 4), 1.0, 2, inference=False, budget="optimal"),
+    Hierarchy((3, 4, 2), 1.0, 2, inference=False),
+]
 ALL = TREES + PLAIN + WAVELETS + FLATS
 
 
@@ -47,38 +65,46 @@ def ranges(domain):
     return np.array(list(combinations_with_replacement(range(domain), 2))).T
 
 
-def design(m):
-    """The numbers that are asked, as rows over the padded cells, with their level; by hand."""
+def asked_along(m, attribute):
+    """The numbers that are asked along one attribute, as rows over its places, by level."""
+    n = m.sizes[attribute]
     if isinstance(m, CentralFlat):
-        return np.eye(m.domain), [0] * m.domain
+        return [np.eye(n)]
     if isinstance(m, Wavelet):
-        n = 1
-        while n < m.domain:
-            n *= 2
-        rows, levels = [np.ones(n)], [0]
-        size, level = n, 1
+        size = 1
+        while size < n:
+            size *= 2
+        levels = [np.ones((1, n))]
         while size > 1:
-            for start in range(0, n, size):
-                row = np.zeros(n)
-                row[start : start + size // 2], row[start + size // 2 : start + size] = 1, -1
-                rows.append(row)
-                levels.append(level)
-            size, level = size // 2, level + 1
-        return np.array(rows), levels
-    rows, levels = [], []
-    n = math.prod(m.fanouts)
-    for level in range(len(m.fanouts)):
-        size = math.prod(m.fanouts[level + 1 :])
-        for start in range(0, n, size):
-            row = np.zeros(n)
-            row[start : start + size] = 1
-            rows.append(row)
-            levels.append(level)
-    return np.array(rows), levels
+            rows = np.zeros((-(-n // size), n))
+            for k in range(len(rows)):
+                middle = k * size + size // 2
+                rows[k, k * size : middle], rows[k, middle : (k + 1) * size] = 1, -1
+            levels.append(rows)
+            size //= 2
+        return levels
+    fanouts = m.fanouts if len(m.sizes) == 1 else m.fanouts[attribute]
+    levels = []
+    for level in range(len(fanouts)):
+        size = math.prod(fanouts[level + 1 :])
+        rows = np.zeros((-(-n // size), n))
+        for k in range(len(rows)):
+            rows[k, k * size : (k + 1) * size] = 1
+        levels.append(rows)
+    return levels
+
+
+def design(m):
+    """The numbers that are asked, as rows over the cells, with their level; by hand."""
+    parts = [asked_along(m, i) for i in range(len(m.sizes))]
+    # All products of wavelets; of trees those of equal levels
+    chosen = product(*parts) if isinstance(m, Wavelet) else zip(*parts, strict=True)
+    blocks = [reduce(np.kron, which) for which in chosen]
+    return np.concatenate(blocks), [k for k, block in enumerate(blocks) for _ in block]
 
 
 def dense(m, variances):
-    """The matrix of the least-squares estimate of the padded cells from the numbers asked, and its
+    """The matrix of the least-squares estimate of the cells from the numbers asked, and its
     covariance.
     """
     rows, levels = design(m)
@@ -91,11 +117,21 @@ def dense(m, variances):
     return np.linalg.solve(information, rows.T * weights), np.linalg.inv(information)
 
 
-def indicators(m, width):
-    a, b = ranges(m.domain)
-    cells = np.arange(width)
-    return ((cells >= a[:, None]) & (cells <= b[:, None])).astype(float)
+def boxes(m):
+    """The closed ends of all boxes: shape (attributes, boxes)."""
+    every = list(product(*(ranges(size).T for size in m.sizes)))
+    return tuple(np.array([[pair[end] for pair in box] for box in every]).T for end in (0, 1))
 
 
-def uses(domain, fanouts):
-    return nodes_used(tree_over(domain, fanouts), root=False)
+def indicators(m):
+    """The cells of all boxes, one row each."""
+    parts = []
+    for size in m.sizes:
+        (a, b), cells = ranges(size), np.arange(size)
+        parts.append(((cells >= a[:, None]) & (cells <= b[:, None])).astype(float))
+    return reduce(np.kron, parts)
+
+
+def uses(domain, branching):
+    tree = tree_over((domain,), branching)
+    return FewestNodes(tree, [1] * tree.height).used()

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from rangeq.central import Hierarchy
+from rangeq.central.box_tree import tree_over
 from rangeq.central.budget import best_shares
+from rangeq.central.inference import Inference
 from tests.rangeq.central.examples import ranges
 
 
@@ -24,7 +26,17 @@ def test_budgets():
 @pytest.mark.parametrize("inference", [True, False])
 @pytest.mark.parametrize(
     ("domain", "branching"),
-    [(256, 2), (512, 16), (81, 3), (100, 4), (7, 2), (1, 2), (64, [4, 2, 2, 4])],
+    [
+        (256, 2),
+        (512, 16),
+        (81, 3),
+        (100, 4),
+        (7, 2),
+        (1, 2),
+        (64, [4, 2, 2, 4]),
+        ((16, 16), 2),
+        ((20, 9), 3),
+    ],
 )
 def test_optimal_budget_is_a_minimum(domain, branching, inference):
     best = Hierarchy(domain, 1.0, branching, inference, budget="optimal")
@@ -43,11 +55,12 @@ def test_optimal_budget_is_a_minimum(domain, branching, inference):
 
 
 def test_optimal_budget_of_two_levels_by_a_grid():
-    sizes, gains = np.array([16.0, 1.0]), np.array([30.0, 55.0])
-    w = np.linspace(0, 0.999, 100_000)
-    value = gains[0] / (16 * w**2 + (1 - w) ** 2) + gains[1] / (1 - w) ** 2
-    found = best_shares(sizes, gains)
-    assert float(found[0]) == pytest.approx(w[np.argmin(value)], abs=1e-3)
+    for shape, branching in (((64,), [4, 16]), ((20,), 16), ((9, 7), [3, 3])):
+        tree = tree_over(shape, branching)
+        w = np.linspace(0.001, 0.999, 999)
+        value = [Inference(tree, [1 / top**2, 1 / (1 - top) ** 2]).mean() for top in w]
+        found = best_shares(tree)
+        assert float(found[0]) == pytest.approx(w[np.argmin(value)], abs=2e-3)
 
 
 def test_a_level_without_budget_is_a_tree_without_it():

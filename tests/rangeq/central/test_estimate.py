@@ -5,6 +5,7 @@ seeded, and is shown to reject a planted error.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,35 +15,45 @@ from rangeq.central import CentralFlat, Hierarchy, InvalidRange, Wavelet
 from tests.rangeq.central.examples import (
     ALL,
     FLATS,
+    SEVERAL,
     TREES,
     WAVELETS,
+    boxes,
     dense,
-    design,
     indicators,
     name,
-    ranges,
 )
 
 # -------------------------------------------------------------------------- against dense algebra
 
 
-@pytest.mark.parametrize("m", TREES + WAVELETS + FLATS, ids=name)
+@pytest.mark.parametrize("m", TREES + WAVELETS + FLATS + SEVERAL, ids=name)
 def test_estimates_are_least_squares(m):
-    rows, levels = design(m)
-    solution, _ = dense(m, m._noise_variances)
+    solution, covariance = dense(m, m.noise_variances)
     rng = np.random.default_rng(3)
-    noisy = rng.integers(-50, 50, len(rows))
-    by_level = [
-        noisy[[i for i, level in enumerate(levels) if level == k]] for k in range(len(m.noise))
-    ]
-    estimate = m._estimate(by_level)
-    cells = solution @ noisy
-    np.testing.assert_allclose(estimate.counts, cells[: m.domain], atol=1e-9)
-    a, b = ranges(m.domain)
-    np.testing.assert_allclose(estimate.range(a, b), indicators(m, len(cells)) @ cells, atol=1e-9)
-    np.testing.assert_allclose(
-        estimate.prefix(np.arange(m.domain)), np.cumsum(cells)[: m.domain], atol=1e-9
-    )
+    shapes = [level.shape for level in m.levels(np.zeros(m.sizes, dtype=np.int64))]
+    noisy = [rng.integers(-50, 50, shape) for shape in shapes]
+    estimate = m.estimate(noisy)
+    cells = solution @ np.concatenate([level.ravel() for level in noisy])
+    np.testing.assert_allclose(estimate.counts.ravel(), cells, atol=1e-9)
+    first, last = boxes(m)
+    asked = dict(enumerate(zip(first, last, strict=True)))
+    told = estimate.answer(asked)
+    np.testing.assert_allclose(told.value, indicators(m) @ cells, atol=1e-9)
+    if len(m.sizes) == 1:
+        np.testing.assert_allclose(
+            estimate.prefix(np.arange(m.domain)), np.cumsum(cells), atol=1e-9
+        )
+    # Products of sets of places, and of sets and ranges
+    for _ in range(5):
+        sets = [sorted({int(x) for x in rng.integers(0, size, 3)}) for size in m.sizes]
+        chosen: Any = np.ones(1)
+        for size, one in zip(m.sizes, sets, strict=True):
+            chosen = np.kron(chosen, np.isin(np.arange(size), one))
+        told = estimate.answer(dict(enumerate(sets)))
+        assert told.value == pytest.approx(chosen @ cells, abs=1e-9)
+        assert told.variance == pytest.approx(chosen @ covariance @ chosen)
+        assert m.variance(dict(enumerate(sets))) == told.variance
 
 
 # ----------------------------------------------------------------------------- against simulation
@@ -57,6 +68,9 @@ def test_estimates_are_least_squares(m):
         Hierarchy(12, 1.0, [3, 4], inference=False),
         Wavelet(11, 1.0),
         CentralFlat(6, 0.5),
+        Hierarchy((5, 4), 1.0, 2),
+        Hierarchy((5, 4), 1.0, 2, inference=False),
+        Wavelet((3, 4), 1.0),
     ],
     ids=name,
 )
@@ -65,12 +79,11 @@ def test_unbiased_and_as_variable_as_predicted(m):
     their mean square.
     """
     rng = np.random.default_rng(11)
-    counts = rng.integers(0, 100, m.domain)
-    a, b = ranges(m.domain)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    truth = starts[b + 1] - starts[a]
-    errors = np.array([m.release(counts, rng).range(a, b) - truth for _ in range(4000)])
-    variances = m.range_variance(a, b)
+    counts = rng.integers(0, 100, m.sizes)
+    asked = dict(enumerate(zip(*boxes(m), strict=True)))
+    truth = indicators(m) @ counts.ravel()
+    errors = np.array([m.release(counts, rng).answer(asked).value - truth for _ in range(4000)])
+    variances = m.variance(asked)
 
     def worst_mean(e, v):
         return np.abs(e.mean(axis=0) / np.sqrt(v / len(e))).max()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rangeq.central import Hierarchy, InvalidRange
-from rangeq.central.spectrum import tree_over, tree_spectrum
-from reproduction.boxes import flat_average_variance, hierarchy_average_variance
+from rangeq.central.box_tree import tree_over
+from rangeq.central.inference import Inference
 from tests.rangeq.central.examples import PLAIN, design, name, ranges, uses
 
 # --------------------------------------------------------------------------- against brute force
@@ -22,8 +22,8 @@ def fewest(m, a, b):
     inside = set()
     for level in range(len(m.fanouts)):
         size = math.prod(m.fanouts[level + 1 :])
-        for k in range(math.prod(m.fanouts[: level + 1])):
-            if a <= k * size and (k + 1) * size - 1 <= b:
+        for k in range(-(-m.domain // size)):
+            if a <= k * size and min((k + 1) * size, m.domain) - 1 <= b:
                 inside.add((level, k))
     return {
         (level, k)
@@ -35,11 +35,10 @@ def fewest(m, a, b):
 @pytest.mark.parametrize("m", PLAIN, ids=name)
 def test_without_inference_the_fewest_nodes_are_added(m):
     rng = np.random.default_rng(4)
-    noisy = [
-        rng.integers(-50, 50, math.prod(m.fanouts[: level + 1])) for level in range(len(m.fanouts))
-    ]
-    estimate = m._estimate(noisy)
-    np.testing.assert_array_equal(estimate.counts, noisy[-1][: m.domain])
+    noisy = [rng.integers(-50, 50, nodes) for nodes in m.tree.nodes[1:]]
+    estimate = m.estimate(noisy)
+    cells = np.arange(m.domain)
+    np.testing.assert_array_equal(estimate.counts, estimate.range(cells, cells))
     a, b = ranges(m.domain)
     values, variances = estimate.range(a, b), m.range_variance(a, b)
     used = [0] * len(m.fanouts)
@@ -47,11 +46,11 @@ def test_without_inference_the_fewest_nodes_are_added(m):
         nodes = fewest(m, first, last)
         assert values[k] == sum(noisy[level][i] for level, i in nodes)
         assert variances[k] == pytest.approx(
-            sum(float(m._noise_variances[level]) for level, _ in nodes)
+            sum(float(m.noise_variances[level]) for level, _ in nodes)
         )
         for level, _ in nodes:
             used[level] += 1
-    assert used == uses(m.domain, m.fanouts)
+    assert used == uses(m.domain, m.branching)
     assert m.sampled_average_variance() == pytest.approx(variances.mean())
     ideal = sum(
         n * 2 / (m.given_epsilon * share) ** 2 for n, share in zip(used, m.shares, strict=True)
@@ -194,13 +193,13 @@ def test_figure_1():
         n1=f(3, 7), n3=f(8, 21), n4=f(1, 21), n7=f(4, 21), n8=f(4, 21), n9=f(11, 21), n10=f(-10, 21)
     )
     assert sum(w * w for w in q) == f(399, 441)
-    # The same variance from the spectrum, and the same weights from the two passes.
-    spectrum = tree_spectrum(tree_over(8, (2, 2, 2)), [f(1)] * 3)
-    assert spectrum.mean([f(9, 8), f(9, 4), f(5, 2), f(3)]) == f(399, 441)
+    # The same variance from the recurrences, and the same weights from the two passes.
+    errors = Inference(tree_over((8,), 2), [f(1)] * 3)
+    assert errors.variance(np.array([[0]]), np.array([[2]]))[0] == f(399, 441)
     tree = Hierarchy(8, 1.0, 2)
     for node in range(14):
         noisy = np.eye(14, dtype=np.int64)[node]
-        found = tree._estimate([noisy[:2], noisy[2:6], noisy[6:]]).counts
+        found = tree.estimate([noisy[:2], noisy[2:6], noisy[6:]]).counts
         np.testing.assert_allclose(found, [float(cell[node]) for cell in cells], atol=1e-12)
 
 
@@ -258,9 +257,3 @@ def test_refused_trees():
         Hierarchy(8, 1.0, 2, inference=False, budget=[1, 0, 1])
     with pytest.raises(ValueError, match="alpha must lie"):
         Hierarchy(8, 2.0**-32, 2, budget=[1, 1e-9, 1])
-    for bad in ({"side": 0}, {"d": 0}, {"d": 1.5}, {"epsilon": 0}):
-        given_ones = {"side": 4, "d": 2, "epsilon": 1.0} | bad
-        with pytest.raises(ValueError, match=r"must be"):
-            flat_average_variance(**given_ones)
-        with pytest.raises(ValueError, match=r"must be"):
-            hierarchy_average_variance(**given_ones, branching=2)

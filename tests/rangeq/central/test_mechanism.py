@@ -11,13 +11,14 @@ from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from tests.rangeq.central.examples import (
     ALL,
     FLATS,
+    SEVERAL,
     TREES,
     WAVELETS,
+    boxes,
     dense,
     design,
     indicators,
     name,
-    ranges,
 )
 
 
@@ -57,19 +58,18 @@ def test_budget_is_kept_at_any_epsilon(kind, epsilon):
     m.release(np.zeros(16, dtype=int), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("m", ALL, ids=name)
+@pytest.mark.parametrize("m", ALL + SEVERAL, ids=name)
 def test_a_person_changes_one_number_of_each_level_by_one(m):
-    counts = np.arange(m.domain)
-    before = m._levels(counts)
+    counts = np.arange(m.domain).reshape(m.sizes)
+    before = m.levels(counts)
     rows, levels = design(m)
-    padded = np.zeros(rows.shape[1])
-    padded[: m.domain] = counts
-    np.testing.assert_array_equal(np.concatenate(before), rows @ padded)
-    assert np.bincount(levels).tolist() == [len(level) for level in before]
+    flat = np.concatenate([level.ravel() for level in before])
+    np.testing.assert_array_equal(flat, rows @ counts.ravel())
+    assert np.bincount(levels).tolist() == [level.size for level in before]
     for cell in range(m.domain):
         more = counts.copy()
-        more[cell] += 1
-        for old, new in zip(before, m._levels(more), strict=True):
+        more.flat[cell] += 1
+        for old, new in zip(before, m.levels(more), strict=True):
             assert np.abs(new - old).sum() == 1
 
 
@@ -79,7 +79,7 @@ def test_every_level_gets_its_own_noise():
     """
     m = Hierarchy(4096, 1.0, [16, 16, 16], budget=[1, 2, 4])
     seen = []
-    object.__setattr__(m, "_estimate", lambda noisy: seen.append(noisy))
+    object.__setattr__(m, "estimate", lambda noisy: seen.append(noisy))
     for seed in range(20):
         m.release(np.full(4096, 7), np.random.default_rng(seed))
     for level, size in enumerate((256, 16, 1)):
@@ -115,28 +115,35 @@ def test_randomness():
 
 
 def test_equality_and_immutability():
-    assert Hierarchy(8, 1.0, [2, 4]) == Hierarchy(8, 1.0, (2, 4))
+    assert Hierarchy(8, 1.0, [2, 4]) == Hierarchy([8], 1.0, (2, 4))
     assert hash(Hierarchy(8, 1.0, [2, 4], budget=[1, 2])) == hash(
         Hierarchy(8, 1.0, (2, 4), budget=(1, 2))
     )
     assert Hierarchy(8, 1.0, 2) != Hierarchy(8, 1.0, 2, inference=False)
     with pytest.raises(AttributeError):
-        CentralFlat(8, 1.0).domain = 4  # type: ignore[misc]  # read-only
+        CentralFlat(8, 1.0).shape = 4  # type: ignore[misc]  # read-only
 
 
-@pytest.mark.parametrize("m", TREES + WAVELETS + FLATS, ids=name)
+@pytest.mark.parametrize("m", TREES + WAVELETS + FLATS + SEVERAL, ids=name)
 def test_variance_and_its_average_are_those_of_least_squares(m):
-    a, b = ranges(m.domain)
+    first, last = boxes(m)
     for variances, average in (
-        (m._noise_variances, m.sampled_average_variance()),
+        (m.noise_variances, m.sampled_average_variance()),
         ([2 / (m.given_epsilon * s) ** 2 if s else None for s in m.shares], m.average_variance()),
     ):
         _, covariance = dense(m, variances)
-        r = indicators(m, len(covariance))
+        r = indicators(m)
         expected = np.einsum("ri,ij,rj->r", r, covariance, r)
-        if variances is m._noise_variances:
-            np.testing.assert_allclose(m.range_variance(a, b), expected, rtol=1e-9)
-            assert m.range_variance(int(a[0]), int(b[0])) == pytest.approx(expected[0])
+        if variances is m.noise_variances:
+            asked = dict(enumerate(zip(first, last, strict=True)))
+            np.testing.assert_allclose(m.variance(asked), expected, rtol=1e-9)
+            if len(m.sizes) == 1:
+                np.testing.assert_array_equal(m.range_variance(*first, *last), m.variance(asked))
+                assert m.range_variance(0, 0) == pytest.approx(expected[0])
+            exact = m.errors_of(m.noise_variances)
+            values = exact.variance(first, last)
+            assert exact.mean() == sum(values) / Fraction(len(values))
+            np.testing.assert_allclose(values.astype(float), expected, rtol=1e-9)
         assert average == pytest.approx(expected.mean(), rel=1e-9)
 
 
@@ -148,6 +155,8 @@ def test_refused_parameters(kind):
     for wrong in (None, True, [1.0]):
         with pytest.raises(InexactNumber):
             kind(4, wrong)
-    for domain in (0, -1, 2.0, True, None, "4", (1 << 26) + 1):
-        with pytest.raises(ValueError, match="domain must be an integer"):
-            kind(domain, 1.0)
+    for shape in (0, -1, 2.0, True, None, "4", (1 << 26) + 1, (), (4, 0), (4, 2.0), [1] * 9):
+        with pytest.raises(ValueError, match="shape must be"):
+            kind(shape, 1.0)
+    with pytest.raises(ValueError, match="more than 2\\^26"):
+        kind((1 << 14, 1 << 13), 1.0)

@@ -1,10 +1,12 @@
-"""Variances of nodes after inference, from the spectrum, against the published recurrences."""
+"""Variances of nodes after inference against the published recurrences."""
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
-from rangeq.central.spectrum import tree_over, tree_spectrum
+from rangeq.central.box_tree import tree_over
+from rangeq.central.inference import Inference
 
 
 def from_below(b, h):
@@ -29,17 +31,9 @@ def test_proposition_3(b, h):
 
 def node_variances(b, h):
     """Variances of nodes after inference, from the leaves up, in units of V_O, exactly."""
-    tree = tree_over(b**h, (b,) * h)
-    spectrum, sizes = tree_spectrum(tree, [Fraction(1)] * h), (tree.leaves, *tree.widths)
-    found = []
-    for level in range(1, h + 1):
-        length = b ** (level - 1)
-        found.append(
-            spectrum.mean(
-                [Fraction(length * length, s) if s >= length else Fraction(length) for s in sizes]
-            )
-        )
-    return found
+    errors = Inference(tree_over((b**h,), b), [Fraction(1)] * h)
+    last = np.array([[b**level - 1 for level in range(h)]])
+    return errors.variance(np.zeros_like(last), last).tolist()
 
 
 @pytest.mark.parametrize(("b", "h"), [(2, 3), (2, 9), (3, 5), (4, 4), (16, 3)])

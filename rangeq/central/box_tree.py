@@ -1,0 +1,184 @@
+"""A tree of boxes of cells: every level splits every attribute, or leaves some of them as they are.
+
+Cells beyond the ends of the attributes do not exist: a node at such an end is smaller than others,
+and has fewer children.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Integers
+from mechdesign._support.numbers import is_whole
+from mechdesign._support.text import shown
+from rangeq.core.tree import Tree
+
+_Number = TypeVar("_Number", np.float64, np.int64)
+
+
+@dataclass(frozen=True)
+class BoxTree:
+    """A tree over the cells of one attribute or several; its leaves are single cells.
+
+    Below, level 0 is the root, and the levels 1 .. height lie below it.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The number of cells along each attribute.
+    fanouts : tuple of tuple of int
+        For each level of parents from the root, into how many a node is split along each attribute:
+        at least 1. At the ends of the attributes into fewer.
+    """
+
+    shape: tuple[int, ...]
+    fanouts: tuple[tuple[int, ...], ...]
+
+    @property
+    def height(self) -> int:
+        """The number of levels below the root."""
+        return len(self.fanouts)
+
+    @cached_property
+    def widths(self) -> tuple[tuple[int, ...], ...]:
+        """The cells of a node along each attribute, for the levels 0 .. height."""
+        return tuple(
+            tuple(math.prod(below[i] for below in self.fanouts[level:]) for i in self.attributes)
+            for level in range(self.height + 1)
+        )
+
+    @property
+    def attributes(self) -> range:
+        """The places of the attributes."""
+        return range(len(self.shape))
+
+    @cached_property
+    def nodes(self) -> tuple[tuple[int, ...], ...]:
+        """The number of nodes along each attribute, for the levels 0 .. height."""
+        return tuple(
+            tuple(-(-n // width) for n, width in zip(self.shape, widths, strict=True))
+            for widths in self.widths
+        )
+
+    def children_of_last(self, level: int, attribute: int) -> int:
+        """Into how many the last node of a level is split along an attribute.
+
+        Parameters
+        ----------
+        level : int
+            From 0 to height - 1.
+        attribute : int
+            Its place.
+
+        Returns
+        -------
+        int
+            From 1 to the fanout.
+        """
+        before = self.fanouts[level][attribute] * (self.nodes[level][attribute] - 1)
+        return self.nodes[level + 1][attribute] - before
+
+    def sums(self, counts: Integers) -> list[Integers]:
+        """The sums of the cells below the nodes of the levels 1 .. height.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64
+            Of the cells, of the tree's shape.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            From the top; each of the shape of the level's nodes.
+        """
+        levels = [counts]
+        for level in range(self.height - 1, 0, -1):
+            levels.append(sums_of_children(levels[-1], self.fanouts[level]))
+        return levels[::-1]
+
+
+def sums_of_children(values: npt.NDArray[_Number], fanouts: Sequence[int]) -> npt.NDArray[_Number]:
+    """The sums over blocks of nodes, the last of which may be smaller.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Of the nodes.
+    fanouts : sequence of int
+        The nodes of a block along each axis.
+
+    Returns
+    -------
+    numpy.ndarray
+        One number a block.
+    """
+    for axis, size in enumerate(fanouts):
+        if size > 1:
+            values = np.add.reduceat(values, np.arange(0, values.shape[axis], size), axis=axis)
+    return values
+
+
+def tree_over(shape: tuple[int, ...], branching: Any) -> BoxTree:
+    """The tree with these branchings, the root's cut to those that are needed.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The number of cells along each attribute.
+    branching : int or sequence of int or sequence of sequences of int
+        For all attributes: an integer of at least 2, for the fewest levels that reach the cells, or
+        one number a level from the top. Or such a list for each attribute, all of one length, of
+        numbers of at least 1.
+
+    Returns
+    -------
+    BoxTree
+        With an integer, an attribute that takes fewer levels is split at the lowest.
+
+    Raises
+    ------
+    ValueError
+        The product of an attribute's branchings does not reach its cells, or for every attribute
+        that of all but the first does.
+    """
+    if is_whole(branching):
+        lists = [Tree.of(n, int(branching)).branching if n > 1 else (1,) for n in shape]
+        height = max(map(len, lists))
+        lists = [(1,) * (height - len(one)) + one for one in lists]
+    elif is_whole(branching[0]):
+        lists = [tuple(branching)] * len(shape)
+    else:
+        lists = [tuple(one) for one in branching]
+        if len(lists) != len(shape) or len({len(one) for one in lists}) != 1:
+            raise ValueError(
+                f"branching must have a list for each of the {len(shape)} attributes, all of one"
+                f" length, got {shown(branching)}"
+            )
+    below = [math.prod(one[1:]) for one in lists]
+    if any(size * one[0] < n for n, one, size in zip(shape, lists, below, strict=True)) or (
+        len(lists[0]) > 1 and all(size >= n for n, size in zip(shape, below, strict=True))
+    ):
+        whole = f"the domain, {shape[0]}," if len(shape) == 1 else f"the shape, {shape},"
+        raise ValueError(
+            f"the product of the branchings must reach {whole} and that of all but the first must"
+            f" not; got {shown(branching)}"
+        )
+    used = []
+    for n, one in zip(shape, lists, strict=True):
+        # A level that this attribute does not need leaves it as it is
+        fanouts, nodes = [], n
+        for size in one[:0:-1]:
+            fanouts.append(min(size, nodes))
+            nodes = -(-nodes // size)
+        used.append((nodes, *reversed(fanouts)))
+    levels = tuple(zip(*used, strict=True))
+    if len(levels) > 1 and any(max(fanouts) == 1 for fanouts in levels):
+        raise ValueError(f"every level must split an attribute, got {shown(branching)}")
+    return BoxTree(shape, levels)

@@ -1,0 +1,181 @@
+"""Boxes as sums of the fewest nodes of a tree, without inference.
+
+Qardaji, Yang, Li 2013, section 3.2: a node is used if it lies in the box and its parent does not.
+The root is not asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.central.box_tree import BoxTree
+from rangeq.core.workload_sums import blocks_inside, queries
+
+
+class FewestNodes:
+    """The nodes that make up boxes, and the variances of their sums.
+
+    Parameters
+    ----------
+    tree : BoxTree
+        The tree; its root is not asked.
+    variances : sequence of float or Fraction
+        Of the noise of the levels 1 .. height.
+    """
+
+    def __init__(self, tree: BoxTree, variances: Sequence[Any]) -> None:
+        self.tree, self.variances = tree, variances
+
+    def inside(self, level: int, first: Integers, last: Integers) -> tuple[Integers, Integers]:
+        """The nodes of a level within boxes: along each attribute one run, of the ends' shape.
+
+        Parameters
+        ----------
+        level : int
+            From 0; within the root, which is not asked, lies no box.
+        first, last : numpy.ndarray of int64
+            Shape (attributes, boxes): closed ends of boxes of cells.
+
+        Returns
+        -------
+        tuple
+            The first nodes, and the ends of the runs (exclusive, and never before the first).
+        """
+        column = (-1, *(1,) * (first.ndim - 1))
+        widths = np.reshape(self.tree.widths[level], column)
+        at_end = last + 1 == np.reshape(self.tree.shape, column)
+        start = -(-first // widths)
+        nodes = np.reshape(self.tree.nodes[level], column)
+        end = np.where(at_end, nodes, (last + 1) // widths)
+        return (start, np.maximum(end, start)) if level else (start, start)
+
+    def below_inside(
+        self, level: int, first: Integers, last: Integers
+    ) -> tuple[Integers, Integers]:
+        """The nodes of a level whose parents lie within boxes, as `inside`.
+
+        Parameters
+        ----------
+        level : int
+            From 1 to the height.
+        first, last : numpy.ndarray of int64
+            Shape (attributes, boxes): closed ends of boxes of cells.
+
+        Returns
+        -------
+        tuple
+            The first nodes, and the ends of the runs.
+        """
+        column = (-1, *(1,) * (first.ndim - 1))
+        start, end = self.inside(level - 1, first, last)
+        fanouts = np.reshape(self.tree.fanouts[level - 1], column)
+        nodes = np.reshape(self.tree.nodes[level], column)
+        return np.minimum(start * fanouts, nodes), np.minimum(end * fanouts, nodes)
+
+    def chosen(self, weights: Sequence[Floats]) -> list[tuple[list[Floats], list[Floats]]]:
+        """The nodes within a product of sets of places, and those whose parents are.
+
+        Parameters
+        ----------
+        weights : sequence of numpy.ndarray of float64
+            For each attribute 1 for the places in the set, else 0.
+
+        Returns
+        -------
+        list of tuple
+            For each level 1 .. height: such weights of its nodes, for both.
+        """
+        tree, result = self.tree, []
+        within = [np.zeros(1) for _ in tree.attributes]  # the root is not asked
+        for level in range(1, tree.height + 1):
+            below = [
+                np.repeat(within[i], tree.fanouts[level - 1][i])[: tree.nodes[level][i]]
+                for i in tree.attributes
+            ]
+            within = [
+                np.minimum.reduceat(own, np.arange(0, len(own), tree.widths[level][i]))
+                for i, own in enumerate(weights)
+            ]
+            result.append((within, below))
+        return result
+
+    def variance(self, first: Integers, last: Integers) -> Any:
+        """The variances of the sums over boxes.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Shape (attributes, boxes): closed ends of boxes of cells.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (boxes,), in the unit of the variances.
+        """
+        total: Any = np.zeros(first.shape[1])
+        for level, variance in enumerate(self.variances, 1):
+            used = np.zeros(first.shape[1], dtype=np.int64)
+            for sign, runs in ((1, self.inside), (-1, self.below_inside)):
+                start, end = runs(level, first, last)
+                used += sign * np.prod(end - start, axis=0)
+            total = total + variance * used
+        return total
+
+    def variance_of(self, weights: Sequence[Floats]) -> float:
+        """The variance of the sum over a product of sets of places.
+
+        Parameters
+        ----------
+        weights : sequence of numpy.ndarray of float64
+            For each attribute 1 for the places in the set, else 0.
+
+        Returns
+        -------
+        float
+            In the unit of the variances.
+        """
+        return sum(
+            float(variance) * (_product(within) - _product(below))
+            for variance, (within, below) in zip(self.variances, self.chosen(weights), strict=True)
+        )
+
+    def used(self) -> list[int]:
+        """How many nodes of the levels 1 .. height all boxes use together, exactly."""
+        tree, result = self.tree, []
+        for level in range(1, tree.height + 1):
+            within = below = 1
+            for i, (n, width) in enumerate(zip(tree.shape, tree.widths[level], strict=True)):
+                within *= _inside_all(n, width)
+                parent, nodes = tree.widths[level - 1][i], tree.nodes[level - 1][i]
+                fanout, fewer = tree.fanouts[level - 1][i], tree.children_of_last(level - 1, i)
+                # All parents have as many children, but for the last
+                last = n - (nodes - 1) * parent
+                below *= fanout * (_inside_all(n, parent) - (n - last + 1)) + fewer * (n - last + 1)
+            result.append(within - (below if level > 1 else 0))
+        return result
+
+    def mean(self) -> Any:
+        """The mean of `variance` over all boxes.
+
+        Returns
+        -------
+        float or Fraction
+            In the unit of the variances.
+        """
+        total = sum(n * variance for n, variance in zip(self.used(), self.variances, strict=True))
+        return total / math.prod(queries(n, "all ranges") for n in self.tree.shape)
+
+
+def _product(weights: Sequence[Floats]) -> float:
+    return math.prod(float(own.sum()) for own in weights)
+
+
+def _inside_all(n: int, width: int) -> int:
+    """How many pairs of a range of n places and a block in it there are; the last may be short."""
+    rest = n % width
+    return blocks_inside(n, width) + (n - rest + 1 if rest else 0)

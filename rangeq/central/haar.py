@@ -1,0 +1,110 @@
+"""Haar coefficients along one axis, and the least-squares estimate from noisy ones.
+
+Xiao, Wang, Gehrke 2010. Of n cells: the total, and for every inner node of the binary tree the
+difference left half - right half. Cells beyond n do not exist. If n is no power of two some nodes
+have no right half, their differences tell their counts once more, and there are more coefficients
+than cells: least squares weighs them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.central.box_tree import BoxTree, sums_of_children
+from rangeq.central.tree_errors import TreeErrors
+
+
+class Haar(TreeErrors):
+    """The Haar coefficients of n cells, and the errors of estimates from them.
+
+    Variances are in units of that of a coefficient, exactly.
+
+    Parameters
+    ----------
+    n : int
+        The number of cells, at least 1.
+    """
+
+    def __init__(self, n: int) -> None:
+        tree = BoxTree((n,), ((2,),) * (n - 1).bit_length() or ((1,),))
+        # What is known of the count of the last node of each level from below; that of others only
+        # by the total. With both halves, the right one of precision p, the node's count is the
+        # difference and twice that of the right half.
+        known = [Fraction(0)]
+        for level in range(tree.height - 1, -1, -1):
+            p = known[0]
+            if tree.children_of_last(level, 0) == 2:
+                known.insert(0, 1 / (1 + 4 / p) if p else p)
+            else:
+                known.insert(0, p + (n > 1))
+        self.known = known
+        # A difference tells as much of both halves as a count of each, of variance 1/2
+        variances = [np.array([Fraction(1, 2), 1 / (2 + p)], dtype=object) for p in known]
+        variances[0][:] = 1 / (1 + known[0])
+        super().__init__(tree, variances)
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """How many coefficients each level has: the total, and the inner nodes from the top."""
+        inner = self.tree.nodes[:-1] if self.tree.shape[0] > 1 else ()
+        return (1, *(nodes for (nodes,) in inner))
+
+    def coefficients(self, cells: Integers) -> Integers:
+        """The coefficients, in the order of `levels`.
+
+        Parameters
+        ----------
+        cells : numpy.ndarray of int64
+            Shape (n, ...).
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (coefficients, ...).
+        """
+        levels = []
+        while len(cells) > 1:
+            differences = cells[::2].copy()
+            differences[: len(cells) // 2] -= cells[1::2]
+            levels.append(differences)
+            cells = sums_of_children(cells, (2,))
+        return np.concatenate([cells, *levels[::-1]])
+
+    def estimate(self, coefficients: Floats) -> Floats:
+        """The cells of least squares.
+
+        Parameters
+        ----------
+        coefficients : numpy.ndarray of float64
+            Shape (coefficients, ...), noisy.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (n, ...).
+        """
+        total, *levels = np.split(coefficients, np.cumsum(self.levels)[:-1])
+        known = [float(p) for p in self.known]
+        halves = [self.tree.children_of_last(level, 0) for level in range(len(levels))]
+        # What is known of the last nodes
+        last = [np.zeros_like(total[0])]
+        for level in range(len(levels) - 1, -1, -1):
+            own, below = levels[level][-1], last[0]
+            p = known[level + 1]
+            last.insert(0, own + 2 * below if halves[level] == 2 else (p * below + own) / (p + 1))
+        nodes = (total + known[0] * last[0]) / (1 + known[0])
+        for level, differences in enumerate(levels):
+            children = np.empty((2 * len(nodes), *nodes.shape[1:]))
+            children[1::2] = (nodes - differences) / 2
+            if halves[level] == 2:
+                p = known[level + 1]
+                right = p * last[level + 1] + 2 * (nodes[-1] - differences[-1])
+                children[-1] = right / (p + 4)
+            else:
+                children[-1] = 0
+            children[::2] = nodes - children[1::2]
+            nodes = children[: self.tree.nodes[level + 1][0]]
+        return nodes
