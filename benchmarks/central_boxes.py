@@ -56,8 +56,9 @@ def main() -> None:
         if math.prod(shape) > 1 << options.largest:
             continue
         counts = rng.integers(0, 100, shape)
-        first = rng.integers(0, np.array(shape)[:, None], (len(shape), 10_000))
-        where = dict(enumerate(zip(first, rng.integers(first, np.array(shape)[:, None]))))
+        sizes = np.array(shape)[:, None]
+        first = rng.integers(0, sizes, (len(shape), 10_000))
+        where = dict(enumerate(zip(first, rng.integers(first, sizes), strict=True)))
         for mechanism in (CentralFlat(shape, 1.0), Hierarchy(shape, 1.0, 16), Wavelet(shape, 1.0)):
             mechanism.audit()
             start = time.perf_counter()

@@ -1,6 +1,7 @@
-"""Histograms of ordered cells from a trusted curator: one noisy release answers every range.
+"""Histograms of ordered cells from a trusted curator: one noisy release answers every query.
 
-The curator holds the exact number of users in each of D ordered cells and adds noise; users'
+The curator holds the exact number of users in each of D ordered cells, or in each cell of a table
+of several attributes, and adds noise; users'
 data reach the curator as they are (the local protocols of `rangeq` need no such trust). Two data
 sets are neighbours when one has one user more. Then one count of every level of a tree changes,
 by one.
@@ -11,11 +12,19 @@ Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
 `rangeq.central.discrete_laplace`.
 
 >>> import numpy as np
->>> tree = Hierarchy(domain=256, epsilon=1.0, branching=16)
+>>> tree = Hierarchy(256, epsilon=1.0, branching=16)
 >>> round(tree.average_variance(), 2), round(Wavelet(256, 1.0).average_variance(), 2)
 (79.23, 221.13)
 >>> estimate = tree.release(np.full(256, 1000), rng=np.random.default_rng(1))
 >>> abs(estimate.range(0, 99) - 100_000) < 100
+True
+
+Of several attributes every box is answered, with its exact variance:
+
+>>> table = Hierarchy((100, 37), epsilon=1.0, branching=best_branching((100, 37), 1.0).best.fanouts)
+>>> people = np.random.default_rng(1).integers(0, 50, (100, 37))
+>>> answer = table.release(people).answer({0: (18, 64), 1: [3, 7, 20]})
+>>> bool(abs(answer.value - people[18:65, [3, 7, 20]].sum()) < 6 * answer.variance**0.5)
 True
 
 One quantile or a few alone are had with less noise from `quantiles`, by the exponential mechanism.

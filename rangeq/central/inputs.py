@@ -136,8 +136,9 @@ def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
     if bad.any():
         k = int(np.argmax(bad))
         places = tuple(int(place) for place in np.unravel_index(k, shape))
+        (found,) = values.ravel()[k : k + 1].tolist()
         raise InvalidHistogram(
-            f"counts[{', '.join(map(str, places))}] = {shown(values.ravel()[k : k + 1].tolist()[0])} is not an integer"
+            f"counts[{', '.join(map(str, places))}] = {shown(found)} is not an integer"
             " from 0 to 2^52",
             places if len(shape) > 1 else k,
         )
