@@ -343,6 +343,53 @@ def in_either(*, name: str = "", source: str = "") -> Randomiser:
     return Randomiser(tuple(laws), 1, name=name, source=source)
 
 
+def _geometric_sides(near: RationalFunction) -> ReportKind:
+    """All numbers on one side, the likeliest of this likelihood, each next one alpha times it."""
+    return ReportKind(rational(1) / (rational(1) - rational(ALPHA)), near)
+
+
+def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
+    """A whole number c with discrete Laplace noise, and c + 1: (1 - alpha) / (1 + alpha) alpha^|k|.
+
+    All numbers up to c are told from the one side alike, each alpha times as likely as the next;
+    those from c + 1 on from the other. A kind of report stands for all of a side.
+
+    Parameters
+    ----------
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Over the two sides, each a class.
+    """
+    one, alpha = rational(1), rational(ALPHA)
+    most = (one - alpha) / (one + alpha)
+    sides = [(_geometric_sides(most),), (_geometric_sides(most * alpha),)]
+    laws = (ItemLaw("c", tuple(sides)), ItemLaw("c + 1", tuple(sides[::-1])))
+    return Randomiser(laws, 1, name=name, source=source)
+
+
+def unchanged_laplace(*, name: str = "", source: str = "") -> Randomiser:
+    """A whole number with discrete Laplace noise, which is the same for both data.
+
+    Parameters
+    ----------
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Of loss 0, over a class that stands for all numbers.
+    """
+    one, alpha = rational(1), rational(ALPHA)
+    weights = (one + alpha) / (one - alpha)  # the sum of alpha^|k|
+    law = ItemLaw("", ((ReportKind(weights, one / weights),),))
+    return Randomiser((law,), 0, name=name, source=source)
+
+
 def unchanged(*chances: Operand, name: str = "", source: str = "") -> Randomiser:
     """A part of a report that says nothing: each outcome is as likely under all items.
 

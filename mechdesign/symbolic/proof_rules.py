@@ -19,7 +19,7 @@ from mechdesign.symbolic.semialgebraic import nonnegative
 _ALPHA = rational(ALPHA)
 
 _SHOWN = 4
-"""How many different parts of a mixture are written out."""
+"""How many parts of a mixture, of different names, are written out."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,11 @@ class MixtureProof(PrivacyProof):
     def lines(self) -> Iterator[str]:
         number, different = sum(of.times for of in self.parts), self._different
         yield f"one of {number} parts, drawn whatever the item: the worst one counts"
-        for part in different[:_SHOWN]:
+        shown = list({part.name: part for part in reversed(different)}.values())[-_SHOWN:]
+        for part in reversed(shown):
             yield from indented(part.written())
-        if len(different) > _SHOWN:
-            yield f"  and {len(different) - _SHOWN} more, checked alike"
+        if len(different) > len(shown):
+            yield f"  and {len(different) - len(shown)} other, checked alike"
 
 
 def _unless_certain(name: str, chances: Sequence[tuple[int, Fraction]]) -> Iterator[Fault]:
@@ -178,6 +179,77 @@ class CompositionProof(PrivacyProof):
                 of_epsilon = f" with {share} of epsilon" if share < 1 else ""
                 yield f"  {times}{of_epsilon}" if part.loss else f"  {times} that say nothing"
                 yield from indented(indented(part.written()))
+
+
+@dataclass(frozen=True)
+class ProcessedProof(PrivacyProof):
+    """What comes before and after a report costs nothing, as long as it sees nothing else.
+
+    Before: the item is any function of the data, also a random one, since a mixture of likelihoods
+    lies between them. After: what is made of the report.
+
+    Parameters
+    ----------
+    part : PrivacyProof
+        Of the report.
+    how : str
+        What is done, in words.
+    """
+
+    part: PrivacyProof
+    how: str
+
+    @property
+    def loss(self) -> Fraction:
+        return self.part.loss
+
+    @property
+    def spreads(self) -> frozenset[RationalFunction]:
+        return self.part.spreads
+
+    def faults(self) -> Iterator[Fault]:
+        yield from self.part.faults()
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.how}: it costs nothing"
+        yield from indented(self.part.written())
+
+
+@dataclass(frozen=True)
+class ExponentialProof(PrivacyProof):
+    """Places with a probability in proportion to weights: the weight counts twice.
+
+    From one data set to a neighbouring one a place's weight changes by some factor at most, and so
+    does the sum of all weights. Both have a share of epsilon, which must be a half each.
+
+    Parameters
+    ----------
+    weights : tuple of (RationalFunction, RationalFunction)
+        The weight of a place under one data set and under the other, for each way in which it may
+        change: with alpha^share for alpha.
+    share : Fraction
+        Of epsilon, for each of place and sum.
+    """
+
+    weights: tuple[tuple[RationalFunction, RationalFunction], ...]
+    share: Fraction
+
+    @property
+    def loss(self) -> Fraction:
+        return 2 * self.share
+
+    def faults(self) -> Iterator[Fault]:
+        if self.share != Fraction(1, 2):
+            yield Fault(f"{self.name}: place and sum have {self.share} of epsilon each", NOWHERE)
+        for one, other in self.weights:
+            slacks = [one, other, one - _ALPHA * other, other - _ALPHA * one]
+            if not all(nonnegative([f.numerator], f.denominator).everywhere for f in slacks):
+                yield Fault(f"{self.name}: a weight of {one} becomes {other}", NOWHERE)
+
+    def lines(self) -> Iterator[str]:
+        yield f"in proportion to weights; with α^({self.share}) for α, weights change from"
+        yield "  " + ", ".join(f"{one} to {other}" for one, other in self.weights)
+        yield "  and so does their sum: both count"
 
 
 class Acceptance(NamedTuple):

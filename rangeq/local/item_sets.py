@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +21,7 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.randomness import bit_source
 from mechdesign.sampling import checked_counts
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, ProcessedProof
 from rangeq.core.estimate import Distribution, RangeEstimate
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.haar import HaarHRR
@@ -76,6 +78,19 @@ class ItemSets:
     def second(self) -> RangeProtocol:
         """The range protocol of the second round, with the same last item."""
         return HaarHRR(self.domain + 1, self._half)
+
+    def proof(self) -> CompositionProof:
+        """Why both reports together are private, for every alpha in (0, 1): see `Channel.proof`."""
+        half, how = Fraction(1, 2), "about a random slot of the set"
+        reports = (
+            ProcessedProof(protocol.proof(), how, name=f"the {name} report")
+            for name, protocol in (("first", self.first), ("second", self.second))
+        )
+        return CompositionProof(
+            tuple(BudgetShare(half, 1, report) for report in reports),
+            name=type(self).__name__,
+            source="thesis, section 7.1.2",
+        )
 
     @property
     def slots(self) -> int:

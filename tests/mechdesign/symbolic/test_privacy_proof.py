@@ -18,7 +18,14 @@ from mechdesign.symbolic import (
     krr,
     optimized_unary,
 )
-from mechdesign.symbolic.privacy_proof import at_two_places, favouring, in_either, unchanged
+from mechdesign.symbolic.privacy_proof import (
+    at_two_places,
+    discrete_laplace,
+    favouring,
+    in_either,
+    unchanged,
+    unchanged_laplace,
+)
 from mechdesign.symbolic.rational_function import rational
 from mechdesign.symbolic.table import SymbolicMechanism
 from tests.mechdesign.symbolic.alphas import ALL, NONE
@@ -77,6 +84,30 @@ def test_what_says_nothing():
     assert unchanged(Q(1, 3), Q(2, 3)).holds
     assert unchanged(Q(1, 3), Q(2, 3)).loss == 0
     assert not unchanged(Q(1, 3), Q(1, 3)).holds
+
+
+@pytest.mark.parametrize("alpha", [Q(1, 3), Q(9, 10)])
+def test_discrete_laplace_noise(alpha):
+    """Its sides, added up number by number, and the likelihoods of each under c and c + 1."""
+    proof = discrete_laplace(name="noise")
+    assert proof.verify()
+    assert not replace(proof, exponent=0).holds
+
+    def chance(k):
+        return (1 - alpha) / (1 + alpha) * alpha ** abs(k)
+
+    for law, c in zip(proof.laws, (0, 1), strict=True):
+        for (kind,), side in zip(law.classes, (range(0, -400, -1), range(1, 401)), strict=True):
+            told = [chance(k - c) for k in side]
+            value, times = kind.likelihood(alpha), kind.reports(alpha)
+            assert told == [value * alpha**k for k in range(400)]
+            assert 0 < times - sum(told) / value < Q(1, 10**10)
+    for k in range(-9, 9):  # every number is of one of the two kinds of ratios
+        assert chance(k) / chance(k - 1) in (alpha, 1 / alpha)
+    rest = unchanged_laplace()
+    assert (rest.holds, rest.loss) == (True, 0)
+    ((kind,),) = rest.laws[0].classes
+    assert kind.likelihood(alpha) == chance(0)
 
 
 WRONG = {

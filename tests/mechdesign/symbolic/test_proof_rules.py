@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction as Q
+from itertools import product
 
 import pytest
 
@@ -10,9 +11,11 @@ from mechdesign.symbolic import (
     Acceptance,
     BudgetShare,
     CompositionProof,
+    ExponentialProof,
     MixturePart,
     MixtureProof,
     OneBitProof,
+    ProcessedProof,
     PublicDrawProof,
     TableProof,
     krr,
@@ -112,6 +115,40 @@ def test_one_bit(items):
     assert not replace(proof, kinds=(Acceptance(least * 2, largest * 2),)).holds
 
 
+def test_processing_costs_nothing():
+    proof = ProcessedProof(TOLD, "about a random item", name="processed")
+    assert proof.verify()
+    assert (proof.loss, proof.spreads) == (1, TOLD.spreads)
+    refused(replace(proof, part=WRONG), "told")
+
+
+CHANGES = ((ONE, A), (A, ONE), (ONE, ONE))
+
+
+def test_weights_count_twice():
+    proof = ExponentialProof(CHANGES, Q(1, 2), name="weights")
+    assert proof.verify()
+    assert proof.loss == 1
+    refused(replace(proof, share=Q(1)), "1 of epsilon each")  # the sum is forgotten
+    refused(replace(proof, share=Q(1, 4)), "1/4 of epsilon each")
+    refused(replace(proof, weights=(*CHANGES, (ONE, A * A))), "α^2")
+    refused(replace(proof, weights=((A * -1, A * -1),)), "-α")
+
+
+@pytest.mark.parametrize("beta", [Q(1, 3), Q(9, 10)])
+def test_the_exponential_mechanism_of_a_few_places(beta):
+    """Losses of places that change by at most one: probabilities change by beta^2 at most."""
+    worst = Q(1)
+    for losses in product(range(3), repeat=3):
+        for change in product((-1, 0, 1), repeat=3):
+            others = [max(0, loss + more) for loss, more in zip(losses, change, strict=True)]
+            one, other = ([beta**loss for loss in found] for found in (losses, others))
+            for a, b in zip(one, other, strict=True):
+                worst = max(worst, a / sum(one) / (b / sum(other)))
+    assert worst <= 1 / beta**2
+    assert worst > 1 / beta
+
+
 def test_one_bit_about_a_table():
     """Rows of other spreads have other acceptances."""
     weights = [[2, 2, 2], [3 + 0 * ALPHA, 2, 2], [1, 2, 2]]
@@ -133,7 +170,10 @@ def test_proofs_are_text():
         "levels: ratio at most 1/α",
         "  one of 6 parts, drawn whatever the item: the worst one counts",
     ]
-    assert lines[-1] == "    and 2 more, checked alike"
+    assert lines[-1] == "    and 2 other, checked alike"
+    assert len(lines) == 2 + 4 * 2 + 1
+    alike = tuple(part._replace(part=part.part.called("level")) for part in parts)
+    assert len(str(MixtureProof(alike, name="levels")).splitlines()) == 2 + 2 + 1
     split = CompositionProof((BudgetShare(Q(1, 3), 3, TOLD), BudgetShare(Q(1, 3), 7, IDLE)))
     assert "  3 with 1/3 of epsilon" in str(split)
     assert "  7 that say nothing" in str(split)

@@ -5,9 +5,11 @@ from fractions import Fraction as Q
 import pytest
 
 from mechdesign import Mechanism, Privacy
+from mechdesign.local import extremal
 from mechdesign.symbolic import geometric, hadamard, krr, subset_selection, uniform
 from mechdesign.symbolic.privacy_proof import TableProof
 from mechdesign.symbolic.table_formula import in_alpha
+from mechdesign.utilities import MutualInformation
 
 
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(7, 10)])
@@ -21,6 +23,14 @@ def test_tables_are_found_again(table, alpha):
 
 def test_what_has_one_law_for_all_alpha():
     assert in_alpha(uniform(3).at("1/2")) == uniform(3)
+
+
+@pytest.mark.parametrize("prior", [[Q(1, 4)] * 4, [Q(1, 2), Q(1, 4), Q(1, 8), Q(1, 8)]])
+def test_extremal_mechanisms_are_followed(prior):
+    mechanism = extremal(4, Privacy("1/3", "all"), MutualInformation(prior)).mechanism
+    table = in_alpha(mechanism)
+    assert table.at("1/3") == mechanism
+    assert TableProof(table).holds
 
 
 def test_other_tables_are_constants():

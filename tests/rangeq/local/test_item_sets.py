@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -71,3 +73,14 @@ def test_odd_sets_and_bad_input() -> None:
     for wrong in ({"domain": 0}, {"size": 0}, {"heavy": True}, {"size": 1.5}, {"epsilon": 0.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             ItemSets(**{"domain": 5, "epsilon": 1.0, "size": 2, "heavy": 3, **wrong})
+
+
+def test_both_reports_are_proved_together() -> None:
+    """Each has half of epsilon; a report more, or one at epsilon itself, is refused."""
+    proof = ItemSets(domain=16, epsilon=1.0, size=4, heavy=3).proof()
+    assert proof.verify()
+    assert [of.share for of in proof.parts] == [Fraction(1, 2)] * 2
+    assert not replace(proof, parts=proof.parts[:1]).holds
+    assert not replace(proof, parts=(*proof.parts, proof.parts[0])).holds
+    whole = proof.parts[0]._replace(share=Fraction(1))
+    assert not replace(proof, parts=(whole, proof.parts[1])).holds
