@@ -17,9 +17,9 @@ from rangeq.local.decomposed import DecomposedHistogram
 from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
-from rangeq.local.item_sets import ItemSets
+from rangeq.local.item_sets import ItemSets, PaddedSets, SetEstimate, best_size
 from rangeq.local.optimisation import Optimised, compose, optimise
-from rangeq.local.paired import Paired
+from rangeq.local.paired import Paired, PairedEstimate
 from rangeq.local.smoothed import Shaped, ShapedEstimate, shaped
 from rangeq.local.square_wave import SquareWave
 
@@ -33,13 +33,17 @@ __all__ = [
     "HierarchicalHistogram",
     "ItemSets",
     "Optimised",
+    "PaddedSets",
     "Paired",
+    "PairedEstimate",
     "RangeEstimate",
     "RangeProtocol",
+    "SetEstimate",
     "Shaped",
     "ShapedEstimate",
     "SquareWave",
     "Tree",
+    "best_size",
     "central",
     "compose",
     "optimise",

@@ -156,7 +156,7 @@ class Estimate:
             )
         value = rows @ self.frequencies
         variance = np.full(len(rows), np.inf)
-        if self.n:
+        if self.n and len(rows):
             variance = np.maximum(
                 self._oracle.linear_variances_of(
                     rows, self.aggregate, self.frequencies, self.items

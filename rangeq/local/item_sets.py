@@ -1,42 +1,448 @@
-"""Ranges when every user holds a set of items: two rounds, the second about the frequent ones.
+"""Users who hold sets of items: each reports on a random slot of a padded set.
 
 Thesis, section 7.1.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency import Estimate, InvalidValue, ProjectiveGeometry
+from frequency import Answer, Estimate, InvalidValue, Oracle
 from frequency.algebra.exact_draws import uniform
-from frequency.core.oracle import Oracle
-from mechdesign._support.arrays import Floats, Integers
+from frequency.core.aggregate import Aggregate
+from frequency.core.answer import ConfidenceInterval, conditions
+from frequency.core.channel import Channel, Reports
+from frequency.core.protocol import Protocol, channel_of
+from frequency.core.tally import Sample
+from frequency.oracles.choice import OracleChoice, oracle_over
+from frequency.postprocess import norm_sub
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Integers, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact, whole
-from mechdesign._support.randomness import bit_source
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, ProcessedProof
-from rangeq.core.estimate import Distribution, RangeEstimate
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.haar import HaarHRR
+
+Base: TypeAlias = Oracle | RangeProtocol
+"""What reports on a slot: a frequency oracle, or a range protocol."""
+
+Ranges: TypeAlias = Callable[[int, Any], RangeProtocol]
+"""A class of range protocols, or what makes one from a number of items and an epsilon."""
+
+
+@dataclass(frozen=True)
+class Slots(Channel):
+    """A uniform slot of the user's padded set, and another channel's report of what is in it.
+
+    The last item of the other channel stands for an empty slot. A set of more items than slots has
+    them drawn from all of it: the same as cutting it at random first.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, for a change of the whole set.
+    base : Channel
+        Of one item more.
+    size : int
+        How many slots a set is padded to.
+    kept : tuple of int or None
+        The items that count, ascending; None: all. Users drop the others.
+    """
+
+    base: Channel
+    size: int
+    kept: tuple[int, ...] | None
+
+    def _details(self) -> dict[str, Any]:
+        return {"size": self.size, "kept": self.kept, "base": {**self.base.parameters}}
+
+    def items_of(self, values: Any) -> Items:
+        """Sets as rows: shape (users, the largest set), items ascending and distinct, then -1."""
+        told = [self._of_user(user, items) for user, items in enumerate(values)]
+        held = np.array([len(items) for items in told], dtype=np.int64)
+        rows = np.full((len(told), max(int(held.max(initial=0)), 1)), -1, dtype=np.int64)
+        if held.any():
+            first = np.repeat(np.cumsum(held) - held, held)
+            places = np.arange(len(first)) - first
+            rows[np.repeat(np.arange(len(told)), held), places] = np.concatenate(told)
+        return rows
+
+    def _of_user(self, user: int, items: Any) -> Items:
+        given = list(items) if isinstance(items, (set, frozenset)) else items
+        if np.ndim(given) > 1:
+            raise ValueError(
+                f"the items of a user must be one-dimensional, got shape {np.shape(given)}"
+            )
+        if not np.size(given):
+            return np.zeros(0, dtype=np.int64)
+        try:
+            distinct = np.unique(checked_counts(given, self.domain - 1, InvalidValue))
+        except InvalidValue as error:
+            place = error.index if isinstance(error.index, int) else error.index[0]
+            raise InvalidValue((user, place), error.value, error.largest) from None
+        return distinct if self.kept is None else distinct[np.isin(distinct, self.kept)]
+
+    def _every_item(self) -> Items:
+        return super()._every_item()[:, None]
+
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
+        held = (items >= 0).sum(axis=1)
+        slots, chosen = np.maximum(held, self.size), np.zeros(len(items), dtype=np.int64)
+        for number in np.unique(slots):
+            mine = np.flatnonzero(slots == number)
+            chosen[mine] = uniform(len(mine), int(number), source)
+        told = items[np.arange(len(items)), np.minimum(chosen, items.shape[1] - 1)]
+        self.base.fill(np.where(chosen < held, told, self.domain), reports, source)
+
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        held, slots = np.zeros(self.domain + 1, dtype=np.int64), (items >= 0).sum(axis=1)
+        for row, size, users in zip(items, slots.tolist(), counts.tolist(), strict=True):
+            drawn = rng.multinomial(users, np.full(max(size, self.size), 1 / max(size, self.size)))
+            held[row[:size]] += drawn[:size]
+            held[-1] += drawn[size:].sum()
+        some = np.flatnonzero(held)
+        return self.base.simulated_counts(some, held[some], rng)
+
+    # The rest is the other channel's.
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return self.base.report_dtype
+
+    @property
+    def report_bits(self) -> int:
+        return self.base.report_bits
+
+    @property
+    def batch_size(self) -> int:
+        return self.base.batch_size
+
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return self.base.possible(reports)
+
+    @property
+    def counts_shape(self) -> tuple[int, ...]:
+        return self.base.counts_shape
+
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return self.base.counts_of(reports)
+
+    def of_base(self, aggregate: Aggregate) -> Aggregate:
+        """The same counts as an aggregate of the other channel."""
+        return Aggregate(self.base.signature, aggregate.n, aggregate.counts)
+
+    def consistent(self, aggregate: Aggregate) -> bool:
+        return self.base.consistent(self.of_base(aggregate))
+
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return self.base.samples(n, counts)
+
+    def audit(self) -> Audit:
+        # An empty set and a full one tell as much as two items
+        return self.base.audit()
+
+    def proof(self) -> ProcessedProof:
+        name, how = type(self).__name__, "about a random slot of the set"
+        return ProcessedProof(self.base.proof(), how, name=name)
+
+
+class SetEstimate:
+    """How many items of each kind users have, on average, with errors.
+
+    Unbiased for users with no more items than slots. Variances are those of the protocol and of the
+    draw of slots, for users drawn at random: for given users they are a little too large.
+
+    Attributes
+    ----------
+    n : int
+        The number of reports. With none all values are NaN, all variances infinite.
+    frequencies : numpy.ndarray of float64
+        Shape (domain,): the fraction of the users who have each item, read-only; 0 for items that
+        do not count.
+    """
+
+    def __init__(self, slots: Slots, estimate: Estimate) -> None:
+        self.n, self._slots, self._estimate = estimate.n, slots, estimate
+        self._counted = np.ones(slots.domain)
+        if slots.kept is not None:
+            self._counted = np.isin(np.arange(slots.domain), slots.kept).astype(np.float64)
+        self.frequencies: Floats = np.where(
+            self._counted > 0, slots.size * estimate.frequencies[:-1], 0.0
+        )
+        self.frequencies.setflags(write=False)
+
+    def linear(self, weights: npt.ArrayLike) -> Answer:
+        """The mean over users of the weights of their items, added up, and its variance.
+
+        Parameters
+        ----------
+        weights : array_like
+            Shape (domain,), or (sums, domain) for several sums. Finite.
+
+        Returns
+        -------
+        Answer
+            Floats, or arrays of shape (sums,).
+
+        Raises
+        ------
+        ValueError
+            Weights of another shape, or that are not finite.
+        """
+        given, size = np.asarray(weights, dtype=np.float64), self._slots.size
+        if given.ndim not in (1, 2) or given.shape[-1] != self._slots.domain:
+            raise ValueError(
+                f"weights must be {self._slots.domain} finite numbers, one an item, or rows of"
+                f" them; got shape {given.shape}"
+            )
+        own = given * self._counted
+        value, variance = self._estimate.linear(np.concatenate([own, 0 * own[..., :1]], axis=-1))
+        if self.n:  # and the variance of the weight of a random user's slot
+            slots = norm_sub(self._estimate.frequencies)[:-1]
+            variance = variance + (own**2 @ slots - (own @ slots) ** 2) / self.n
+        return Answer(size * value, size**2 * variance)
+
+    def answer(self, where: Any) -> Answer:
+        """How many of these items a user has, on average; of one item, the fraction of users.
+
+        Parameters
+        ----------
+        where : int, list, tuple, numpy.ndarray or mapping
+            An item, a list of items, or the ends ``(first, last)`` of a closed range; integer
+            arrays in place of items are many questions: see `frequency.core.answer.conditions`.
+
+        Returns
+        -------
+        Answer
+            At least 0 and perhaps above 1, up to noise; its variance and intervals are known.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question.
+        """
+        shape, (asked,) = conditions(where, ("item",), (self._slots.domain,))
+        weights = asked.weights(np.arange(self._slots.domain))
+        if not shape:
+            return self.linear(weights)
+        value, variance = self.linear(weights.reshape(-1, self._slots.domain))
+        return Answer(value.reshape(shape), variance.reshape(shape))
+
+    @property
+    def variances(self) -> Floats:
+        """Those of the frequencies: shape (domain,)."""
+        result: Floats = self.answer(np.arange(self._slots.domain)).variance
+        return result
+
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+        """Intervals that each cover the true frequency of an item with about this probability.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, shape (domain,).
+
+        Raises
+        ------
+        ValueError
+            Another confidence.
+        """
+        return self.answer(np.arange(self._slots.domain)).interval(confidence)
+
+    def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
+        """How many items in first .. last a user has: the value of `answer`.
+
+        Parameters
+        ----------
+        first, last : array_like
+            Ends of closed ranges: integers, or arrays that broadcast.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Of the ends' shape.
+
+        Raises
+        ------
+        InvalidQuestion
+            Other ends.
+        """
+        return self.answer((first, last)).value
+
+
+@dataclass(frozen=True)
+class PaddedSets(Protocol):
+    """Users with sets of items: each reports on a random slot of the set, padded to a size.
+
+    Thesis, section 7.1.2, after Qin et al. 2016. What is estimated is how many items of a range a
+    user has on average, with variances and intervals. The privacy loss is that of one report, for a
+    change of the whole set, as a slot is chosen before anything is told.
+
+    A larger size loses no items, but multiplies deviations: the sum over all items of more than
+    ``size`` is lost in proportion, which biases frequencies downwards. `best_size` weighs the two.
+
+    Parameters
+    ----------
+    protocol : Oracle or RangeProtocol
+        Any, over one item more than the users' sets: the last one stands for an empty slot.
+    size : int
+        How many slots a set is padded to, at least 1: public, not read off the sets.
+    kept : sequence of int, optional
+        The items that count, such as those that an earlier round found: users drop all others, and
+        their frequencies are 0. None: all.
+
+    Raises
+    ------
+    ValueError
+        Sizes or items out of range.
+    TypeError
+        It is no such protocol.
+    """
+
+    protocol: Base
+    size: int
+    kept: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.protocol, (Oracle, RangeProtocol)):
+            raise TypeError(
+                "protocol must be a frequency oracle or a range protocol, got"
+                f" {type(self.protocol).__name__}"
+            )
+        if self.protocol.domain < 2:
+            raise ValueError("protocol must have a second item, for empty slots")
+        set_fields(self, size=whole(self.size, "size", 1, 1 << 32, what="a number of slots"))
+        if self.kept is not None:
+            kept = np.unique(checked_counts(self.kept, self.domain - 1, InvalidValue))
+            set_fields(self, kept=tuple(kept.tolist()))
+
+    @property
+    def domain(self) -> int:
+        """The number of items: 0 .. domain-1."""
+        return self.protocol.domain - 1
+
+    @cached_property
+    def channel(self) -> Slots:
+        """How a set becomes a report."""
+        base = channel_of(self.protocol)
+        return Slots(self.domain, base.epsilon, base, self.size, self.kept)
+
+    def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each user.
+
+        Parameters
+        ----------
+        values : sequence of array_like or set
+            The items of each user, integers in 0 .. domain-1; repeated ones count once.
+        rng : numpy.random.Generator, optional
+            See `Channel.privatize`.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad item by its user and place; nothing has been drawn.
+        """
+        return super().privatize(values, rng)
+
+    def estimate(self, aggregate: Aggregate) -> SetEstimate:
+        """How many items of each kind users have on average.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        SetEstimate
+            All values are NaN with no reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
+        own = self.channel.of_base(self.channel.require_own(aggregate))
+        return SetEstimate(self.channel, self.protocol.estimate(own))
+
+
+def best_size(protocol: Base, n: int, sizes: npt.ArrayLike) -> int:
+    """The number of slots of least predicted error, for a guess of how large users' sets are.
+
+    Of the number of items that a user has in the lower half of all, where half of them are: the
+    mean square error is that of the items lost, squared, plus the variance of the noise and of the
+    draw of slots. Thesis 7.1.2 takes a size that covers nine in ten sets.
+
+    Parameters
+    ----------
+    protocol : Oracle or RangeProtocol
+        As `PaddedSets` takes it.
+    n : int
+        The number of users, at least 1.
+    sizes : array_like
+        Shape (largest + 1,): the numbers of users, or shares, guessed to have 0, 1, 2, .. items;
+        at least 0, some above. A guess, not read off the sets.
+
+    Returns
+    -------
+    int
+        1 to the largest of these sizes.
+
+    Raises
+    ------
+    ValueError
+        Other sizes, or no number of users.
+    """
+    given = np.asarray(sizes, dtype=np.float64)
+    if given.ndim != 1 or not np.isfinite(given).all() or (given < 0).any() or not given.sum() > 0:
+        raise ValueError(f"sizes must be numbers of users with 0, 1, .. items, got {shown(sizes)}")
+    share, held = given / given.sum(), np.arange(len(given))
+    lower = np.arange(protocol.domain) < max((protocol.domain - 1) // 2, 1)
+    even = np.full(protocol.domain, 1 / protocol.domain)
+    (noise,) = protocol.linear_variance(n, lower[None].astype(np.float64), even)
+    errors = []
+    for slots in range(1, max(int(np.flatnonzero(given).max()), 1) + 1):
+        kept = float(share @ np.minimum(held, slots))
+        drawn = kept / (2 * slots)
+        lost = (float(share @ held) - kept) / 2
+        errors.append(lost**2 + slots**2 * (float(noise) + drawn * (1 - drawn) / n))
+    return 1 + int(np.argmin(errors))
 
 
 @dataclass(frozen=True)
 class ItemSets:
-    """Ranges over sets of items: each user reports twice, on one random slot of a padded set.
+    """Ranges over sets of items in two rounds, the second about the frequent items alone.
 
-    Each report has half of epsilon. In the first round an oracle finds the ``heavy`` most frequent
-    items; in the second, users keep what they have of those, and a range protocol estimates them.
-    What is estimated is the number of users with an item over the number of users; a range holds
-    the sum over its heavy items, the others count as 0. Items of users with more than ``size``
-    items are lost in proportion, which biases frequencies downwards: choose a size that covers most
-    users.
+    Thesis, section 7.1.2. Each user reports twice, each time with half of epsilon, on a slot of a
+    padded set (`PaddedSets`). In the first round an oracle finds the ``heavy`` most frequent items;
+    in the second, users keep what they have of those, and a range protocol estimates them. A range
+    holds the sum over its heavy items, the others count as 0. Items of users with more than
+    ``size`` items are lost in proportion: choose a size that covers most users.
 
     Parameters
     ----------
@@ -48,6 +454,11 @@ class ItemSets:
         Slots in the first round, at least 1: public, not read off the sets.
     heavy : int
         How many items the second round is about, at least 1.
+    oracle : str, class, Oracle or Mechanism, default "ProjectiveGeometry"
+        Of the first round, over domain + 1 items: see `frequency.oracles.choice`.
+    ranges : callable, default HaarHRR
+        The class of range protocols of the second round, or what makes one from a number of items
+        and an epsilon.
 
     Raises
     ------
@@ -59,75 +470,38 @@ class ItemSets:
     epsilon: float | Rational
     size: int
     heavy: int
+    oracle: OracleChoice = "ProjectiveGeometry"
+    ranges: Ranges = HaarHRR
 
     def __post_init__(self) -> None:
         for name in ("domain", "size", "heavy"):
             set_fields(self, **{name: whole(getattr(self, name), name, 1)})
-        _ = self.first, self.second
+        _ = self.first, self.second([0])
 
     @property
     def _half(self) -> float | Rational:
         return self.epsilon / 2 if isinstance(self.epsilon, float) else exact(self.epsilon) / 2
 
     @cached_property
-    def first(self) -> Oracle:
-        """The oracle of the first round; its last item, ``domain``, stands for an empty slot."""
-        return ProjectiveGeometry(self.domain + 1, self._half)
-
-    @cached_property
-    def second(self) -> RangeProtocol:
-        """The range protocol of the second round, with the same last item."""
-        return HaarHRR(self.domain + 1, self._half)
+    def first(self) -> PaddedSets:
+        """The first round."""
+        return PaddedSets(oracle_over(self.oracle, self.domain + 1, self._half), self.size)
 
     def proof(self) -> CompositionProof:
         """Why both reports together are private, for every alpha in (0, 1): see `Channel.proof`."""
-        half, how = Fraction(1, 2), "about a random slot of the set"
-        reports = (
-            ProcessedProof(protocol.proof(), how, name=f"the {name} report")
-            for name, protocol in (("first", self.first), ("second", self.second))
-        )
+        rounds = (self.first, self.second([0]))
         return CompositionProof(
-            tuple(BudgetShare(half, 1, report) for report in reports),
+            tuple(BudgetShare(Fraction(1, 2), 1, each.proof()) for each in rounds),
             name=type(self).__name__,
             source="thesis, section 7.1.2",
         )
 
-    @property
-    def slots(self) -> int:
-        """Slots in the second round: no set that fits the first has more heavy items."""
-        return min(self.size, self.heavy)
-
-    def sampled(
-        self, sets: Sequence[npt.ArrayLike], rng: np.random.Generator | None = None
-    ) -> Integers:
-        """A random slot of each user's set, for `first.privatize`. On the device.
-
-        Parameters
-        ----------
-        sets : sequence of array_like
-            The items of each user: arrays of integers in 0 .. domain-1; repeated ones count once.
-        rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (users,), int64: an item, or ``domain`` for an empty slot.
-
-        Raises
-        ------
-        InvalidValue
-            For the first item out of range.
-        """
-        return self._sampled(sets, self.size, rng)
-
-    def frequent(self, estimate: Estimate) -> Integers:
+    def frequent(self, estimate: SetEstimate) -> Integers:
         """The heavy items by the first round's estimate.
 
         Parameters
         ----------
-        estimate : Estimate
+        estimate : SetEstimate
             Of `first`.
 
         Returns
@@ -135,90 +509,27 @@ class ItemSets:
         numpy.ndarray of int64
             Shape (heavy,), or fewer: ascending.
         """
-        order = np.argsort(-estimate.frequencies[: self.domain], kind="stable")
+        order = np.argsort(-estimate.frequencies, kind="stable")
         return np.sort(order[: self.heavy])
 
-    def sampled_again(
-        self,
-        sets: Sequence[npt.ArrayLike],
-        frequent: npt.ArrayLike,
-        rng: np.random.Generator | None = None,
-    ) -> Integers:
-        """A random slot of each user's frequent items, for `second.privatize`. On the device.
+    def second(self, frequent: Sequence[int] | Integers) -> PaddedSets:
+        """The second round.
 
         Parameters
         ----------
-        sets : sequence of array_like
-            As for `sampled`.
         frequent : array_like
-            The items that `frequent` found: shape (heavy,).
-        rng : numpy.random.Generator, optional
-            As for `sampled`.
+            The items that it is about: what `frequent` found.
 
         Returns
         -------
-        numpy.ndarray
-            Shape (users,), int64: an item, or ``domain`` for an empty slot.
+        PaddedSets
+            No set that fits the first round has more of these items than this one has slots.
 
         Raises
         ------
         InvalidValue
             For the first item out of range.
         """
-        kept = checked_counts(frequent, self.domain - 1, InvalidValue)
-        return self._sampled(
-            (np.intersect1d(self._checked(items), kept) for items in sets), self.slots, rng
-        )
-
-    def distribution(self, estimate: RangeEstimate, frequent: npt.ArrayLike) -> Distribution:
-        """The users with each item over all users, from the second round's estimate.
-
-        Parameters
-        ----------
-        estimate : RangeEstimate
-            Of the second round.
-        frequent : array_like
-            The items that it was about: shape (heavy,).
-
-        Returns
-        -------
-        Distribution
-            0 for items that are not frequent. Its ``range`` adds up, and need not stay below 1.
-
-        Raises
-        ------
-        InvalidValue
-            For a frequent item out of range.
-        """
-        kept = checked_counts(frequent, self.domain - 1, InvalidValue)
-        values: Floats = np.zeros(self.domain)
-        values[kept] = self.slots * estimate.frequencies[kept]
-        return Distribution(values, estimate.n)
-
-    def _checked(self, items: npt.ArrayLike) -> Integers:
-        return (
-            np.unique(checked_counts(items, self.domain - 1, InvalidValue))
-            if np.size(items)
-            else np.zeros(0, dtype=np.int64)
-        )
-
-    def _sampled(
-        self, sets: Iterable[npt.ArrayLike], slots: int, rng: np.random.Generator | None
-    ) -> Integers:
-        source = bit_source(rng)
-        distinct = [self._checked(items) for items in sets]
-        if not distinct:
-            return np.zeros(0, dtype=np.int64)
-        # A set that is too large has its slots drawn from all of it: the same as cutting it at
-        # random first.
-        held = np.array([max(len(items), slots) for items in distinct])
-        chosen = np.zeros(len(distinct), dtype=np.int64)
-        for number in np.unique(held):
-            mine = np.flatnonzero(held == number)
-            chosen[mine] = uniform(len(mine), int(number), source)
-        return np.array(
-            [
-                items[k] if k < len(items) else self.domain
-                for items, k in zip(distinct, chosen, strict=True)
-            ]
-        )
+        kept = tuple(checked_counts(frequent, self.domain - 1, InvalidValue).tolist())
+        slots = min(self.size, self.heavy)
+        return PaddedSets(self.ranges(self.domain + 1, self._half), slots, kept)

@@ -8,40 +8,177 @@ private as x.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer
+from frequency import Estimate, Oracle
+from frequency.core.aggregate import Aggregate
+from frequency.core.answer import Answer, conditions, plain
+from frequency.core.attributes import Attributes
+from frequency.core.channel import Channel
+from frequency.core.protocol import Protocol, channel_of
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.randomness import bit_source
 from mechdesign.sampling import checked_counts
-from rangeq.core.estimate import RangeEstimate
+from rangeq.core.intervals import checked_ends
 from rangeq.core.protocol import RangeProtocol
+from rangeq.local.item_sets import PaddedSets, SetEstimate
+
+Inner: TypeAlias = Oracle | RangeProtocol | PaddedSets
+"""What reports on a pair, or on a set of pairs."""
+
+PAIR = ("bit", "item")
+"""The attributes of a pair."""
 
 
-@dataclass(frozen=True)
-class Paired:
-    """Pairs of a bit and an item, as the items of a range protocol over an even domain.
+class PairedEstimate:
+    """What is estimated of pairs of a bit and an item.
 
-    Thesis, section 7.1.2.
+    Attributes
+    ----------
+    n : int
+        The number of reports.
+    estimate : Estimate or SetEstimate
+        Of the pairs as items: those with bit 0, then those with bit 1.
+    """
+
+    def __init__(self, estimate: Estimate | SetEstimate) -> None:
+        self.n, self.estimate = estimate.n, estimate
+        self._lower, self._upper = np.split(estimate.frequencies, 2)
+
+    def answer(self, where: Any) -> Answer:
+        """The fraction of the population with this bit, or these items, or both.
+
+        Parameters
+        ----------
+        where : mapping
+            Of "bit", "item" or both: see `frequency.core.answer.conditions`. Of sets of pairs, how
+            many such pairs a user has on average.
+
+        Returns
+        -------
+        Answer
+            With its variance and intervals.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question.
+        """
+        sizes = (2, len(self._lower))
+        shape, asked = conditions(where, PAIR, sizes)
+        weights: Floats = np.ones((*shape, *sizes))
+        for one in asked:
+            own = one.weights(np.arange(sizes[one.place]))
+            weights = weights * (own[..., None] if one.place == 0 else own[..., None, :])
+        rows = weights.reshape(-1, sizes[0] * sizes[1])
+        value, variance = self.estimate.linear(rows)
+        return Answer(plain(value.reshape(shape)), plain(variance.reshape(shape)))
+
+    def auc(self) -> Answer:
+        """The chance that a random item with bit 1 exceeds one with bit 0, ties counting one half.
+
+        Thesis, equation 7.1, which drops ties. The error is that of the linear terms (the delta
+        method) of a ratio of products of estimates, right for many users; the products' own bias,
+        of the order of the variance, is not taken off.
+
+        Returns
+        -------
+        Answer
+            With its variance and intervals.
+        """
+        value, slope = auc_and_slope(self._lower, self._upper)
+        known = bool(np.isfinite(slope).all())
+        return Answer(value, self.estimate.linear(slope).variance if known else np.inf)
+
+    def mean(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Answer:
+        """The mean value of the keys in first .. last, for items made by `Paired.keyed`.
+
+        A ratio of two estimates; the variance is that of its linear terms, and both are worth
+        little where the range holds few users.
+
+        Parameters
+        ----------
+        first, last : array_like
+            Closed ranges of keys, integers or arrays.
+
+        Returns
+        -------
+        Answer
+            Floats, or arrays of the ends' shape.
+
+        Raises
+        ------
+        InvalidRange
+            A ValueError, for ends that are not ranges of keys.
+        """
+        keys = np.arange(len(self._lower))
+        a, b = checked_ends(first, last, len(keys))
+        inside = ((keys >= a[..., None]) & (keys <= b[..., None])).astype(np.float64)
+        low, high = inside @ self._lower, inside @ self._upper
+        means = np.divide(high - low, high + low, out=np.full_like(low, np.nan), where=high != -low)
+        weights = np.concatenate(
+            [(-1 - means[..., None]) * inside, (1 - means[..., None]) * inside], -1
+        )
+        weights = np.nan_to_num(weights / (high + low)[..., None]).reshape(-1, 2 * len(keys))
+        variance = np.asarray(self.estimate.linear(weights).variance).reshape(means.shape)
+        return Answer(plain(means), plain(variance))
+
+
+def auc_and_slope(lower: Floats, upper: Floats) -> tuple[float, Floats]:
+    """The AUC of a population, and its derivative by each frequency.
 
     Parameters
     ----------
-    protocol : RangeProtocol
-        A range protocol over twice the domain of the items.
+    lower, upper : numpy.ndarray of float64
+        Shape (domain,): the frequencies of the items with bit 0, and with bit 1.
+
+    Returns
+    -------
+    tuple
+        The AUC, and the derivatives: shape (2 domain,), by those with bit 0 first.
+    """
+    below = np.cumsum(lower) - lower / 2  # of bit 0 below each item, half of those at it
+    above = upper.sum() - np.cumsum(upper) + upper / 2
+    pairs = float(lower.sum() * upper.sum())
+    value = float(upper @ below) / pairs
+    slope = np.concatenate([above - value * upper.sum(), below - value * lower.sum()]) / pairs
+    return value, slope
+
+
+@dataclass(frozen=True)
+class Paired(Protocol):
+    """Pairs of a bit and an item, as the items of a protocol over an even domain.
+
+    Thesis, section 7.1.2. Values are rows of a bit and an item: ``privatize([[1, 17], [0, 3]])``.
+    Of keys with numeric values, `keyed` makes the items that ``channel.privatize`` takes; of users
+    with sets of them, the sets that a `PaddedSets` takes.
+
+    Parameters
+    ----------
+    protocol : RangeProtocol, Oracle or PaddedSets
+        Over twice the domain of the items. With a frequency oracle the error of a range grows with
+        its length: the flat baseline of the source.
 
     Raises
     ------
     ValueError
         If its domain is odd.
+    TypeError
+        It is no such protocol.
     """
 
-    protocol: RangeProtocol
+    protocol: Inner
 
     def __post_init__(self) -> None:
+        if not isinstance(self.protocol, (Oracle, RangeProtocol, PaddedSets)):
+            raise TypeError(
+                "protocol must be a frequency oracle, a range protocol or PaddedSets, got"
+                f" {type(self.protocol).__name__}"
+            )
         if self.protocol.domain % 2:
             raise ValueError(
                 "pairs need a protocol over twice their domain, an even number, got"
@@ -49,12 +186,50 @@ class Paired:
             )
 
     @property
+    def channel(self) -> Channel:
+        return channel_of(self.protocol)
+
+    @property
     def domain(self) -> int:
         """The number of items that a bit comes with."""
         return self.protocol.domain // 2
 
+    @property
+    def attributes(self) -> Attributes:
+        """Of a pair: the bit, and the item."""
+        return Attributes(PAIR, (2, self.domain))
+
+    def items_of(self, values: Any) -> Any:
+        if isinstance(self.protocol, PaddedSets):
+            return [self._of_rows(pairs) if np.size(pairs) else [] for pairs in values]
+        return self._of_rows(values)
+
+    def _of_rows(self, pairs: Any) -> Integers:
+        rows = self.attributes.records(pairs)
+        return rows[:, 0] * self.domain + rows[:, 1]
+
+    def estimate(self, aggregate: Aggregate) -> PairedEstimate:
+        """AUC and means, from an aggregate of the pairs' reports.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        PairedEstimate
+            All values are NaN with no reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
+        return PairedEstimate(self.protocol.estimate(aggregate))
+
     def items(self, bits: npt.ArrayLike, values: npt.ArrayLike) -> Integers:
-        """What the protocol's `privatize` takes, from each user's bit and item.
+        """What the channel's `privatize` takes, from each user's bit and item.
 
         Parameters
         ----------
@@ -79,7 +254,7 @@ class Paired:
     def keyed(
         self, keys: npt.ArrayLike, values: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> Integers:
-        """What the protocol's `privatize` takes, from keys and numeric values.
+        """What the channel's `privatize` takes, from keys and numeric values.
 
         The bit is 1 with probability (1 + value) / 2, which is right on average. The rounding is
         part of the client.
@@ -117,70 +292,3 @@ class Paired:
         # than 2^-52.
         drawn = (bit_source(rng)(numbers.size) >> np.uint64(11)).astype(np.float64) / 2.0**53
         return items + self.domain * (drawn < (1 + numbers.ravel()) / 2).reshape(items.shape)
-
-    def auc(self, estimate: RangeEstimate) -> Answer:
-        """The chance that a random item with bit 1 exceeds one with bit 0, ties counting one half.
-
-        Thesis, equation 7.1, which drops ties. The error is that of the linear terms (the delta
-        method) of a ratio of products of estimates, right for many users; the products' own bias,
-        of the order of the variance, is not taken off.
-
-        Parameters
-        ----------
-        estimate : RangeEstimate
-            Of this protocol.
-
-        Returns
-        -------
-        Answer
-            ``(value, variance)``.
-        """
-        d, f = self.domain, estimate.frequencies
-        lower, upper = f[:d], f[d:]
-        below = np.cumsum(lower) - lower / 2  # of bit 0 below each item, half of those at it
-        above = upper.sum() - np.cumsum(upper) + upper / 2
-        value = float(upper @ below) / float(lower.sum() * upper.sum())
-        slope = np.concatenate([above - value * upper.sum(), below - value * lower.sum()]) / float(
-            lower.sum() * upper.sum()
-        )
-        return Answer(value, estimate.linear(slope).variance)
-
-    def mean(
-        self, estimate: RangeEstimate, first: npt.ArrayLike, last: npt.ArrayLike
-    ) -> tuple[Any, Any]:
-        """The mean value of the keys in first .. last, for items made by `keyed`.
-
-        A ratio of two range estimates; the variance is that of its linear terms, and both are worth
-        little where the range holds few users.
-
-        Parameters
-        ----------
-        estimate : RangeEstimate
-            Of the protocol.
-        first, last : array_like
-            Closed ranges of keys, integers or arrays.
-
-        Returns
-        -------
-        tuple
-            Means and their variances: floats, or arrays of the ends' shape.
-
-        Raises
-        ------
-        ValueError
-            For ends that are not ranges of keys.
-        """
-        d, plain = self.domain, np.ndim(first) == 0 and np.ndim(last) == 0
-        a, b = np.broadcast_arrays(np.atleast_1d(first), np.atleast_1d(last))
-        if (b >= d).any():
-            raise ValueError(f"keys are 0 .. {d - 1}")
-        low, high = estimate.range(a, b), estimate.range(a + d, b + d)
-        count = low + high
-        means: Floats = (high - low) / count
-        variances = np.empty(len(means))
-        for k in range(len(means)):
-            weights = np.zeros(2 * d)
-            weights[a[k] : b[k] + 1] = (-1 - means[k]) / count[k]
-            weights[a[k] + d : b[k] + d + 1] = (1 - means[k]) / count[k]
-            variances[k] = estimate.linear(weights).variance
-        return (float(means[0]), float(variances[0])) if plain else (means, variances)

@@ -71,6 +71,8 @@ RANGES = [
     rangeq.Flat(5, 0.5),
     rangeq.HaarHRR(8, 0.5, ("1/2", "1/4", "1/4")),
     rangeq.HierarchicalHistogram(8, 0.5, (2, 4), ("OUE", "GRR"), ("1/3", "2/3")),
+    rangeq.PaddedSets(rangeq.HaarHRR(9, 0.5), 3, (1, 4)),
+    rangeq.Paired(rangeq.HierarchicalHistogram(8, 0.5)),
     rangeq.shaped(16, 0.5, 1000),
     rangeq.SquareWave(10, 0.5),
 ]
@@ -164,6 +166,8 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield rangeq.HaarHRR(30, 1.0), numbers(30)
     yield rangeq.CircularHistogram(30, 1.0), numbers(30)
     yield rangeq.Composite(8, 2.0, named.krr(4, Fraction(1, 3)), (2,), ("HRR",)), numbers(8)
+    yield rangeq.PaddedSets(rangeq.HaarHRR(31, 1.0), 2), records() + 20
+    yield rangeq.Paired(frequency.OUE(60, 1.0)), np.stack([numbers(2), numbers(30)], axis=1)
     yield rangeq.SquareWave(30, 1.0), numbers(30)
     yield rangeq.shaped(30, 1.0, 200), numbers(30)
     for kind in ("TDG", "HDG", "HIO", "LHIO", "RangeCALM", "MSW", "Uniform", "WaveGrid"):

@@ -33,6 +33,7 @@ from rangeq import SquareWave
 from rangeq.grids.wavegrid.square_waves import WaveCells
 from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
+from rangeq.local.item_sets import Slots
 from tests.tape import WORD
 
 
@@ -205,6 +206,15 @@ def _(channel: WaveCells, report, item):
         chance *= Fraction(wave.deck.tolist().count(asked), len(wave.deck))
         cell = cell * wave.arcs + int(wave.arc(np.array([asked]), np.array([int(value)]))[0])
     return chance * probability(channel.base, report["cell"], cell)
+
+
+@probability.register
+def _(channel: Slots, report, item):
+    kept = channel.parameters["kept"]
+    held = [one for one in set(item) if kept is None or one in kept]
+    slots = max(len(held), channel.parameters["size"])
+    held += [channel.domain] * (slots - len(held))
+    return sum(probability(channel.base, report, one) for one in held) / slots
 
 
 @probability.register

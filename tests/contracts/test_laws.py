@@ -118,6 +118,11 @@ CASES = {
         ),
         (0, 3),
     ),
+    "PaddedSets": Case(lambda: rangeq.PaddedSets(frequency.GRR(4, 1.0), 2), ([], [2, 0])),
+    "PaddedSets, of some items": Case(
+        lambda: rangeq.PaddedSets(rangeq.Flat(4, 1.0, oracle="GRR"), 1, (0, 2)), ([1], [2, 1, 0])
+    ),
+    "Paired": Case(lambda: rangeq.Paired(frequency.GRR(4, 1.0)), FAR),
     "Shaped": Case(lambda: rangeq.shaped(4, 1.0, n=1000), (0, 2)),
     "SquareWave": Case(lambda: rangeq.SquareWave(4, 1.0), (0, 3)),
     "Uniform": Case(lambda: grids.Uniform(SIZES, 1.0), FAR),

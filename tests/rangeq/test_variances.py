@@ -178,10 +178,7 @@ def test_means_of_values_by_key() -> None:
     counts = np.concatenate([heaped(16, users), even(16, users)])
     low, high = counts[:16], counts[16:]
     true = (high[4:12].sum() - low[4:12].sum()) / (high[4:12].sum() + low[4:12].sum())
-    found = [
-        paired.mean(paired.protocol.estimate(paired.protocol.simulate(counts, rng)), 4, 11)
-        for _ in range(300)
-    ]
+    found = [tuple(paired.estimate(paired.simulate(counts, rng)).mean(4, 11)) for _ in range(300)]
     values, variances = np.array(found).T
     sample = Sample((values - true)[:, None], variances[:, None], None, None)
     check(sample, Band(0.95, 1.05), Band(), Band())
