@@ -371,25 +371,6 @@ def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
     return Randomiser(laws, 1, name=name, source=source)
 
 
-def unchanged_laplace(*, name: str = "", source: str = "") -> Randomiser:
-    """A whole number with discrete Laplace noise, which is the same for both data.
-
-    Parameters
-    ----------
-    name, source : str, default ""
-        See `PrivacyProof`.
-
-    Returns
-    -------
-    Randomiser
-        Of loss 0, over a class that stands for all numbers.
-    """
-    one, alpha = rational(1), rational(ALPHA)
-    weights = (one + alpha) / (one - alpha)  # the sum of alpha^|k|
-    law = ItemLaw("", ((ReportKind(weights, one / weights),),))
-    return Randomiser((law,), 0, name=name, source=source)
-
-
 def unchanged(*chances: Operand, name: str = "", source: str = "") -> Randomiser:
     """A part of a report that says nothing: each outcome is as likely under all items.
 

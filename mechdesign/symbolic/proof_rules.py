@@ -18,6 +18,9 @@ from mechdesign.symbolic.semialgebraic import nonnegative
 
 _ALPHA = rational(ALPHA)
 
+_LONG = 10**6
+"""Fractions of this denominator and more are printed as decimals."""
+
 _SHOWN = 4
 """How many parts of a mixture, of different names, are written out."""
 
@@ -174,11 +177,17 @@ class CompositionProof(PrivacyProof):
 
     def lines(self) -> Iterator[str]:
         yield "independent parts, whose losses add up:"
-        for share, times, part in self.parts:
-            if times:
-                of_epsilon = f" with {share} of epsilon" if share < 1 else ""
-                yield f"  {times}{of_epsilon}" if part.loss else f"  {times} that say nothing"
-                yield from indented(indented(part.written()))
+        for part in dict.fromkeys(of.part for of in self.parts if of.times):
+            shares = [of for of in self.parts if of.part == part]
+            told = ", ".join(f"{of.times} with {_fraction(of.share)} of epsilon" for of in shares)
+            yield f"  {told if part.loss else f'{shares[0].times} that say nothing'}"
+            yield from indented(indented(part.written()))
+
+
+def _fraction(share: Fraction) -> str:
+    if share == 1:
+        return "all"
+    return str(share) if share.denominator < _LONG else f"about {float(share):.4g}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from mechdesign._support.arrays import Integers
 from rangeq.central.box_tree import BoxTree
@@ -30,6 +30,8 @@ class CentralFlat(CentralMechanism):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one release, at least 2^-32.
     """
+
+    privacy_source: ClassVar[str] = "hierarchical histograms, section 3.1"
 
     @cached_property
     def shares(self) -> tuple[Fraction, ...]:

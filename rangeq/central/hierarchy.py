@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class Hierarchy(CentralMechanism):
         Into how many nodes are split, from the root down, as really used; with several attributes
         such a tuple for each.
     """
+
+    privacy_source: ClassVar[str] = "hierarchical histograms, section 3.2"
 
     branching: int | BranchingLists
     inference: bool = True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, cast, overload
+from typing import Any, ClassVar, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
+from mechdesign.symbolic.privacy_proof import discrete_laplace
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from rangeq.central.discrete_laplace import DiscreteLaplace
 from rangeq.central.estimate import CentralEstimate, Errors, Number
 from rangeq.central.inputs import checked_shape, fraction, histogram
@@ -52,6 +55,9 @@ class CentralMechanism(ABC):
 
     shape: int | Sequence[int]
     epsilon: float | Rational
+
+    privacy_source: ClassVar[str] = ""
+    """Where the literature shows what `proof` proves."""
 
     def __post_init__(self) -> None:
         set_fields(self, shape=checked_shape(self.shape))
@@ -117,6 +123,24 @@ class CentralMechanism(ABC):
         rational at most exp(epsilon), by directed rounding; ``audit().holds`` compares exactly.
         """
         return self._audited
+
+    def proof(self) -> CompositionProof:
+        """Why a release is private, for every alpha in (0, 1): a proof that can be checked.
+
+        A level's noise has the alpha alpha^share. One user changes one number of each level, by
+        one; the others have the same noise with and without the user. Of the rounding of the
+        levels' alphas it says nothing: that is for `audit`.
+
+        Returns
+        -------
+        CompositionProof
+            ``proof().holds`` checks every step anew; ``str`` is a short derivation.
+        """
+        told = discrete_laplace(name="the number of a level that a user changes")
+        levels = Counter(share for share in self.shares if share)
+        parts = (BudgetShare(share, times, told) for share, times in levels.items())
+        name, source = type(self).__name__, self.privacy_source
+        return CompositionProof(tuple(parts), name=name, source=source)
 
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None

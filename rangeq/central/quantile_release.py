@@ -26,6 +26,13 @@ from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
+from mechdesign.symbolic.proof_rules import (
+    BudgetShare,
+    CompositionProof,
+    ExponentialProof,
+    ProcessedProof,
+)
+from mechdesign.symbolic.rational_function import ALPHA, rational
 from rangeq.central.inputs import LARGEST_DOMAIN, fraction
 
 LEAST_QUANTILE_EPSILON = Fraction(1, 1 << 12)
@@ -199,6 +206,29 @@ class QuantileRelease:
         """
         ratio = 1 / self.beta ** (2 * self.rounds)
         return Audit(ratio, 1 / self.privacy.alpha, "any quantiles, with one user more", (0, 1))
+
+    def proof(self) -> CompositionProof:
+        """Why the quantiles are private, for every alpha in (0, 1): a proof that can be checked.
+
+        A place of the loss k has the weight beta^k, for beta = alpha^(1 / (2 rounds)), and a user
+        changes losses by at most one. In integers the weights are rounded up, which `audit` covers.
+
+        Returns
+        -------
+        CompositionProof
+            ``proof().holds`` checks every step anew; ``str`` is a short derivation.
+        """
+        same, less = rational(1), rational(ALPHA)
+        changes = ((same, same), (same, less), (less, same))
+        source = "McSherry and Talwar 2007"
+        draw = ExponentialProof(changes, Fraction(1, 2), name="a draw of a place", source=source)
+        how = "one draw of a round is about the user, among places in a random order"
+        drawn = ProcessedProof(draw, how, name="a round")
+        return CompositionProof(
+            (BudgetShare(Fraction(1, self.rounds), self.rounds, drawn),),
+            name=type(self).__name__,
+            source="Kaplan, Schnapp and Stemmer 2022",
+        )
 
     def weights(self, most: int) -> list[int]:
         """The weights of places by their loss 0, 1, .. up to ``most``, or to where they stay."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class Wavelet(CentralMechanism):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one release, at least 2^-32.
     """
+
+    privacy_source: ClassVar[str] = "hierarchical histograms, section 4"
 
     @cached_property
     def _haar(self) -> list[Haar]:

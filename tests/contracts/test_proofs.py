@@ -5,12 +5,14 @@ several alphas: it must be the one that the proof's formulas give, report by rep
 rounding to units of 2^-64; and the audit of what is drawn must come to the ratio that is proved.
 """
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
 from inspect import isabstract
-from itertools import product
+from itertools import pairwise, product
 from math import comb
 from typing import Any
 
@@ -30,9 +32,11 @@ from mechdesign.symbolic import (
     Acceptance,
     BudgetShare,
     CompositionProof,
+    ExponentialProof,
     MixtureProof,
     OneBitProof,
     PrivacyProof,
+    ProcessedProof,
     PublicDrawProof,
     Randomiser,
     TableProof,
@@ -43,11 +47,13 @@ from mechdesign.symbolic import (
     subset_selection,
 )
 from mechdesign.symbolic.privacy_proof import favouring
-from rangeq import grids
-from tests.contracts.examples import PROTOCOLS, WITH_VALUES
+from mechdesign.symbolic.rational_function import rational
+from rangeq import central, grids
+from tests.contracts.examples import CENTRAL, PROTOCOLS, WITH_VALUES
 from tests.contracts.published import probability
-from tests.contracts.test_laws import CASES, channel_of, of_ratio, subclasses
+from tests.contracts.test_laws import CASES, channel_of, laplace, of_ratio, subclasses
 from tests.own_oracles import Bare, Exclusion
+from tests.rangeq.central.examples import SEVERAL
 from tests.tape import WORD
 
 CLOSE = Fraction(1, 1 << 48)
@@ -57,6 +63,21 @@ SHARES = Fraction(1, 1 << 20)
 """And how far where a part's share of epsilon is a float."""
 
 RATIOS = (Fraction(3, 2), Fraction(3), Fraction(9))
+
+
+EVERY = pytest.mark.parametrize(
+    "protocol",
+    [
+        *PROTOCOLS,
+        *CENTRAL,
+        central.Hierarchy((5, 6), 0.5, 2, budget="geometric"),
+        central.Wavelet((5, 3, 2), 0.5),
+        central.QuantileRelease(16, (0.5,), 0.5),
+        central.QuantileRelease(16, (0.1, 0.2, 0.5, 0.9), 0.5),
+        rangeq.ItemSets(8, 0.5, 3, 2),
+    ],
+    ids=lambda protocol: type(protocol).__name__,
+)
 
 
 # ------------------------------------------------------------------------------ formulas as numbers
@@ -302,7 +323,7 @@ def test_the_source_keeps_too_many_reports():
 # --------------------------------------------------------------------------- every public protocol
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: type(protocol).__name__)
+@EVERY
 def test_every_protocol_is_proved_for_all_alpha(protocol):
     proof = protocol.proof()
     assert proof.verify(), proof.verify().reason
@@ -362,6 +383,78 @@ def test_extremes(domain, epsilon):
         assert protocol.audit().ratio <= 1 / power(protocol.privacy.alpha, protocol.proof().loss)
 
 
+# -------------------------------------------------------------------------------------- the curator
+
+CURATORS = [*CENTRAL, *SEVERAL]
+
+
+@pytest.mark.parametrize("alpha", [Fraction(1, 1000), Fraction(2, 3)])
+def test_the_proof_states_the_law_of_noise(alpha):
+    """That of a number c and of c + 1, on both sides: `test_laws` measures it."""
+    proof: Any = central.CentralFlat(5, 1.0).proof()
+    (of,) = proof.parts
+    for law, c in zip(of.part.laws, (0, 1), strict=True):
+        for (kind,), side in zip(law.classes, ((0, -1, -2, -3), (1, 2, 3, 4)), strict=True):
+            stated = [kind.likelihood(alpha) * alpha**k for k in range(4)]
+            assert stated == [laplace(alpha)(number - c) for number in side]
+
+
+@pytest.mark.parametrize("mechanism", CURATORS, ids=repr)
+def test_levels_have_the_noise_of_their_shares(mechanism):
+    proof, epsilon = mechanism.proof(), float(mechanism.given_epsilon)
+    assert proof.verify()
+    assert sum(of.times for of in proof.parts) == sum(
+        noise is not None for noise in mechanism.noise
+    )
+    shares = Counter({of.share: of.times for of in proof.parts})
+    for share, noise in zip(mechanism.shares, mechanism.noise, strict=True):
+        if noise is not None:
+            shares[share] -= 1
+            step = -math.expm1(-epsilon * float(share))
+            assert abs(float(1 - noise.alpha) - step) <= 2.0**-20 * step
+    assert set(shares.values()) == {0}
+    ratio = mechanism.audit().ratio
+    assert 1 - SHARES <= ratio * mechanism.privacy.alpha <= 1
+
+
+@pytest.mark.parametrize("mechanism", CURATORS, ids=repr)
+def test_one_user_changes_one_number_of_each_level(mechanism):
+    empty = np.zeros(mechanism.sizes, dtype=np.int64)
+    before = mechanism.levels(empty)
+    for cell in np.ndindex(*mechanism.sizes):
+        held = empty.copy()
+        held[cell] = 1
+        for old, new in zip(before, mechanism.levels(held), strict=True):
+            assert np.abs(new - old).sum() <= 1
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+@pytest.mark.parametrize("q", [(0.5,), (0.25, 0.5, 0.75), (0.1, 0.2, 0.3, 0.4, 0.5)])
+def test_weights_of_quantiles_are_powers(q, epsilon):
+    """In integers, rounded up; and over their sum they change by beta^2 at most."""
+    release = central.QuantileRelease(64, q, epsilon)
+    proof, weights = release.proof(), release.weights(40)
+    assert proof.verify()
+    (of,) = proof.parts
+    assert (of.share, of.times) == (Fraction(1, release.rounds), release.rounds)
+    for k, (one, other) in enumerate(pairwise(weights)):
+        assert one >= other >= release.beta * one
+        power_of = release.beta ** (k + 1)
+        assert 0 <= Fraction(other, weights[0]) - power_of <= Fraction(k + 1, weights[0])
+    exact = -math.log(release.beta) * 2 * release.rounds
+    assert exact <= epsilon
+    assert abs(exact - epsilon) <= 2.0**-16 * epsilon
+    worst = Fraction(1)
+    for losses in ((0, 1, 2, 5), (3, 0, 0, 1), (0, 30, 31, 39)):
+        for change in product((-1, 0, 1), repeat=4):
+            others = [abs(loss + more) for loss, more in zip(losses, change, strict=True)]
+            of_one = [weights[min(loss, len(weights) - 1)] for loss in losses]
+            of_other = [weights[min(loss, len(weights) - 1)] for loss in others]
+            for a, b in zip(of_one, of_other, strict=True):
+                worst = max(worst, Fraction(a * sum(of_other), b * sum(of_one)))
+    assert worst <= 1 / release.beta**2
+
+
 # --------------------------------------------------------------- the likelihoods of tables in alpha
 
 
@@ -397,7 +490,7 @@ def test_likelihoods_are_those_of_the_tables(oracle, formulas, alpha):
 def nodes(proof: Any) -> Iterator[Any]:
     """All steps of a proof that are about something that is lost."""
     yield proof
-    if isinstance(proof, (PublicDrawProof, OneBitProof)):
+    if isinstance(proof, (PublicDrawProof, OneBitProof, ProcessedProof)):
         yield from nodes(proof.part)
     elif isinstance(proof, (MixtureProof, CompositionProof)):
         for of in proof.parts:
@@ -409,7 +502,7 @@ def swapped(proof: Any, node: Any, other: Any) -> Any:
     """The proof with another step in the place of one."""
     if proof is node:
         return other
-    if isinstance(proof, (PublicDrawProof, OneBitProof)):
+    if isinstance(proof, (PublicDrawProof, OneBitProof, ProcessedProof)):
         return replace(proof, part=swapped(proof.part, node, other))
     if isinstance(proof, (MixtureProof, CompositionProof)):
         parts: Any = (of._replace(part=swapped(of.part, node, other)) for of in proof.parts)
@@ -437,7 +530,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("planted", PLANTED)
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: type(protocol).__name__)
+@EVERY
 def test_a_mistake_in_any_leaf_is_refused(protocol, planted):
     proof = protocol.proof()
     for leaf in nodes(proof):
@@ -487,9 +580,13 @@ def wrong_rules(step: Any) -> Iterator[Any]:
         yield replace(step, kinds=(Acceptance(least * 2, largest * 2), *rest))
         yield replace(step, kinds=(Acceptance(least, least), *rest))
         yield replace(step, kinds=tuple(rest))
+    elif isinstance(step, ExponentialProof):
+        yield replace(step, share=2 * step.share)
+        yield replace(step, share=step.share / 2)
+        yield replace(step, weights=(*step.weights, (rational(1), rational(ALPHA**2))))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: type(protocol).__name__)
+@EVERY
 def test_a_mistake_in_any_rule_is_refused(protocol):
     proof = protocol.proof()
     for step in nodes(proof):
