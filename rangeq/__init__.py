@@ -11,6 +11,7 @@ from rangeq import central, plot
 from rangeq.core.estimate import Distribution, RangeEstimate
 from rangeq.core.protocol import RangeProtocol
 from rangeq.core.tree import Tree
+from rangeq.local.auc_bins import AucError, auc_error, best_bins
 from rangeq.local.circular import CircularHistogram
 from rangeq.local.composite import Composite
 from rangeq.local.decomposed import DecomposedHistogram
@@ -24,6 +25,7 @@ from rangeq.local.smoothed import Shaped, ShapedEstimate, shaped
 from rangeq.local.square_wave import SquareWave
 
 __all__ = [
+    "AucError",
     "CircularHistogram",
     "Composite",
     "DecomposedHistogram",
@@ -43,6 +45,8 @@ __all__ = [
     "ShapedEstimate",
     "SquareWave",
     "Tree",
+    "auc_error",
+    "best_bins",
     "best_size",
     "central",
     "compose",
