@@ -42,7 +42,7 @@ class SubsetSelection(BitVector, PureCellOracle):
         The privacy loss of one report, at least 2^-32.
     """
 
-    privacy_source: ClassVar[str] = "Ye and Barg 2018, section IV"
+    privacy_source: ClassVar[str] = "Ye and Barg 2018"
 
     @cached_property
     def size(self) -> int:

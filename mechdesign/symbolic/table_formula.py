@@ -7,12 +7,18 @@ from fractions import Fraction
 
 from flint import fmpz_poly
 
+from mechdesign.exceptions import MechanismError
 from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import Design
+from mechdesign.symbolic.critical_regions import explain
 from mechdesign.symbolic.rational_function import ALPHA, ONE, RationalFunction, rational
 from mechdesign.symbolic.table import SymbolicMechanism
 
 _MOST_UNKNOWNS = 8
 """How many different largest entries rows may have."""
+
+_MOST_INPUTS = 16
+"""Of designs that are explained: of larger ones it takes long."""
 
 
 def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:
@@ -20,7 +26,8 @@ def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:
 
     It is found where every row's entries are powers of alpha times the largest, as in all extremal
     and all named local mechanisms: the largest entries, taken to be equal functions of alpha where
-    they are equal numbers, follow from the columns' sums. Otherwise all entries are constants.
+    they are equal numbers, follow from the columns' sums. Designs of few inputs that keep their
+    certificate are explained (`mechdesign.symbolic.explain`). Otherwise all entries are constants.
 
     Parameters
     ----------
@@ -32,9 +39,10 @@ def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:
     SymbolicMechanism
         Whose ``at`` gives the same table for the mechanism's alpha.
     """
-    found = _followed(mechanism)
-    if found is not None and found.at(mechanism.privacy.alpha).table == mechanism.table:
-        return found
+    for attempt in (_followed, _explained):
+        found = attempt(mechanism)
+        if found is not None and found.at(mechanism.privacy.alpha).table == mechanism.table:
+            return found
     weights = tuple(tuple(fmpz_poly([weight]) for weight in row) for row in mechanism.weights)
     denominator = fmpz_poly([mechanism.denominator])
     return SymbolicMechanism(weights, denominator, mechanism.privacy.neighbours)
@@ -69,6 +77,17 @@ def _followed(mechanism: Mechanism) -> SymbolicMechanism | None:
         for row, top in zip(powers, largest, strict=True)
     )
     return SymbolicMechanism(weights, denominator, mechanism.privacy.neighbours)
+
+
+def _explained(mechanism: Mechanism) -> SymbolicMechanism | None:
+    """The table of a design for the alphas around its own; None if it is no small, proved one."""
+    statement = mechanism.certificate
+    if statement is None or mechanism.inputs > _MOST_INPUTS:
+        return None
+    try:
+        return explain(Design(mechanism, statement)).mechanism
+    except (MechanismError, ValueError):
+        return None
 
 
 def _powers(mechanism: Mechanism) -> list[list[fmpz_poly]] | None:

@@ -4,8 +4,9 @@ from fractions import Fraction as Q
 
 import pytest
 
-from mechdesign import Mechanism, Privacy
+from mechdesign import Mechanism, Privacy, design
 from mechdesign.local import extremal
+from mechdesign.losses import L1, L2
 from mechdesign.symbolic import geometric, hadamard, krr, subset_selection, uniform
 from mechdesign.symbolic.privacy_proof import TableProof
 from mechdesign.symbolic.table_formula import in_alpha
@@ -31,6 +32,23 @@ def test_extremal_mechanisms_are_followed(prior):
     table = in_alpha(mechanism)
     assert table.at("1/3") == mechanism
     assert TableProof(table).holds
+
+
+@pytest.mark.parametrize(
+    ("n", "alpha", "neighbours", "loss", "properties"),
+    [
+        (4, "2/3", "all", L2(), ["F"]),
+        (3, "1/3", "all", L1(), []),
+        (4, "9/10", "adjacent", L1(), ["WH"]),
+    ],
+)
+def test_designs_are_explained(n, alpha, neighbours, loss, properties):
+    mechanism = design(n, Privacy(alpha, neighbours), loss, properties).mechanism
+    table = in_alpha(mechanism)
+    assert table.at(alpha) == mechanism
+    assert Q(alpha) in TableProof(table).region
+    assert TableProof(table).holds == (neighbours == "all")
+    assert any(entry("19/20") != entry("18/20") for row in table.table for entry in row)
 
 
 def test_other_tables_are_constants():
