@@ -16,7 +16,6 @@ from mechdesign._support.text import shown
 from rangeq.local.item_sets import PaddedSets
 from rangeq.local.paired import Paired, auc_and_slope
 
-
 POWERS_OF_TWO = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 """The numbers of bins to choose from."""
 
