@@ -24,7 +24,7 @@ from frequency.core.tally import Sample, bits, public
 from frequency.oracles.sign_response import SignChannel
 from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import exact_sum, whole
 from mechdesign._support.randomness import BitSource
@@ -251,7 +251,11 @@ class HashedSketch(Sketch):
 
     def _cells_of(self, hash_: Items, items: Items) -> Items:
         """The cell of each item under each hash function (broadcast against each other)."""
-        (x, cube), shape = features(items), np.broadcast_shapes(hash_.shape, items.shape)
+        return self._hashed(hash_, features(items))
+
+    def _hashed(self, hash_: Items, of: tuple[Words, Words]) -> Items:
+        """The same for the features of the items."""
+        (x, cube), shape = of, np.broadcast_shapes(hash_.shape, of[0].shape)
         if math.prod(shape) <= FEW:
             places = np.arange(self._places)
             rows = hash_[..., None] * self._places + places
@@ -265,10 +269,10 @@ class HashedSketch(Sketch):
 
     def _look_up(self, table: Floats, items: Items | None) -> Floats:
         """The sum over hash functions of table[hash, cell], for each item (None: all)."""
-        chosen = self._all(items)
-        total = np.zeros(len(chosen))
+        chosen = features(self._all(items))
+        total = np.zeros(len(chosen[0]))
         for hash_ in range(self.hashes):
-            total += table[hash_, self._cells_of(np.array(hash_), chosen)]
+            total += table[hash_, self._hashed(np.array(hash_), chosen)]
         return total
 
 

@@ -19,6 +19,7 @@ from frequency.core.channel import Reports, smallest_integer
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, signs
 from mechdesign._support.arrays import Items
+from mechdesign._support.numbers import exact_sum
 from mechdesign._support.randomness import BitSource
 from mechdesign.symbolic.privacy_proof import Randomiser, favouring
 from mechdesign.symbolic.proof_rules import PublicDrawProof
@@ -128,10 +129,10 @@ class SignChannel(PublicCoinChannel):
         return counts[drawn]
 
     def consistent(self, aggregate: Aggregate) -> bool:
-        sums = np.abs(aggregate.counts.astype(object))
-        total = int(sums.sum())
+        sums = np.abs(aggregate.counts).view(np.uint64)  # in which -2^63 is 2^63
+        total = exact_sum(sums)
         if total <= aggregate.n and (aggregate.n - total) % 2 == 0:
-            return total == int(self._drawn(sums).sum())
+            return total == exact_sum(np.abs(self._drawn(aggregate.counts)).view(np.uint64))
         return False
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
