@@ -11,12 +11,11 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import Attributes
-from frequency.core.channel import Reports
+from frequency.core.channel import Channel, Reports
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
-from rangeq.grids.channel import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate
 
 MOST_GROUPS = 1 << 14
@@ -65,7 +64,7 @@ class ConjunctionProtocol(Protocol):
 
     @property
     @abstractmethod
-    def channel(self) -> RecordChannel:
+    def channel(self) -> Channel:
         """How a record becomes a report."""
 
     def items_of(self, values: Any) -> Any:

@@ -30,6 +30,7 @@ from frequency.marginals.expectation_maximisation import AttributeWise
 from frequency.marginals.fourier import Phase
 from frequency.oracles.unary_encoding import BitVector
 from rangeq import SquareWave
+from rangeq.grids.level_sketch import LevelSketch
 from rangeq.grids.wavegrid.square_waves import WaveCells
 from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
@@ -215,6 +216,17 @@ def _(channel: Slots, report, item):
     slots = max(len(held), channel.parameters["size"])
     held += [channel.domain] * (slots - len(held))
     return sum(probability(channel.base, report, one) for one in held) / slots
+
+
+@probability.register
+def _(channel: LevelSketch, report, item):
+    levels, cell = np.unravel_index(int(report["level"]), channel.levels), 0
+    for level, value, widths, hashes in zip(
+        levels, item.tolist(), channel.widths, channel.hashes, strict=True
+    ):
+        cell ^= int(hashes[level][value // widths[level]])
+    right = report["sign"] == 1 - 2 * parity(int(report["index"]) & cell)
+    return told(channel, right) / (prod(channel.levels) * (channel.width - 1))
 
 
 @probability.register

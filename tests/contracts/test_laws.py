@@ -26,6 +26,7 @@ from frequency import marginals as mg
 from frequency.algebra import exact_draws as draws
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, uniform
 from frequency.algebra.hash_functions import Coins
+from frequency.core.attributes import Attributes
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
@@ -41,6 +42,7 @@ from mechdesign.sampling import Sampler
 from rangeq import central, grids
 from rangeq.central import discrete_laplace as discrete
 from rangeq.central.discrete_laplace import DiscreteLaplace
+from rangeq.grids.level_sketch import LevelSketch
 from rangeq.local import square_wave as squarewave
 from tests.contracts.measure import UNSETTLED, law, law_of_bit
 from tests.contracts.published import probability
@@ -129,6 +131,9 @@ CASES = {
     "HDG": Case(lambda: grids.HDG(SIZES, 1.0, 1000), FAR),
     "TDG": Case(lambda: grids.TDG(SIZES, 1.0, 1000), FAR),
     "HIO": Case(lambda: grids.HIO(SIZES, 1.0, 1000), FAR),
+    "LevelSketch": Case(
+        lambda: LevelSketch(4, 1.0, Attributes.of(SIZES), ((2, 1), (2, 1)), 4), FAR
+    ),
     "LHIO": Case(lambda: grids.LHIO(SIZES, 1.0, 1000), FAR),
     "HierarchicalHistogram2D": Case(lambda: grids.HierarchicalHistogram2D(SIZES, 1.0, 1000), FAR),
     "CALM of grids": Case(lambda: grids.RangeCALM(SIZES, 1.0, 1000), FAR),

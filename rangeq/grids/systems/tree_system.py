@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
 from frequency.oracles.choice import OracleChoice
 from mechdesign._support.numbers import whole
 from rangeq.grids.cells import MOST_EDGES, Edges, tree_cells, tree_widths
-from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol
 
 
@@ -42,12 +40,7 @@ class TreeSystem(ConjunctionProtocol):
     def __post_init__(self) -> None:
         whole(self.branching, "branching", 2)
         super().__post_init__()
-        _ = self.channel.parts
-
-    @property
-    @abstractmethod
-    def channel(self) -> GridChannel:
-        """How a record becomes a report."""
+        _ = self.channel.report_dtype  # an oracle that cannot be is refused now
 
     @cached_property
     def heights(self) -> tuple[int, ...]:

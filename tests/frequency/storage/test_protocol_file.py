@@ -46,7 +46,7 @@ def domain(number, size):
             {"sizes": sizes(2, 1 << 31), "granularity": 2, "line_granularity": 1 << 31},
             f"{1 << 32} cells, more than {3 << 20}",
         ),
-        ("rangeq.grids.HIO", {"sizes": sizes(20, 1 << 20)}, "levels, more than 8192"),
+        ("rangeq.grids.HIO", {"sizes": sizes(20, 1 << 20)}, "levels, more than 1048576"),
         (
             "rangeq.grids.HIO",
             {"sizes": sizes(2, 1 << 20), "branching": 2},

@@ -1,0 +1,183 @@
+"""LevelSketch: combinations of tree levels, too many for tables, in a few numbers each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.finite_field import walsh_hadamard
+from frequency.algebra.hash_functions import PublicBits, features
+from frequency.core.aggregate import Aggregate
+from frequency.core.attributes import Attributes
+from frequency.oracles.sign_response import SignChannel
+from mechdesign import Audit
+from mechdesign._support.arrays import Floats, Items
+
+
+@dataclass(frozen=True)
+class LevelSketch(SignChannel):
+    """A random combination of levels, and one bit about the record's nodes there.
+
+    Every attribute has a tree; a d-dim level is a level of each, its cells are combinations of
+    nodes. Public random functions hash the nodes of every level of every tree to 0 .. width - 1,
+    and a cell to the bitwise sum modulo 2 of what its nodes are hashed to: two cells agree with
+    probability 1 / width, over the ``seed``. A report is the number of a ``level``, the ``index``
+    of a Walsh-Hadamard coefficient of the record's hash there, and its ``sign`` by randomised
+    response.
+
+    As the coefficients of a sum are products of those of the nodes, those of a union of boxes are
+    put together attribute by attribute: an answer never lists its cells, nor its levels one by one.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Attributes
+        Of the records.
+    widths : tuple of tuple of int
+        For each attribute how many values a node of each level stands for, from the root.
+    width : int
+        How many numbers a level is kept in: a power of two, at least 2.
+    seed : int, default 0
+        Of the public functions.
+    """
+
+    attributes: Attributes
+    widths: tuple[tuple[int, ...], ...]
+    width: int
+    seed: int = 0
+
+    largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.3"
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """How many levels the tree of each attribute has."""
+        return tuple(map(len, self.widths))
+
+    @property
+    def _indices(self) -> dict[str, range]:
+        return {"level": range(math.prod(self.levels)), "index": range(1, self.width)}
+
+    @cached_property
+    def hashes(self) -> tuple[tuple[Items, ...], ...]:
+        """For each attribute, and each level of its tree, the hash of every node."""
+        places = self.width.bit_length() - 1
+        public = PublicBits("level", self.seed, sum(self.levels) * places)
+        rows = iter(range(sum(self.levels) * places))
+        found = []
+        for size, widths in zip(self.attributes.sizes, self.widths, strict=True):
+            own = []
+            for width in widths:
+                nodes = features(np.arange(-(-size // width)))
+                cell = np.zeros(len(nodes[0]), dtype=np.int64)
+                for place in range(places):
+                    cell |= public.bits(np.array(next(rows)), nodes).astype(np.int64) << place
+                own.append(cell)
+            found.append(tuple(own))
+        return tuple(found)
+
+    def items_of(self, values: Any) -> Items:
+        return self.attributes.records(values)
+
+    def _every_item(self) -> Items:
+        return np.stack(np.unravel_index(super()._every_item(), self.attributes.sizes), axis=1)
+
+    def cell_of(self, records: Items, levels: Items) -> Items:
+        """The hash of each record at a d-dim level of its own.
+
+        Parameters
+        ----------
+        records : numpy.ndarray of int64
+            Shape (users, attributes).
+        levels : numpy.ndarray of int64
+            Shape (users,): numbers of d-dim levels, the last attribute's level counting fastest.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (users,): 0 .. width - 1.
+        """
+        result = np.zeros(len(records), dtype=np.int64)
+        for place, own in enumerate(np.unravel_index(levels, self.levels)):
+            starts = np.cumsum([0, *map(len, self.hashes[place][:-1])])
+            nodes = records[:, place] // np.array(self.widths[place])[own]
+            result ^= np.concatenate(self.hashes[place])[starts[own] + nodes]
+        return result
+
+    def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
+        level, coefficient = (numbers.astype(np.int64) for numbers in index)
+        return np.bitwise_count(coefficient & self.cell_of(items, level)) & 1
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            **super()._details(),
+            "attributes": [list(self.attributes.names), list(self.attributes.sizes)],
+            "widths": [list(widths) for widths in self.widths],
+            "width": self.width,
+            "seed": self.seed,
+        }
+
+    def audit(self) -> Audit:
+        # Level and index do not depend on the record; given them, one sign has weight ``truth`` and
+        # the other ``lie``.
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        found = "a level and index where the signs of the first and last record differ"
+        return Audit(self._choice.ratio, self.max_ratio, found, (0, self.domain - 1))
+
+    # ----------------------------------------------------------------------------- the server half
+
+    def tensor(self, aggregate: Aggregate, places: Sequence[int]) -> Floats:
+        """Estimated coefficients of all levels of some attributes, at the roots of all others.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel's reports, at least one.
+        places : sequence of int
+            The attributes, increasing.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (levels of each, width), unbiased over the users' choice of levels too, and
+            divided by width - 1, such that an answer is the sum of products. That of index 0 is 0.
+        """
+        chosen = tuple(slice(None) if k in places else 0 for k in range(len(self.levels)))
+        sums = aggregate.counts.reshape(*self.levels, self.width)[chosen].astype(np.float64)
+        root = 0
+        for place, hashes in enumerate(self.hashes):
+            root ^= 0 if place in places else int(hashes[0][0])
+        signs = 1.0 - 2 * (np.bitwise_count(np.arange(self.width) & root) & 1)
+        result: Floats = sums * signs * (math.prod(self.levels) / (aggregate.n * self.contrast))
+        return result
+
+    def coefficients(self, place: int, runs: Sequence[tuple[int, int, int]]) -> Floats:
+        """The coefficients of a union of an attribute's nodes at each level of its tree.
+
+        Parameters
+        ----------
+        place : int
+            The attribute.
+        runs : sequence of (int, int, int)
+            A level, its first node, and up to but without the last.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (levels, width).
+        """
+        held = np.zeros((self.levels[place], self.width))
+        for level, start, end in runs:
+            held[level] += np.bincount(self.hashes[place][level][start:end], minlength=self.width)
+        return walsh_hadamard(held)
