@@ -250,8 +250,19 @@ ENUMERATED = [name for name in CASES if not name.startswith(("SuccinctHistogram"
 """A set has a mixture of the laws that `PaddedSets` is proved by."""
 
 
+def every_value(protocol: Any, values: tuple[Any, Any]) -> tuple[Any, ...]:
+    """All values of a protocol of a few items or records, of which these are two."""
+    if isinstance(values[0], tuple):
+        of_grids = getattr(protocol, "attributes", None)
+        sizes = of_grids.sizes if of_grids else protocol.domain.shape
+        return tuple(product(*map(range, sizes)))
+    size = getattr(protocol, "domain", None) or channel_of(protocol).domain
+    return tuple(range(size))
+
+
 @pytest.mark.parametrize("name", ENUMERATED)
 def test_the_proof_states_the_law(name):
+    """Of two values that differ as much as any, at several alphas; and of all values at one."""
     for ratio in RATIOS:
         with of_ratio(ratio):
             protocol, values = made(name, ratio)
@@ -259,6 +270,26 @@ def test_the_proof_states_the_law(name):
             assert proof.verify(), proof.verify().reason
             check_law(protocol, values, proof)
             check_ratio(protocol, proof)
+            if ratio == RATIOS[1]:
+                check_law(protocol, every_value(protocol, values), proof)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_the_proof_states_the_law_without_an_item(epsilon):
+    """All reports are as likely then; and that is at most alpha apart from those of an item."""
+    protocol = heavy.UniqueHeavyHitter(2, epsilon)
+    proof: Any = protocol.proof()
+    channel, ((number, chance),) = protocol.channel, proof.settings
+    assert number == channel.code.length
+    items, idle = proof.part.laws
+    ((fair,),) = idle.classes
+    law = every_report(protocol, 1)
+    drawn = np.unique(protocol.privatize([None] * 4000, np.random.default_rng(1)))
+    assert {report.tobytes() for report in drawn} == set(law)
+    for report in drawn:
+        assert probability(channel, report, None) == fair.likelihood(Fraction(1, 2)) * chance
+    assert sum(probability(channel, report, None) for report in drawn) == 1
+    assert items.items == "an item"
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
