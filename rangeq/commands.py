@@ -18,7 +18,7 @@ import numpy as np
 from frequency import Aggregate, IncompatibleAggregate, Oracle
 from frequency.core.answer import Answer, normal_quantile
 from frequency.exceptions import UnknownVariance
-from frequency.heavy import HeavyHitterProtocol, OneBit
+from frequency.heavy import GenProt, HeavyHitterProtocol
 from frequency.marginals import MarginalProtocol
 from mechdesign import InvalidFile
 from mechdesign._support.files import replacing
@@ -120,7 +120,7 @@ class Source:
 
     Parameters
     ----------
-    protocol : RangeProtocol, ConjunctionProtocol, Oracle or any other
+    collected : RangeProtocol, ConjunctionProtocol, Oracle, GenProt or any other
         What was collected by.
     aggregate : Aggregate
         Of its reports.
@@ -128,14 +128,19 @@ class Source:
         Of the intervals, in (0, 1).
     """
 
-    protocol: Any
+    collected: Any
     aggregate: Aggregate
     confidence: float
+
+    @property
+    def protocol(self) -> Any:
+        """The protocol that answers."""
+        return self.collected.inner if isinstance(self.collected, GenProt) else self.collected
 
     @cached_property
     def estimate(self) -> Any:
         """The protocol's estimate, for all questions."""
-        return self.protocol.estimate(self.aggregate)
+        return self.collected.estimate(self.aggregate)
 
 
 def answered(
@@ -164,9 +169,8 @@ def answered(
     ValueError
         A question that is none, or not one for this protocol.
     """
-    if isinstance(protocol, OneBit) and isinstance(protocol.channel, Oracle):
-        protocol = protocol.channel
-    if isinstance(protocol, (HeavyHitterProtocol, OneBit)):
+    source = Source(protocol, aggregate, confidence)
+    if isinstance(source.protocol, HeavyHitterProtocol):
         if asked:
             raise ValueError(
                 f"{type(protocol).__name__} lists the frequent items: ask no other question"
@@ -174,7 +178,7 @@ def answered(
         found = protocol.find(aggregate, confidence=confidence)
         yield from map(Row, map(str, found.items), found.frequencies, *found.interval())
         return
-    source = Source(protocol, aggregate, confidence)
+    protocol = source.protocol
     mine = {
         name: question
         for name, question in _QUESTIONS.items()
@@ -209,7 +213,7 @@ def _items(source: Source, text: str) -> Iterator[Row]:
     items = np.arange(first, last + 1)
     some = isinstance(protocol, Oracle) and len(items) < protocol.domain
     # Of a domain that may be too large to list
-    estimate = protocol.estimate(source.aggregate, items) if some else source.estimate
+    estimate = source.collected.estimate(source.aggregate, items=items) if some else source.estimate
     answer = estimate.answer(items)
     ends = _interval(answer, source.confidence)
     for place, item in enumerate(items):

@@ -521,7 +521,7 @@ class Channel(ABC):
             items of which none are named.
         """
         bit_source(rng)  # refuses what is not a generator
-        items = self._every_item() if values is None else self.items_of(values)
+        items = self.every_item() if values is None else self.items_of(values)
         held = np.asarray(counts)
         if not held.size:
             held = held.astype(np.int64)  # an empty list is one of floats
@@ -542,7 +542,8 @@ class Channel(ABC):
         drawn = self.simulated_counts(items[some], held[some], generator)
         return Aggregate(self.signature, int(held.sum()), drawn)
 
-    def _every_item(self) -> Items:
+    def every_item(self) -> Items:
+        """All items, as `fill` takes them; ValueError for more than 2^26."""
         if self.domain > LARGEST_LIST:
             raise ValueError(
                 f"{type(self).__name__} has too many items to list: give the values that occur"

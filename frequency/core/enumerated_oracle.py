@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import flint
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import WORD
+from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
+from frequency.core.public_coins import PublicCoinChannel
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign._support.arrays import Floats, Items
@@ -27,7 +32,7 @@ _TOLERANCE = 1e-6
 """How far the reconstruction, in floats, may be from unbiased."""
 
 
-class EnumeratedOracle(CellOracle):
+class EnumeratedOracle(CellOracle, PublicCoinChannel):
     """Oracles that state the exact probability of each kind of report.
 
     From this `law` follows everything, exactly but at a cost of kinds x items: a report is the
@@ -35,8 +40,8 @@ class EnumeratedOracle(CellOracle):
     of the outputs; and with these all estimates and variances.
 
     A subclass with a layout or a faster draw of its own writes ``report_dtype``, `fill`, `possible`
-    and `kinds_of`. Then the audit, which reads the law, sees nothing of what is drawn: a test must,
-    word by word.
+    and `kinds_of`; and `reports_of`, unless a report is the number of its kind alone. Then the
+    audit, which reads the law, sees nothing of what is drawn: a test must, word by word.
 
     Frequencies are reconstructed by weighted least squares: of all the linear estimators that are
     unbiased for every population, the one of least variance when all items are equally frequent, f
@@ -67,6 +72,33 @@ class EnumeratedOracle(CellOracle):
     def kinds_of(self, reports: Reports) -> Items:
         """The kind of each valid report: shape (users,), outputs of `law`."""
         return reports["output"].astype(np.int64)
+
+    def reports_of(self, kinds: Items) -> Reports:
+        """A report of each kind, for public coins: the inverse of `kinds_of`.
+
+        Parameters
+        ----------
+        kinds : numpy.ndarray of int64
+            Shape (users,), outputs of `law`.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Raises
+        ------
+        TypeError
+            The layout is not the number of the kind alone.
+        """
+        names = self.report_dtype.names or ()
+        reports = np.zeros(len(kinds), dtype=self.report_dtype)
+        if len(names) != 1 or reports[names[0]].shape != kinds.shape:
+            raise TypeError(
+                f"{type(self).__name__} does not state which report is of a kind: see reports_of"
+            )
+        reports[names[0]] = kinds
+        return reports
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,6 +197,53 @@ class EnumeratedOracle(CellOracle):
         centred = chosen - chosen.mean(axis=0)
         trace = float((centred**2 @ flat).sum()) - (1 - 1 / d)
         return float(variance_of(n, 2 * trace / (d - 1)))
+
+    # Without an item a report has the mean of its probabilities, in units of 2^-64.
+
+    @cached_property
+    def _blank_weights(self) -> list[int]:
+        """The probability of each kind for users without an item, in units of 2^-64."""
+        law = self.law
+        means = [WORD * sum(row) // (law.denominator * law.inputs) for row in law.weights]
+        means[means.index(max(means))] += WORD - sum(means)
+        if any(not mean and any(row) for mean, row in zip(means, law.weights, strict=True)):
+            raise TypeError("an output of the mechanism is too rare for public coins")
+        return means
+
+    @cached_property
+    def _ratios(self) -> tuple[tuple[tuple[Fraction, ...], ...], Items]:
+        """The likelihoods of each kind that occurs, and the place of each item's among all."""
+        law = self.law
+        if law.privacy.neighbours != "all":
+            raise TypeError("public coins are for local mechanisms, neighbours='all'")
+        kinds, places = [], np.zeros((law.outputs, law.inputs), dtype=np.int64)
+        first = 0
+        for output, (row, mean) in enumerate(zip(law.weights, self._blank_weights, strict=True)):
+            if mean:
+                own = [Fraction(weight * WORD, law.denominator * mean) for weight in row]
+                values = sorted(set(own))
+                order = {value: place for place, value in enumerate(values, first)}
+                places[output] = [order[value] for value in own]
+                kinds.append(tuple(values))
+                first += len(values)
+        every = np.arange(law.outputs)
+        if not np.array_equal(self.kinds_of(self.reports_of(every)), every):
+            raise TypeError(f"{type(self).__name__} does not read its own kinds of reports")
+        return tuple(kinds), places
+
+    @property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return self._ratios[0]
+
+    def blank(self, coins: Coins) -> Reports:
+        sent = np.flatnonzero(self._sendable)
+        ends = list(accumulate(self._blank_weights[kind] for kind in sent.tolist()))[:-1]
+        drawn = np.searchsorted(np.array(ends, dtype=np.uint64), coins.words(0), side="right")
+        return self.reports_of(sent[drawn])
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        result: Items = self._ratios[1][self.kinds_of(reports), items]
+        return result
 
     def audit(self) -> Audit:
         return self.law.audit()

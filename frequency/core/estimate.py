@@ -18,6 +18,7 @@ from frequency.core.answer import (
     plain,
     with_items,
 )
+from frequency.core.population import OfPopulation
 from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats, Items
 
@@ -51,7 +52,7 @@ class Estimator(Protocol):
         ...
 
 
-class Estimate:
+class Estimate(OfPopulation):
     """Estimated frequencies of items, with their errors.
 
     They are unbiased: values may be negative, exceed 1, and not sum to 1.
@@ -62,7 +63,7 @@ class Estimate:
     Attributes
     ----------
     n : int
-        The number of reports.
+        The number of users: see `OfPopulation`.
     items : numpy.ndarray of int64 or None
         The items that were asked for, in that order; None stands for the whole domain.
     frequencies : numpy.ndarray of float64
@@ -70,10 +71,11 @@ class Estimate:
     """
 
     def __init__(self, oracle: Estimator, aggregate: Aggregate, items: Items | None) -> None:
-        self._oracle, self.aggregate, self.n, self.items = oracle, aggregate, aggregate.n, items
+        self._oracle, self.aggregate, self.items = oracle, aggregate, items
+        self._about(aggregate.n)
         length = oracle.domain if items is None else len(items)
         self.frequencies: Floats = (
-            oracle.frequencies_of(aggregate, items) if self.n else np.full(length, np.nan)
+            oracle.frequencies_of(aggregate, items) if self.reports else np.full(length, np.nan)
         )
         self.frequencies.setflags(write=False)
 
@@ -84,11 +86,10 @@ class Estimate:
         Unbiased, but for being cut at 0 (which a handful of reports may need) and for what sketches
         say of theirs.
         """
-        if not self.n:
+        if not self.reports:
             return np.full(len(self.frequencies), np.inf)
-        return np.maximum(
-            self._oracle.variances_of(self.aggregate, self.frequencies, self.items), 0.0
-        )
+        own = self._oracle.variances_of(self.aggregate, self.frequencies, self.items)
+        return np.maximum(own, 0.0) + self._of_drawing(self.frequencies)
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
         """Intervals that each cover the true frequency with about this probability.
@@ -116,11 +117,11 @@ class Estimate:
 
     def _of_items(self, confidence: float) -> ConfidenceInterval:
         z = normal_quantile(confidence)
-        if not self.n:
+        if not self.reports:
             return ConfidenceInterval(
                 np.full(len(self.frequencies), -np.inf), np.full(len(self.frequencies), np.inf)
             )
-        shift = z * z * self._oracle.variance_slope(self.n) / 2
+        shift = z * z * self._oracle.variance_slope(self.reports) / 2
         half = np.sqrt(z * z * self.variances + shift * shift)
         return ConfidenceInterval(self.frequencies + shift - half, self.frequencies + shift + half)
 
@@ -156,13 +157,11 @@ class Estimate:
             )
         value = rows @ self.frequencies
         variance = np.full(len(rows), np.inf)
-        if self.n and len(rows):
-            variance = np.maximum(
-                self._oracle.linear_variances_of(
-                    rows, self.aggregate, self.frequencies, self.items
-                ),
-                0.0,
+        if self.reports and len(rows):
+            own = self._oracle.linear_variances_of(
+                rows, self.aggregate, self.frequencies, self.items
             )
+            variance = np.maximum(own, 0.0) + self._of_drawing_sums(rows, self.frequencies)
         if given.ndim == 1:
             return Answer(float(value[0]), float(variance[0]))
         return Answer(value, variance)

@@ -19,7 +19,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.oracle import checked_users
-from frequency.core.public_coins import PublicCoinChannel, public_coin_channel
+from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
 from mechdesign._support.arrays import Floats, Items
@@ -286,6 +286,18 @@ class Mixture(PublicCoinChannel):
             places[channel] = total
             total += sum(map(len, channel.likelihoods))
         return [places[channel] for channel in self.parts]
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        different = dict.fromkeys(self._drawable)
+        return tuple(menu for channel in different for menu in channel.menus(largest))
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result = reports.copy()
+        for k, channel, mine, part in self._split(reports):
+            found = self._drawable[k].candidate(part, numbers[mine], largest)
+            size = channel.report_dtype.itemsize
+            result["body"][mine, :size] = found.view(np.uint8).reshape(len(mine), size)
+        return result
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
         result = np.empty(len(items), dtype=np.int64)

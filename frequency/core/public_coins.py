@@ -4,10 +4,61 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
+from typing import NamedTuple, TypeVar
 
 from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Channel, Reports
 from mechdesign._support.arrays import Items
+from mechdesign._support.randomness import BitSource
+
+Number = TypeVar("Number", int, Fraction)
+
+
+class Menu(NamedTuple):
+    """Some reports of one kind, of which every item makes about as many likely as any other.
+
+    Attributes
+    ----------
+    candidates : int
+        How many reports, at least 1. If there are several, their likelihoods have two values.
+    least, most : int
+        How many of them an item makes likely, the others being unlikely.
+    """
+
+    candidates: int
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, alternatives: int, likely: int, largest: int) -> Menu:
+        """The first of some alternatives, of all of which every item makes as many likely.
+
+        Parameters
+        ----------
+        alternatives : int
+            How many there are in all.
+        likely : int
+            How many of them every item makes likely.
+        largest : int
+            How many there may be on the menu.
+
+        Returns
+        -------
+        Menu
+            With all bounds that follow.
+        """
+        if largest == 1:
+            return cls(1, 0, 1)
+        candidates = min(alternatives, largest)
+        least = max(0, candidates - (alternatives - likely))
+        return cls(candidates, least, min(candidates, likely))
+
+    def ends(self, low: Number, high: Number) -> tuple[Number, Number]:
+        """The least and the largest sum over the menu of numbers ``low`` and ``high``."""
+        return (
+            self.least * high + (self.candidates - self.least) * low,
+            self.most * high + (self.candidates - self.most) * low,
+        )
 
 
 class PublicCoinChannel(Channel):
@@ -25,6 +76,23 @@ class PublicCoinChannel(Channel):
 
         TypeError if a part of the channel does not state them.
         """
+
+    def drawn(self, items: Items, source: BitSource) -> Items:
+        """The items that users' reports are about, where users draw these themselves.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            One row a user, as of `fill`.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            One row a user, as `likelihood` takes them: by default the same.
+        """
+        return items
 
     @abstractmethod
     def blank(self, coins: Coins) -> Reports:
@@ -47,6 +115,45 @@ class PublicCoinChannel(Channel):
             Shape (users,): places among the `likelihoods`. Those of the first kind of report are
             numbered first, then those of the next.
         """
+
+    # Public coins may draw several reports at a time, so that a user with more than one bit chooses
+    # among them. By default there is no more than one.
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        """What is known of the candidates for each kind of report.
+
+        Parameters
+        ----------
+        largest : int
+            How many candidates there may be, at least 1.
+
+        Returns
+        -------
+        tuple of Menu
+            One for each of the `likelihoods`.
+        """
+        return (Menu(1, 0, 1),) * len(self.likelihoods)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        """The candidates of some numbers, of those that go with blank reports.
+
+        Candidate 0 is the report itself; over the coins every candidate is distributed as it is.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,): blank reports.
+        numbers : numpy.ndarray of int64
+            Shape (users,), each 0 or more; those beyond the menu count on from its beginning.
+        largest : int
+            As for `menus`.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        """
+        return reports
 
     def coins_likelihood(self, coins: Coins, items: Items) -> Items:
         """`likelihood` of the blank reports that these coins draw."""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cached_property, partial
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import uniform
+from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports
+from frequency.core.channel import Reports
 from frequency.core.oracle import CellOracle
+from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -20,7 +26,7 @@ from mechdesign._support.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
-class PublicDraw(Channel):
+class PublicDraw(PublicCoinChannel):
     """A setting drawn without looking at the item, and the report of a cell that depends on both.
 
     The setting is one number or a few, and public; `base` reports the cell. The setting does not
@@ -53,8 +59,11 @@ class PublicDraw(Channel):
         """How many settings have which probability, exactly."""
 
     @abstractmethod
-    def _draw(self, users: int, source: BitSource) -> tuple[Items, ...]:
-        """The settings of so many users, a number at a time."""
+    def _draw(self, number: Callable[[int], Items]) -> tuple[Items, ...]:
+        """A setting for each user, a number at a time.
+
+        ``number(k)`` draws uniform integers in 0 .. k-1, one for each user.
+        """
 
     @abstractmethod
     def _cell(self, items: Items, setting: tuple[Items, ...]) -> Items:
@@ -74,10 +83,14 @@ class PublicDraw(Channel):
         return told.astype(np.int64)
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
-        setting, cell = self._draw(len(items), source), self.fields[1]
+        setting = self._draw(partial(uniform, len(items), source=source))
+        cell = self.fields[1]
+        self._tell(reports, setting)
+        self.base.fill(self._cell(items, setting), reports[cell], source)
+
+    def _tell(self, reports: Reports, setting: tuple[Items, ...]) -> None:
         told = reports[self.fields[0]]
         told[...] = np.stack(setting, axis=1).reshape(told.shape)
-        self.base.fill(self._cell(items, setting), reports[cell], source)
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         known = (self._numbers(reports) < np.array(self._settings)).all(axis=1)
@@ -122,6 +135,34 @@ class PublicDraw(Channel):
             return [settings, *super().samples(n, counts)]
         own = zip(rows, users.tolist(), strict=True)
         return [settings, *(sample for row, m in own for sample in self.base.samples(m, row))]
+
+    # Without an item, the setting is as likely: what remains is the cell's.
+
+    @cached_property
+    def _drawable(self) -> PublicCoinChannel:
+        return public_coin_channel(self.base)
+
+    @property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return self._drawable.likelihoods
+
+    def blank(self, coins: Coins) -> Reports:
+        reports, place = np.zeros(len(coins), dtype=self.report_dtype), count()
+        self._tell(reports, self._draw(lambda k: coins.uniform(next(place), k)))
+        reports[self.fields[1]] = self._drawable.blank(coins.after(next(place)))
+        return reports
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        cell = self._cell(items, tuple(self._numbers(reports).T))
+        return self._drawable.likelihood(reports[self.fields[1]], cell)
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        return self._drawable.menus(largest)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result, cell = reports.copy(), self.fields[1]
+        result[cell] = self._drawable.candidate(reports[cell], numbers, largest)
+        return result
 
     def audit(self) -> Audit:
         return self.base.audit()

@@ -12,7 +12,7 @@ from frequency.algebra.error_correcting_codes import Code
 from frequency.heavy import plot
 from frequency.heavy.error_bound import degraded, information_bound, lower_bound
 from frequency.heavy.found import Found, Gate
-from frequency.heavy.one_bit import OneBit
+from frequency.heavy.one_bit import FewBits, GenProt, OneBit
 from frequency.heavy.prefix_tree import PrefixExtension, TreeHist
 from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.heavy.succinct_histogram import SuccinctHistogram
@@ -21,8 +21,10 @@ from frequency.heavy.universe import InvalidString, Universe
 
 __all__ = [
     "Code",
+    "FewBits",
     "Found",
     "Gate",
+    "GenProt",
     "HeavyHitterProtocol",
     "InvalidString",
     "OneBit",

@@ -206,14 +206,14 @@ class CALMEstimate(MarginalEstimate):
         names = self._calm.checked(attributes)
         return (
             self._reconstructed(names)[0]
-            if self.n
+            if self.reports
             else np.full(self.domain.project(names).shape, np.nan)
         )
 
     def report(self, attributes: Sequence[str]) -> Reconstruction:
         """How a marginal was put together. ValueError with no reports."""
         names = self._calm.checked(attributes)
-        if not self.n:
+        if not self.reports:
             raise ValueError("no reports: there is nothing to put together")
         return self._reconstructed(names)[1]
 

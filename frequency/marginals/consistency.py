@@ -234,7 +234,7 @@ class ConsistentEstimate(MarginalEstimate):
                     ]
                 )
                 rows[part] = rows.get(part, 0.0) + share * added
-        total = -_spread(weights, self.marginal(names).ravel()) / self.n
+        total = -_spread(weights, self.marginal(names).ravel()) / self.reports
         for part, row in rows.items():
             level = channel.part_aggregate(self.aggregate, part)
             frequencies = self.tables[part].ravel()
@@ -269,7 +269,8 @@ def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
     if isinstance(estimate.protocol, InpEM):
         raise ValueError("marginals of InpEM have no known errors that they could be reconciled by")
     if isinstance(estimate.protocol, ViewProtocol) and not isinstance(estimate, ConsistentEstimate):
-        return ConsistentEstimate(estimate.protocol, estimate.aggregate)
+        fit = ConsistentEstimate(estimate.protocol, estimate.aggregate)
+        return fit.of_population(estimate.n)
     return estimate
 
 

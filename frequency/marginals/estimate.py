@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, conditions, plain
+from frequency.core.population import OfPopulation
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
@@ -47,7 +48,7 @@ class MarginalEstimator(Protocol):
         ...
 
 
-class MarginalEstimate:
+class MarginalEstimate(OfPopulation):
     """Unbiased estimates of all marginals of up to k attributes.
 
     Cells may be negative, or exceed 1.
@@ -55,14 +56,16 @@ class MarginalEstimate:
     Attributes
     ----------
     n : int
-        The number of reports. With none all values are NaN, all variances infinite.
+        The number of users: see `OfPopulation`. With no reports all values are NaN, all variances
+        infinite.
     domain : Domain
         The attributes.
     """
 
     def __init__(self, protocol: MarginalEstimator, aggregate: Aggregate) -> None:
         self.protocol, self.aggregate = protocol, aggregate
-        self.n, self.domain = aggregate.n, protocol.domain
+        self.domain = protocol.domain
+        self._about(aggregate.n)
         self._marginals: dict[tuple[str, ...], Floats] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
@@ -88,7 +91,7 @@ class MarginalEstimate:
             shape = self.domain.project(names).shape
             cells = (
                 self.protocol.marginal_of(self.aggregate, names)
-                if self.n
+                if self.reports
                 else np.full(int(np.prod(shape)), np.nan)
             )
             self._marginals[names] = cells.reshape(shape)
@@ -203,13 +206,14 @@ class MarginalEstimate:
             )
         shape, rows = given.shape[:-1], given.reshape(-1, len(cells))
         value = plain((rows @ cells).reshape(shape))
-        if not self.n or not np.isfinite(value).all():
+        if not self.reports or not np.isfinite(value).all():
             return Answer(value, plain(np.full(shape, np.inf)))
         try:
             variance = self._variances(names, rows)
         except UnknownVariance as error:
             return Answer(value, None, str(error))
-        return Answer(value, plain(np.maximum(variance, 0.0).reshape(shape)))
+        variance = np.maximum(variance, 0.0) + self._of_drawing_sums(rows, cells)
+        return Answer(value, plain(variance.reshape(shape)))
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
         """The proper distribution nearest to the marginal: biased, variances unknown.
@@ -232,7 +236,7 @@ class MarginalEstimate:
             Other attributes, or no reports.
         """
         marginal = self.marginal(attributes)
-        if not self.n:
+        if not self.reports:
             raise ValueError("no reports: there is no distribution")
         return norm_sub(marginal.ravel()).reshape(marginal.shape)
 

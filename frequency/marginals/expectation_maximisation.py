@@ -11,17 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import TruthOrLie, root
+from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.attributes import LARGEST_RECORDS
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
 from frequency.core.likelihood import Likelihood
+from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, cells
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.domain import Domain
@@ -38,6 +40,9 @@ from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 MOST_CELLS = 1 << 24
 """How many cells the marginals of all sets of k attributes may have together."""
 
+MOST_AGREEMENTS = 1 << 12
+"""In how many ways the values of two records may agree, for public coins to draw reports."""
+
 _DENSE = 256
 """Up to so many cells a step is a product with a matrix; above, attribute by attribute."""
 
@@ -46,7 +51,7 @@ _TOGETHER = 1 << 13
 
 
 @dataclass(frozen=True)
-class AttributeWise(Channel):
+class AttributeWise(PublicCoinChannel):
     """A report is a record, as a number, each of whose values was perturbed by itself.
 
     Each of the d attributes with more than one value has a likelihood ratio whose d-th power is at
@@ -229,6 +234,58 @@ class AttributeWise(Channel):
         )
         return result.reshape(shape)
 
+    # Without an item every record is as likely. How likely it is under an item depends on how many
+    # attributes of each size agree.
+
+    @cached_property
+    def _sizes(self) -> dict[int, int]:
+        """How many attributes there are of each size above 1."""
+        return Counter(size for size in self.attributes.shape if size > 1)
+
+    @cached_property
+    def _agreements(self) -> tuple[tuple[Fraction, ...], Items]:
+        """The likelihoods, and the place of that of each combination of agreements."""
+        if math.prod(many + 1 for many in self._sizes.values()) > MOST_AGREEMENTS:
+            raise TypeError(
+                "attributes of so many different sizes agree in more than"
+                f" {MOST_AGREEMENTS} ways: too many for public coins"
+            )
+        own = {choice.k: choice.likelihoods for choice in self.choices if choice.k > 1}
+        ratios = [
+            math.prod(
+                (
+                    own[size][1] ** same * own[size][0] ** (many - same)
+                    for (size, many), same in zip(self._sizes.items(), agree, strict=True)
+                ),
+                start=Fraction(1),
+            )
+            for agree in product(*(range(many + 1) for many in self._sizes.values()))
+        ]
+        values = sorted(set(ratios))
+        order = {value: place for place, value in enumerate(values)}
+        return tuple(values), np.array([order[ratio] for ratio in ratios])
+
+    @property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return (self._agreements[0],)
+
+    def blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        record = np.zeros(len(coins), dtype=np.int64)
+        for place, size in enumerate(self.attributes.shape):
+            record = record * size + coins.uniform(place, size)
+        reports["record"] = record
+        return reports
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        told = self.attributes.values(reports["record"].astype(np.int64))
+        same, shape = told == self.attributes.values(items), np.array(self.attributes.shape)
+        place = np.zeros(len(items), dtype=np.int64)
+        for size, many in self._sizes.items():
+            place = place * (many + 1) + same[:, shape == size].sum(axis=1)
+        result: Items = self._agreements[1][place]
+        return result
+
     def audit(self) -> Audit:
         # The report 0 .. 0 under the record 0 .. 0, and under the record that differs in every
         # attribute that can.
@@ -307,7 +364,7 @@ class EMEstimate(MarginalEstimate):
         One axis an attribute, in the order asked for.
         """
         names = self._em.checked(attributes)
-        return self._decoded(names)[0] if self.n else super().marginal(names)
+        return self._decoded(names)[0] if self.reports else super().marginal(names)
 
     def report(self, attributes: Sequence[str]) -> Convergence:
         """How the iteration for a marginal ended: look here before trusting it.
@@ -318,7 +375,7 @@ class EMEstimate(MarginalEstimate):
             There are no reports.
         """
         names = self._em.checked(attributes)
-        if not self.n:
+        if not self.reports:
             raise ValueError("no reports: there is nothing to decode")
         return self._decoded(names)[1]
 

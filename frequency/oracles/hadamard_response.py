@@ -18,7 +18,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import SymmetricOracle, checked_users, population_mean, spread_out
-from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -250,6 +250,16 @@ class HRR(SymmetricOracle, PublicCoinChannel):
             coins.words(t)[:, None] >> np.arange(63, 63 - t, -1, dtype=np.uint64) & 1
         ).astype(np.int64)
         return reports
+
+    # The indices are public: of all patterns of signs every item has one.
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        return (Menu.of(1 << self.coefficients, 1, largest),)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result = reports.copy()
+        result["sign"] *= 1 - 2 * (numbers[:, None] >> np.arange(self.coefficients) & 1)
+        return result
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
         minus = np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1

@@ -26,7 +26,7 @@ from frequency.core.oracle import (
     variance_of,
     variance_of_scores,
 )
-from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -198,6 +198,16 @@ class OLH(PureCellOracle, PublicCoinChannel):
             coins.uniform(1, self.hashes_to),
         )
         return reports
+
+    # The hash function is public: of all values every item has one.
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        return (Menu.of(self.hashes_to, 1, largest),)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result = reports.copy()
+        result["value"] = (reports["value"].astype(np.int64) + numbers) % self.hashes_to
+        return result
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
         true = self._space.dot(reports["hash"].astype(np.int64), items)

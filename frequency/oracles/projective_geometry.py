@@ -21,7 +21,7 @@ from frequency.core.oracle import (
     variance_of,
     variance_of_scores,
 )
-from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
@@ -174,6 +174,18 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         reports["hyperplane"] = coins.uniform(0, self._space.directions)
         return reports
+
+    # Of all hyperplanes every point is on as many.
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        order, t = self._order
+        return (Menu.of(points(order, t), points(order, t - 1), largest),)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result = reports.copy()
+        planes = reports["hyperplane"].astype(np.int64) + numbers
+        result["hyperplane"] = planes % self._space.directions
+        return result
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
         v = self._space

@@ -19,7 +19,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
-from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit, Mechanism, named
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
@@ -123,6 +123,14 @@ class GRR(PureCellOracle, PublicCoinChannel):
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         reports["item"] = coins.uniform(0, self.domain)
         return reports
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        return (Menu.of(self.domain, 1, largest),)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result = reports.copy()
+        result["item"] = (reports["item"].astype(np.int64) + numbers) % self.domain
+        return result
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
         return (reports["item"] == items).astype(np.int64)

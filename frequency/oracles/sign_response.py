@@ -16,7 +16,7 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.tally import Sample, signs
 from mechdesign._support.arrays import Items
 from mechdesign._support.numbers import exact_sum
@@ -151,6 +151,16 @@ class SignChannel(PublicCoinChannel):
         ]
         self._fill(reports, index, coins.uniform(len(index), 2))
         return reports
+
+    # The index is public: of the two signs every item has one.
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        return (Menu.of(2, 1, largest),)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result = reports.copy()
+        result["sign"] *= 1 - 2 * (numbers & 1)
+        return result
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
         index = [reports[name].astype(np.int64) for name in self._indices]

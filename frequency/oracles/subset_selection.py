@@ -15,6 +15,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.oracle import PureCellOracle, population_mean, variance_of
+from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, cells
 from frequency.oracles.unary_encoding import BitVector, packed
 from mechdesign import Audit
@@ -160,6 +161,20 @@ class SubsetSelection(BitVector, PureCellOracle):
             np.put_along_axis(ones, chosen, True, axis=1)
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
         return reports
+
+    # A set moved around the items, as if they were on a circle: of all places to which it is moved
+    # every item is in the set for as many as it has items.
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        return (Menu.of(self.domain, self.size, largest),)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result = reports.copy()
+        held = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
+        moved = (np.arange(self.domain) - numbers[:, None]) % self.domain
+        held = np.take_along_axis(held, moved, axis=1)
+        result["bits"] = np.packbits(held, axis=1, bitorder="little")
+        return result
 
     def audit(self) -> Audit:
         # A set has weight p / C(D-1, k-1) under the items in it and (1-p) / C(D-1, k) under the

@@ -262,47 +262,73 @@ class ExponentialProof(PrivacyProof):
 
 
 class Acceptance(NamedTuple):
-    """With which probability a report of some kind is kept.
+    """With which probability a report of some kind is kept, of some candidates of that kind.
 
     Attributes
     ----------
     least, largest : RationalFunction
         For the items under which the report is least and most likely; for all others in between.
+    candidates : int, default 1
+        How many reports there are, one of which may be kept. Of several each is as likely as the
+        likeliest or as the least likely.
+    fewest, most : int, default 0 and 1
+        How many of them an item makes as likely as the likeliest.
     """
 
     least: RationalFunction
     largest: RationalFunction
+    candidates: int = 1
+    fewest: int = 0
+    most: int = 1
+
+    def sums(self) -> tuple[RationalFunction, RationalFunction]:
+        """The least and the largest probability that one of the candidates is kept."""
+        few, many = (
+            rational(likely) * self.largest + rational(self.candidates - likely) * self.least
+            for likely in (self.fewest, self.most)
+        )
+        return few, many
 
 
-def acceptances(proof: PrivacyProof) -> tuple[Acceptance, ...]:
-    """The largest with which the bit keeps alpha, for each kind of report of a proof.
+def acceptances(
+    proof: PrivacyProof, menus: tuple[tuple[int, int, int], ...] = ((1, 0, 1),)
+) -> tuple[Acceptance, ...]:
+    """The largest with which what is told keeps alpha, for each kind of report of a proof.
 
     Parameters
     ----------
     proof : PrivacyProof
         Of the reports that are kept or not.
+    menus : tuple of (int, int, int), default one candidate
+        Candidates, the fewest and the most of them that an item makes likely: each may be of any
+        kind of report.
 
     Returns
     -------
     tuple of Acceptance
         Of reports whose least likelihood is r times the largest, the likeliest are kept with
-        probability (1 - alpha) / (1 - alpha r); all of them with 1/2 where r = 1.
+        probability (1 - alpha) / (s - alpha t), s and t the largest and the least sum of 1 for each
+        likely candidate and r for each other one: 1 and r of one candidate, which is kept with 1/2
+        where r = 1.
     """
     one, found = rational(1), []
     for spread in proof.spreads:
-        largest = (one - _ALPHA) / (one - _ALPHA * spread)
-        if spread == one:
-            largest = rational(Fraction(1, 2))
-        found.append(Acceptance(largest * spread, largest))
+        for menu in menus:
+            few, many = Acceptance(spread, one, *menu).sums()
+            largest = (one - _ALPHA) / (many - _ALPHA * few)
+            if spread == one and menu[0] == 1:
+                largest = rational(Fraction(1, 2))
+            found.append(Acceptance(largest * spread, largest, *menu))
     return tuple(sorted(found, key=str))
 
 
 @dataclass(frozen=True)
 class OneBitProof(PrivacyProof):
-    """Public coins draw a report whatever the item; the user tells whether to keep it.
+    """Public coins draw a report, or some, whatever the item; the user tells which one to keep.
 
-    It is kept with a probability in proportion to its likelihood under the item. Keeping less often
-    loses less: Pr[0] is 1 - c l, and (1 - c least) / (1 - c largest) grows with c.
+    Each is kept with a probability in proportion to its likelihood under the item, none otherwise.
+    Keeping less often loses less: with c l to keep one, Pr[none] is 1 - c l, and (1 - c least) / (1
+    - c largest) grows with c.
 
     Parameters
     ----------
@@ -324,13 +350,14 @@ class OneBitProof(PrivacyProof):
         if self.part.loss > 1:
             yield Fault(f"{self.part.name}: the loss is {self.part.loss} times epsilon", NOWHERE)
         one = rational(1)
-        if {least / largest for least, largest in self.kinds} != self.part.spreads:
+        if {kind.least / kind.largest for kind in self.kinds} != self.part.spreads:
             yield Fault(f"{self.name}: reports are not kept in proportion", NOWHERE)
-        for least, largest in self.kinds:
+        for kind in self.kinds:
+            (least, largest), (few, many) = kind[:2], kind.sums()
             checked = {
-                "it is no probability": [least, largest - least, one - largest],
+                "it is no probability": [least, largest - least, one - many],
                 "a 1 loses more than epsilon": [least - _ALPHA * largest],
-                "a 0 loses more than epsilon": [one - largest - _ALPHA * (one - least)],
+                "a 0 loses more than epsilon": [one - many - _ALPHA * (one - few)],
             }
             for reason, slacks in checked.items():
                 for slack in slacks:
@@ -341,6 +368,7 @@ class OneBitProof(PrivacyProof):
 
     def lines(self) -> Iterator[str]:
         yield "public coins draw a report, whatever the item; the bit tells whether it is kept:"
-        for least, largest in self.kinds:
-            yield f"  with probability {least} to {largest}, or less often in proportion"
+        for least, largest, candidates, fewest, most in self.kinds:
+            several = f"{candidates}, {fewest} to {most} of them likely, " if candidates > 1 else ""
+            yield f"  {several}with probability {least} to {largest}, or less often in proportion"
         yield from indented(self.part.written())

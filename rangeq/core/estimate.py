@@ -20,6 +20,7 @@ from frequency.core.answer import (
     with_items,
 )
 from frequency.core.estimate import Estimate, Estimator
+from frequency.core.population import OfPopulation
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
@@ -34,7 +35,7 @@ class RangeEstimator(Estimator, Protocol):
         ...
 
 
-class Distribution:
+class Distribution(OfPopulation):
     """Frequencies of the items 0 .. domain-1 as answers to queries. Intervals [a, b] are closed.
 
     Attributes
@@ -42,14 +43,14 @@ class Distribution:
     frequencies : numpy.ndarray of float64
         Shape (domain,), read-only.
     n : int
-        The number of reports that it was estimated from; 0 if it is not from reports.
+        The number of users: see `OfPopulation`; 0 if it is not from reports.
     """
 
     frequencies: Floats
-    n: int
 
     def __init__(self, frequencies: Floats, n: int = 0) -> None:
-        self.frequencies, self.n = frequencies, n
+        self.frequencies = frequencies
+        self._about(n)
         self.frequencies.setflags(write=False)
 
     @cached_property
@@ -271,9 +272,10 @@ class RangeEstimate(Estimate, EstimatedDistribution):
         return np.concatenate([[0.0], np.cumsum(norm_sub(self.frequencies))])
 
     def _range_variance(self, first: Integers, last: Integers) -> Floats:
-        if not self.n:
+        if not self.reports:
             return np.full(np.shape(first), np.inf)
-        return self._oracle.range_variances(self, first, last)
+        own = self._oracle.range_variances(self, first, last)
+        return own + self._of_drawing(self._between(first, last))
 
     def answer(self, where: Any) -> Answer:
         return EstimatedDistribution.answer(self, where)
@@ -310,7 +312,7 @@ class RangeEstimate(Estimate, EstimatedDistribution):
         ValueError
             There are no reports.
         """
-        if not self.n:
+        if not self.reports:
             raise ValueError("no reports: there is no distribution to shape")
         cdf = (
             scipy.optimize.isotonic_regression(self._sums[1:-1]).x.clip(0.0, 1.0)

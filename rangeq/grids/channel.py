@@ -52,8 +52,8 @@ class RecordChannel(Mixture):
             "oracles": oracles,
         }
 
-    def _every_item(self) -> Items:
-        return np.stack(np.unravel_index(super()._every_item(), self.attributes.sizes), axis=1)
+    def every_item(self) -> Items:
+        return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from frequency.core.answer import (
     plain,
 )
 from frequency.core.attributes import Attributes
+from frequency.core.population import OfPopulation
 from mechdesign._support.arrays import Floats, Items
 from rangeq.core.estimate import Distribution
 from rangeq.core.intervals import InvalidRange
@@ -54,19 +55,20 @@ class PredictedError(NamedTuple):
         return self.noise + self.sampling + self.non_uniformity
 
 
-class ConjunctionEstimate(ABC):
+class ConjunctionEstimate(OfPopulation, ABC):
     """The fraction of the population whose values lie in all the ranges of a query.
 
     Attributes
     ----------
     n : int
-        The number of reports. With none all answers are NaN.
+        The number of users: see `OfPopulation`. With no reports all answers are NaN.
     attributes : Attributes
         Names and sizes.
     """
 
     def __init__(self, attributes: Attributes, n: int) -> None:
-        self.attributes, self.n = attributes, n
+        self.attributes = attributes
+        self._about(n)
 
     def answer(self, where: Mapping[Any, Any]) -> Answer:
         """The fraction of the population with these values.
@@ -101,7 +103,7 @@ class ConjunctionEstimate(ABC):
         if len(boxes) != 1:
             return Answer(plain(value), None, SUM_OF_RANGES)
         error = self.predicted_error(places, left, right)
-        if self.n and (error.non_uniformity > 0).any():
+        if self.reports and (error.non_uniformity > 0).any():
             return Answer(
                 plain(value),
                 None,
@@ -149,7 +151,7 @@ class ConjunctionEstimate(ABC):
         """
         m, groups = grouped(self.attributes, attributes, left, right)
         result = np.full(m, np.nan)
-        for group in groups if self.n else ():
+        for group in groups if self.reports else ():
             result[group.rows] = self._answers(group) if group.places else 1.0
         return result
 
@@ -180,9 +182,11 @@ class ConjunctionEstimate(ABC):
             As for `answers`.
         """
         m, groups = grouped(self.attributes, attributes, left, right)
-        found = np.full((3, m), np.nan if self.n else np.inf)
-        for group in groups if self.n else ():
+        found = np.full((3, m), np.nan if self.reports else np.inf)
+        for group in groups if self.reports else ():
             found[:, group.rows] = self._errors(group) if group.places else 0.0
+            if self._drawn and group.places:
+                found[1, group.rows] += self._of_drawing(self._answers(group))
         return PredictedError(*found)
 
     @abstractmethod
@@ -269,7 +273,7 @@ class PairwiseEstimate(ConjunctionEstimate):
             For an attribute that is not here.
         """
         j, k = (place_of(name, self.attributes.names, InvalidRange) for name in (first, second))
-        if not self.n:
+        if not self.reports:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         return self.planes[j, k].values() if j < k else self.planes[k, j].values().T
 
@@ -304,7 +308,7 @@ class PairwiseEstimate(ConjunctionEstimate):
                 queries.left, queries.right
             )[:, 0, 0]
         parts, _ = weighted_update(
-            self.quadrants(queries), len(queries.places), min(1 / self.n, MOST_TOLERANCE)
+            self.quadrants(queries), len(queries.places), min(1 / self.reports, MOST_TOLERANCE)
         )
         return parts.reshape(len(parts), -1)[:, 0].copy()
 

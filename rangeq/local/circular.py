@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import smallest_integer
 from frequency.core.mixture import weights_of
@@ -22,7 +21,6 @@ from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
-from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
 from rangeq.core.protocol import AdditiveProtocol
 from rangeq.core.tree import mean_over, padded, spread
@@ -101,8 +99,8 @@ class Blocks(PublicDraw):
     def _chances(self) -> tuple[tuple[int, Fraction], ...]:
         return ((self.width, Fraction(1, self.width)),)
 
-    def _draw(self, users: int, source: BitSource) -> tuple[Items, ...]:
-        return (uniform(users, self.width, source),)
+    def _draw(self, number: Callable[[int], Items]) -> tuple[Items, ...]:
+        return (number(self.width),)
 
     def _cell(self, items: Items, setting: tuple[Items, ...]) -> Items:
         (angle,) = setting

@@ -131,7 +131,7 @@ class DecomposedHistogram(LevelHistograms):
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
         assert isinstance(estimate, DecomposedEstimate)
         users = self.channel.part_users(estimate.aggregate)
-        return self._of_ranges(estimate.n, users, estimate.nearest, first, last)
+        return self._of_ranges(estimate.reports, users, estimate.nearest, first, last)
 
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
@@ -245,7 +245,7 @@ class DecomposedEstimate(RangeEstimate):
         self._tree: Tree = oracle.tree
         levels = (
             oracle.level_estimates(aggregate)
-            if self.n
+            if self.reports
             else [np.full(nodes, np.nan) for nodes in self._tree.nodes]
         )
         self.cumulated = [before(level) for level in levels]

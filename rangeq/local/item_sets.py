@@ -16,10 +16,13 @@ import numpy.typing as npt
 
 from frequency import Answer, Estimate, InvalidValue, Oracle
 from frequency.algebra.exact_draws import uniform
+from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import ConfidenceInterval, conditions
 from frequency.core.channel import Channel, Reports
+from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
+from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample
 from frequency.oracles.choice import OracleChoice, oracle_over
 from frequency.postprocess import norm_sub
@@ -42,7 +45,7 @@ Ranges: TypeAlias = Callable[[int, Any], RangeProtocol]
 
 
 @dataclass(frozen=True)
-class Slots(Channel):
+class Slots(PublicCoinChannel):
     """A uniform slot of the user's padded set, and another channel's report of what is in it.
 
     The last item of the other channel stands for an empty slot. A set of more items than slots has
@@ -95,17 +98,20 @@ class Slots(Channel):
             raise InvalidValue((user, place), error.value, error.largest) from None
         return distinct if self.kept is None else distinct[np.isin(distinct, self.kept)]
 
-    def _every_item(self) -> Items:
-        return super()._every_item()[:, None]
+    def every_item(self) -> Items:
+        return super().every_item()[:, None]
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
+        self.base.fill(self.drawn(items, source), reports, source)
+
+    def drawn(self, items: Items, source: BitSource) -> Items:
         held = (items >= 0).sum(axis=1)
         slots, chosen = np.maximum(held, self.size), np.zeros(len(items), dtype=np.int64)
         for number in np.unique(slots):
             mine = np.flatnonzero(slots == number)
             chosen[mine] = uniform(len(mine), int(number), source)
         told = items[np.arange(len(items)), np.minimum(chosen, items.shape[1] - 1)]
-        self.base.fill(np.where(chosen < held, told, self.domain), reports, source)
+        return np.where(chosen < held, told, self.domain)
 
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
@@ -152,6 +158,26 @@ class Slots(Channel):
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         return self.base.samples(n, counts)
 
+    @cached_property
+    def _drawable(self) -> PublicCoinChannel:
+        return public_coin_channel(self.base)
+
+    @property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return self._drawable.likelihoods
+
+    def blank(self, coins: Coins) -> Reports:
+        return self._drawable.blank(coins)
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        return self._drawable.likelihood(reports, items)
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        return self._drawable.menus(largest)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        return self._drawable.candidate(reports, numbers, largest)
+
     def audit(self) -> Audit:
         # An empty set and a full one tell as much as two items
         return self.base.audit()
@@ -161,7 +187,7 @@ class Slots(Channel):
         return ProcessedProof(self.base.proof(), how, name=name)
 
 
-class SetEstimate:
+class SetEstimate(OfPopulation):
     """How many items of each kind users have, on average, with errors.
 
     Unbiased for users with no more items than slots. Variances are those of the protocol and of the
@@ -170,14 +196,16 @@ class SetEstimate:
     Attributes
     ----------
     n : int
-        The number of reports. With none all values are NaN, all variances infinite.
+        The number of users: see `OfPopulation`. With no reports all values are NaN, all variances
+        infinite.
     frequencies : numpy.ndarray of float64
         Shape (domain,): the fraction of the users who have each item, read-only; 0 for items that
         do not count.
     """
 
     def __init__(self, slots: Slots, estimate: Estimate) -> None:
-        self.n, self._slots, self._estimate = estimate.n, slots, estimate
+        self._slots, self._estimate = slots, estimate
+        self.n, self.reports = estimate.n, estimate.reports
         self._counted = np.ones(slots.domain)
         if slots.kept is not None:
             self._counted = np.isin(np.arange(slots.domain), slots.kept).astype(np.float64)
@@ -185,6 +213,10 @@ class SetEstimate:
             self._counted > 0, slots.size * estimate.frequencies[:-1], 0.0
         )
         self.frequencies.setflags(write=False)
+
+    def of_population(self, n: int) -> SetEstimate:
+        """The same estimate, about more users: see `OfPopulation.of_population`."""
+        return SetEstimate(self._slots, self._estimate.of_population(n))
 
     def linear(self, weights: npt.ArrayLike) -> Answer:
         """The mean over users of the weights of their items, added up, and its variance.
@@ -212,7 +244,7 @@ class SetEstimate:
             )
         own = given * self._counted
         value, variance = self._estimate.linear(np.concatenate([own, 0 * own[..., :1]], axis=-1))
-        if self.n:  # and the variance of the weight of a random user's slot
+        if self.reports:  # and the variance of the weight of a random user's slot
             slots = norm_sub(self._estimate.frequencies)[:-1]
             variance = variance + (own**2 @ slots - (own @ slots) ** 2) / self.n
         return Answer(size * value, size**2 * variance)

@@ -18,6 +18,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, conditions, plain
 from frequency.core.attributes import Attributes
 from frequency.core.channel import Channel
+from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Floats, Integers
@@ -34,20 +35,25 @@ PAIR = ("bit", "item")
 """The attributes of a pair."""
 
 
-class PairedEstimate:
+class PairedEstimate(OfPopulation):
     """What is estimated of pairs of a bit and an item.
 
     Attributes
     ----------
     n : int
-        The number of reports.
+        The number of users: see `OfPopulation`.
     estimate : Estimate or SetEstimate
         Of the pairs as items: those with bit 0, then those with bit 1.
     """
 
     def __init__(self, estimate: Estimate | SetEstimate) -> None:
-        self.n, self.estimate = estimate.n, estimate
+        self.estimate = estimate
+        self.n, self.reports = estimate.n, estimate.reports
         self._lower, self._upper = np.split(estimate.frequencies, 2)
+
+    def of_population(self, n: int) -> PairedEstimate:
+        """The same estimate, about more users: see `OfPopulation.of_population`."""
+        return PairedEstimate(self.estimate.of_population(n))
 
     def answer(self, where: Any) -> Answer:
         """The fraction of the population with this bit, or these items, or both.

@@ -173,10 +173,11 @@ class ShapedEstimate(EstimatedDistribution):
             super().__init__(self._smoothing.distribution(), n)
 
     def _range_variance(self, first: Integers, last: Integers) -> Floats:
+        drawing = self._of_drawing(self._between(first, last))
         if self._smoothing is None:
-            return np.asarray(self.unbiased.answer((first, last)).variance)
+            return np.asarray(self.unbiased.answer((first, last)).variance) + drawing
         everyone = last - first + 1 == len(self.frequencies)
-        return np.where(everyone, 0.0, self._smoothing.variance(first, last))
+        return np.where(everyone, 0.0, self._smoothing.variance(first, last) + drawing)
 
     def _range_interval(
         self, first: Integers, last: Integers, confidence: float

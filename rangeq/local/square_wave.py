@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD, bernoulli, uniform
+from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import Reports, smallest_integer
+from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
@@ -42,7 +44,7 @@ class Fit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SquareWave(Channel):
+class SquareWave(PublicCoinChannel):
     """The discrete square wave: a report near the value is more probable than one far from it.
 
     Li et al., SIGMOD 2020, sections 5.1 and 5.4; multi-dimensional ranges, equation 8. A report is
@@ -156,6 +158,40 @@ class SquareWave(Channel):
             column[item : item + self._near] = p
             total += rng.multinomial(held[item], column / column.sum())
         return total
+
+    # Without an item every output is as likely.
+
+    @property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        near, far = self.p * self.outputs, self.q * self.outputs
+        return ((far, near) if self.domain > 1 else (near,),)
+
+    def blank(self, coins: Coins) -> Reports:
+        reports = np.zeros(len(coins), dtype=self.report_dtype)
+        reports["output"] = coins.uniform(0, self.outputs)
+        return reports
+
+    # Outputs as far from each other as can be: of so many in a circle, a run of neighbours holds
+    # as many as any other of its length, to within one.
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        candidates = min(self.outputs, largest)
+        if self.domain == 1 or candidates == 1:
+            return (Menu(1, 0, 1),)
+        least, rest = divmod(candidates * self._near, self.outputs)
+        return (Menu(candidates, least, least + (rest > 0)),)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        result, candidates = reports.copy(), min(self.outputs, largest)
+        step = numbers * self.outputs // candidates
+        result["output"] = (reports["output"].astype(np.int64) + step) % self.outputs
+        return result
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        if self.domain == 1:
+            return np.zeros(len(items), dtype=np.int64)
+        above = reports["output"].astype(np.int64) - items
+        return ((above >= 0) & (above < self._near)).astype(np.int64)
 
     def audit(self) -> Audit:
         # Output 0 is near item 0 and far from the last one; no ratio is larger.

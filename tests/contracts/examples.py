@@ -63,6 +63,10 @@ HEAVY = [
     heavy.OneBit(frequency.GRR(5, 0.5), seed=7),
     heavy.OneBit(heavy.TreeHist(8, 0.5)),
     heavy.OneBit(heavy.UniqueHeavyHitter(8, 0.5), seed=1),
+    heavy.OneBit(marginals.InpEM(DOMAIN, 2, 0.5)),
+    heavy.OneBit(rangeq.SquareWave(10, 1.5)),
+    heavy.FewBits(grids.WaveGrid({"age": 8, "pay": 8}, 2.0), seed=2),
+    heavy.FewBits(frequency.OLH(100, 2.0), bits=3),
 ]
 RANGES = [
     rangeq.CircularHistogram(12, 0.5),
@@ -153,6 +157,19 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield heavy.SuccinctHistogram(8, 4.0, n=200), numbers(256)
     yield heavy.OneBit(frequency.GRR(4, 0.5)), numbers(4)
     yield heavy.OneBit(heavy.PrefixExtension(8, 0.5), seed=4), numbers(256)
+    yield heavy.OneBit(rangeq.HaarHRR(30, 1.0), seed=4), numbers(30)
+    yield heavy.OneBit(marginals.MargPS(domain, 2, 1.1)), records()
+    yield heavy.OneBit(grids.HDG(RECORDS, 1.0, 200)), records()
+    yield heavy.OneBit(rangeq.SquareWave(30, 1.0)), numbers(30)
+    yield heavy.FewBits(frequency.GRR(4, 2.0)), numbers(4)
+    yield heavy.FewBits(rangeq.DecomposedHistogram(30, 1.0), bits=3), numbers(30)
+    yield heavy.FewBits(marginals.InpHT(domain, 2, 2.0), seed=3), records()
+    yield heavy.FewBits(grids.WaveGrid(RECORDS, 1.0, 200)), records()
+    yield heavy.FewBits(rangeq.PaddedSets(rangeq.HaarHRR(31, 1.0), 2)), records() + 20
+    yield (
+        heavy.OneBit(rangeq.Paired(frequency.GRR(60, 1.0))),
+        np.stack([numbers(2), numbers(30)], axis=1),
+    )
     yield rangeq.Flat(30, 1.0), numbers(30)
     yield (
         rangeq.HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")),
@@ -181,6 +198,11 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
         grids.HDG([1 << 20] * 6, 1.0, 200, line_share=Fraction(1, 4)),
         np.zeros((9, 6), dtype=int),
     )
+
+
+def collecting(protocol: Any) -> Any:
+    """The protocol itself, or the one of which public coins draw the reports."""
+    return protocol.inner if isinstance(protocol, heavy.GenProt) else protocol
 
 
 COLLECTED = list(collected())

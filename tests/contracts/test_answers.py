@@ -29,7 +29,7 @@ from frequency.marginals import CALM, InpEM, InpHT, InpPS, MargPS
 from rangeq import DecomposedHistogram, RangeProtocol, SquareWave
 from rangeq.grids import HIO, ConjunctionProtocol
 from rangeq.local.smoothed import Shaped
-from tests.contracts.examples import CENTRAL, COLLECTED
+from tests.contracts.examples import CENTRAL, COLLECTED, collecting
 
 EACH = 50
 """How many users have each of the values."""
@@ -40,7 +40,7 @@ LARGE = 1 << 16
 
 def estimate_of(protocol, aggregate, items=None):
     """What the protocol says of an aggregate: of some items, where there are too many."""
-    if hasattr(protocol, "find") and not isinstance(channel_of(protocol), Oracle):
+    if lists(protocol):
         return protocol.find(aggregate)
     if items is not None and channel_of(protocol).domain > LARGE and isinstance(protocol, Oracle):
         return protocol.estimate(aggregate, np.unique(items)[:9])
@@ -65,7 +65,7 @@ def cases(wanted):
 
 
 def lists(protocol):
-    return hasattr(protocol, "find") and not isinstance(channel_of(protocol), Oracle)
+    return hasattr(collecting(protocol), "find")
 
 
 def several(protocol):
@@ -74,6 +74,7 @@ def several(protocol):
 
 def names_of(protocol):
     """The names and sizes of the attributes."""
+    protocol = collecting(protocol)
     if hasattr(protocol, "attributes"):
         return dict(zip(protocol.attributes.names, protocol.attributes.sizes, strict=True))
     domain = getattr(protocol, "domain", 0)
@@ -100,6 +101,7 @@ def knows_everybody(protocol):
         SquareWave,
         Shaped,
     )
+    protocol = collecting(protocol)
     whole = isinstance(protocol, (*exact, RangeProtocol, ConjunctionProtocol))
     return whole and not isinstance(protocol, (HIO, DecomposedHistogram))
 
@@ -226,7 +228,9 @@ def test_answers_about_one_attribute(place, monkeypatch):
         # A decomposed histogram takes the variances of answers from the nearest distribution
         check_verbs(estimate, items)
         if whole and domain <= 1 << 10:
-            check_ranges(estimate, domain, not isinstance(protocol, DecomposedHistogram))
+            check_ranges(
+                estimate, domain, not isinstance(collecting(protocol), DecomposedHistogram)
+            )
             if knows_everybody(protocol) and estimate.n:
                 everybody = estimate.answer((0, domain - 1))
                 close(everybody.value, 1)
@@ -377,7 +381,9 @@ def test_the_values_of_an_attribute_add_up(place):
     """To everybody, who are 1 where the estimate knows it; of a pair to the range of all values."""
     protocol, _ = COLLECTED[place]
     sizes, (some, _) = names_of(protocol), collected(place)
-    if max(sizes.values()) > LARGE or isinstance(protocol, HIO):  # which adds up other nodes
+    if max(sizes.values()) > LARGE or isinstance(
+        collecting(protocol), HIO
+    ):  # which adds up other nodes
         return
     for name, size in sizes.items():
         whole = some.answer({name: (0, size - 1)})

@@ -333,9 +333,26 @@ def test_one_bit_keeps_reports_as_its_proof_says(inner):
     alpha = protocol.channel.privacy.alpha
     proof: Any = protocol.proof()
     assert proof.verify()
-    ((_, largest),) = ([of(alpha) for of in kind] for kind in proof.kinds)
+    ((_, largest),) = ([of(alpha) for of in kind[:2]] for kind in proof.kinds)
     drawn = [Fraction(int(weight), WORD) for weight in protocol.channel.parameters["acceptance"]]
     assert largest * (1 - SHARES) <= max(drawn) <= largest * (1 + SHARES)
+    check_ratio(protocol, proof, SHARES)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [frequency.GRR(5, 1.0), frequency.OLH(9, 1.0), frequency.SubsetSelection(9, 0.5)],
+    ids=lambda inner: type(inner).__name__,
+)
+@pytest.mark.parametrize("bits", [2, 3])
+def test_few_bits_keep_reports_as_their_proof_says(inner, bits):
+    protocol = heavy.FewBits(inner, bits=bits)
+    alpha = protocol.channel.privacy.alpha
+    proof: Any = protocol.proof()
+    assert proof.verify()
+    (kind,) = proof.kinds
+    drawn = [Fraction(int(weight), WORD) for weight in protocol.channel.parameters["acceptance"]]
+    assert kind.largest(alpha) * (1 - SHARES) <= max(drawn) <= kind.largest(alpha) * (1 + SHARES)
     check_ratio(protocol, proof, SHARES)
 
 
@@ -607,10 +624,12 @@ def wrong_rules(step: Any) -> Iterator[Any]:
         yield replace(step, parts=first(step.parts, share=losing[0].share / 2))
         yield replace(step, parts=first(step.parts, share=losing[0].share * 2))
     elif isinstance(step, OneBitProof):
-        (least, largest), *rest = step.kinds
-        yield replace(step, kinds=(Acceptance(least * 2, largest * 2), *rest))
-        yield replace(step, kinds=(Acceptance(least, least), *rest))
-        yield replace(step, kinds=tuple(rest))
+        kind, *rest = step.kinds
+        twice = kind._replace(least=kind.least * 2, largest=kind.largest * 2)
+        yield replace(step, kinds=(twice, *rest))
+        yield replace(step, kinds=(kind._replace(largest=kind.least), *rest))
+        if {one.least / one.largest for one in rest} != step.part.spreads:
+            yield replace(step, kinds=tuple(rest))
     elif isinstance(step, ExponentialProof):
         yield replace(step, share=2 * step.share)
         yield replace(step, share=step.share / 2)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from frequency.heavy import FewBits, GenProt, OneBit
 from mechdesign import Privacy, named
 from rangeq import (
     CircularHistogram,
@@ -83,6 +86,13 @@ class TestRanges(VarianceContract):
     planted = ("HH_2, OUE", "Decomposed, OUE", "HaarHRR")
     entries = {  # noqa: RUF012
         **{name: Entry(make) for name, make in TREES.items()},
+        "OneBit of HaarHRR": Entry(fixed(lambda e: OneBit(HaarHRR(DOMAIN, e)))),
+        "OneBit of Decomposed": Entry(
+            fixed(lambda e: OneBit(DecomposedHistogram(DOMAIN, e, 4, "GRR"))), epsilons=(0.05, 1.0)
+        ),
+        "FewBits of HH_4": Entry(
+            fixed(lambda e: FewBits(HierarchicalHistogram(DOMAIN, e, 4, ("GRR", "OLH")), bits=3))
+        ),
         "Composite": Entry(
             COMPOSITE,
             wider={
@@ -123,7 +133,13 @@ class TestRanges(VarianceContract):
             )
             inside = (low <= f) & (f <= high), (left <= true) & (true <= right)
             covered.append(np.concatenate(inside))
-        predicted = protocol.linear_variance(n, weights, f)
+        if isinstance(protocol, GenProt):
+            inner: Any = protocol.inner
+            own = inner.linear_variance(n, weights, f)
+            among = weights**2 @ f - (weights @ f) ** 2
+            predicted = protocol.predicted_variance(own, n, among)
+        else:
+            predicted = protocol.linear_variance(n, weights, f)
         # Ranges have predictions as their average: see below.
         predicted = np.concatenate([predicted, np.full(len(true), np.nan)])
         return Sample(np.array(errors), np.array(told), predicted, np.array(covered))

@@ -223,7 +223,7 @@ class WaveEstimate(ConjunctionEstimate):
             For an attribute that is not here.
         """
         j, k = (place_of(name, self.attributes.names, InvalidRange) for name in (first, second))
-        if not self.n:
+        if not self.reports:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         if j > k:
             return self.response_matrix(k, j).T
@@ -239,7 +239,7 @@ class WaveEstimate(ConjunctionEstimate):
         def within(confidence: float) -> ConfidenceInterval:
             errors = np.sqrt(self.predicted_error(places, left, right).total)
             half = normal_quantile(confidence) * errors
-            middle = self.answers(places, left, right) if self.n else np.full(half.shape, 0.5)
+            middle = self.answers(places, left, right) if self.reports else np.full(half.shape, 0.5)
             ends = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
             return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
 

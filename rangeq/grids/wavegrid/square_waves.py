@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,14 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import smallest_integer
 from frequency.core.mixture import weights_of
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import RecordChannel
 
@@ -218,8 +217,8 @@ class WaveCells(PublicDraw):
             chances = more
         return tuple((number, chance) for chance, number in chances.items())
 
-    def _draw(self, users: int, source: BitSource) -> tuple[Items, ...]:
-        return tuple(wave.deck[uniform(users, len(wave.deck), source)] for wave in self.waves)
+    def _draw(self, number: Callable[[int], Items]) -> tuple[Items, ...]:
+        return tuple(wave.deck[number(len(wave.deck))] for wave in self.waves)
 
     def _cell(self, items: Items, setting: tuple[Items, ...]) -> Items:
         records = np.unravel_index(items, tuple(wave.size for wave in self.waves))

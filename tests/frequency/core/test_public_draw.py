@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from frequency import GRR, InvalidReport, SubsetSelection
-from frequency.algebra.exact_draws import uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.public_draw import PublicDraw
 
@@ -41,8 +40,8 @@ class Turned(PublicDraw):
     def _chances(self) -> tuple[tuple[int, Fraction], ...]:
         return ((6, Fraction(1, 6)),)
 
-    def _draw(self, users: int, source: Any) -> tuple[Any, ...]:
-        return uniform(users, 3, source), uniform(users, 2, source)
+    def _draw(self, number: Any) -> tuple[Any, ...]:
+        return number(3), number(2)
 
     def _cell(self, items: Any, setting: tuple[Any, ...]) -> Any:
         return (items + setting[0] + 3 * setting[1]) % 6

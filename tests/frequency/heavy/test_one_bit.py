@@ -9,8 +9,9 @@ its comparisons, and is shown to reject a planted error.
 import copy
 import math
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import pytest
@@ -35,12 +36,12 @@ from frequency import (
 )
 from frequency.algebra.hash_functions import Coins
 from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, TreeHist, UniqueHeavyHitter
-from frequency.heavy.one_bit import SampledOracle
+from frequency.heavy.sampled import SampledOracle
 from mechdesign import Privacy, named
 from tests.contracts.oracle import exponential_below
 from tests.frequency.oracles import twins as oracles
 from tests.goodness_of_fit import FALSE_ALARM, goodness
-from tests.own_oracles import Exclusion
+from tests.own_oracles import Bare, Exclusion
 from tests.tape import WORD, played
 
 EPSILONS = (2.0**-20, 0.1, 0.5, math.log(2))
@@ -336,10 +337,19 @@ def test_bits_about_heavy_hitter_protocols(make, epsilon):
     assert found == audit.ratio
 
 
-def test_epsilon_above_ln_2_is_refused():
-    for inner in (GRR(3, 0.7), PrefixExtension(8, 1.0), SuccinctHistogram(8, 0.6932, n=10)):
-        with pytest.raises(ValueError, match="at most ln 2"):
-            OneBit(inner)
+@pytest.mark.parametrize("epsilon", [0.7, 1.0, 3.0, 8.0, 30.0])
+def test_epsilon_above_ln_2_costs_users(epsilon):
+    """Signs none; others all but 1 / (e + 1) of them, or a power of e."""
+    e = math.exp(epsilon)
+    assert OneBit(HRR(100, epsilon)).kept == pytest.approx(1 / 2)
+    assert OneBit(GRR(100, epsilon)).kept == pytest.approx((e + 99) / (100 * (e + 1)))
+    for inner in (GRR(3, epsilon), PrefixExtension(8, epsilon), OUE(4, epsilon)):
+        audit = OneBit(inner).audit()
+        assert audit.holds
+        assert audit.allowed <= exponential_below(epsilon)
+
+
+def test_epsilon_may_be_written_in_any_way():
     assert OneBit(GRR(3, math.log(2))).audit().holds
     assert OneBit(GRR(3, Fraction(1, 2))).audit().holds
     assert OneBit(GRR(3, "0.5")).audit().holds
@@ -347,7 +357,7 @@ def test_epsilon_above_ln_2_is_refused():
 
 @pytest.mark.parametrize(
     "inner",
-    [Tabular(named.geometric(2, Fraction(3, 5))), Exclusion(5, 0.5)],
+    [Tabular(named.geometric(2, Fraction(3, 5))), Bare(5, 0.5)],
     ids=["Tabular of neighbours", "an oracle of one's own"],
 )
 def test_what_states_no_probabilities_is_refused(inner):
@@ -357,8 +367,43 @@ def test_what_states_no_probabilities_is_refused(inner):
 
 @pytest.mark.parametrize("inner", [None, 5, "GRR", GRR, np.zeros(3)], ids=str)
 def test_what_is_no_protocol_is_refused(inner):
-    with pytest.raises(TypeError, match="must be a frequency oracle or a protocol"):
+    with pytest.raises(TypeError, match="inner must be a protocol, such as"):
         OneBit(inner)
+
+
+@dataclass(frozen=True)
+class Doubled(Exclusion):
+    """Of a layout of its own, which does not say what a report of a kind is."""
+
+    @cached_property
+    def report_dtype(self):
+        return np.dtype([("item", "u1"), ("twice", "u1")])
+
+    def fill(self, items, reports, source):
+        super().fill(items, reports, source)
+        reports["twice"] = 2 * reports["item"]
+
+
+@dataclass(frozen=True)
+class Backwards(Exclusion):
+    """Whose kinds are not what the layout's one number says."""
+
+    def kinds_of(self, reports):
+        return self.domain - 1 - super().kinds_of(reports)
+
+
+def test_enumerated_oracles_of_ones_own():
+    """Take public coins as they are, if a report is the number of its kind."""
+    protocol, values = OneBit(Exclusion(5, 0.5), seed=2), np.repeat([0, 3], [30_000, 10_000])
+    assert protocol.audit().holds
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(values, np.random.default_rng(1)))
+    )
+    off = (estimate.frequencies - [0.75, 0, 0, 0.25, 0]) / np.sqrt(estimate.variances)
+    assert np.abs(off).max() < 5.5
+    for inner in (Doubled(5, 0.5), Backwards(5, 0.5)):
+        with pytest.raises(TypeError, match=r"does not (state which report|read its own)"):
+            OneBit(inner)
 
 
 def test_one_bit_of_one_bit_is_refused():

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from frequency.exceptions import UnknownVariance
+from frequency.heavy import FewBits, GenProt, OneBit
 from frequency.marginals import (
     CALM,
     Domain,
@@ -51,6 +53,10 @@ class TestMarginals(VarianceContract):
             kind.__name__: Entry(fixed(partial(kind, DOMAIN, 2)))
             for kind in (InpRR, InpPS, InpHT, InpOLH, MargRR, MargPS, MargHT)
         },
+        "OneBit of MargPS": Entry(
+            fixed(lambda e: OneBit(MargPS(DOMAIN, 2, e))), epsilons=(0.05, 1.0)
+        ),
+        "FewBits of InpHT": Entry(fixed(lambda e: FewBits(InpHT(DOMAIN, 2, e), bits=2))),
         "InpHTCMS": Entry(lambda epsilon, run: sketched(DOMAIN, 2, epsilon, run)),
     }
 
@@ -72,8 +78,16 @@ class TestMarginals(VarianceContract):
         predicted = None
         if np.ptp(counts) == 0:
             n = int(counts.sum())
-            predicted = np.concatenate([protocol.cell_variances(n, s).ravel() for s in SETS])
+            predicted = np.concatenate([predicted_of(protocol, n, s).ravel() for s in SETS])
         return Sample(np.array(errors), np.array(told), predicted, np.array(covered))
+
+
+def predicted_of(protocol, n, names):
+    if not isinstance(protocol, GenProt):
+        return protocol.cell_variances(n, names)
+    inner: Any = protocol.inner
+    own = inner.cell_variances(n, names)
+    return protocol.predicted_variance(own, n, (1 - 1 / own.size) / own.size)
 
 
 def truth_of(counts, names):

@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from frequency.heavy import OneBit
 from rangeq.grids import (
     HDG,
     HIO,
@@ -28,6 +29,7 @@ from rangeq.grids import (
     WaveEstimate,
     WaveGrid,
 )
+from tests.contracts.examples import collecting
 from tests.contracts.variances import (
     POPULATIONS,
     Band,
@@ -63,6 +65,7 @@ class TestGrids(VarianceContract):
         "TDG": entry(lambda e, run: TDG(SIZES, e, granularity=4, oracle="OUE")),
         "HDG": entry(lambda e, run: HDG(SIZES, e, granularity=4, line_granularity=8, oracle="GRR")),
         "RangeCALM": entry(lambda e, run: RangeCALM(SIZES, e, oracle="HRR")),
+        "OneBit of TDG": entry(lambda e, run: OneBit(TDG(SIZES, e, granularity=4, oracle="HRR"))),
     }
 
     def sample(self, make, epsilon, counts, rng):
@@ -78,15 +81,17 @@ class TestGrids(VarianceContract):
             ]
             for pair in PAIRS
         ]
-        true, channel = np.concatenate(shares), protocol.channel
+        true, channel = np.concatenate(shares), collecting(protocol).channel
         raws, processed, told, covered = [], [], [], []
         for _ in range(self.runs):
             aggregate = protocol.simulate(1, rng, records)
             estimate = protocol.estimate(aggregate)
+            sampled = isinstance(protocol, OneBit)
+            brought = protocol.channel.sampled(aggregate) if sampled else aggregate
             raw, answers, variances, inside = [], [], [], []
             for pair, held in zip(PAIRS, np.split(true, len(PAIRS)), strict=True):
                 part = next(k for k, grid in enumerate(channel.grids) if grid.places == pair)
-                table = channel.frequencies(aggregate, part)
+                table = channel.frequencies(brought, part)
                 table = table + (1 - table.sum()) / table.size
                 width = 8 // len(table)
                 for a, b in zip(LEFT // width, (RIGHT + 1) // width, strict=True):

@@ -1,0 +1,363 @@
+"""Reports that public coins draw, of which a user keeps one or none: what `OneBit` sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.algebra.exact_draws import WORD, uniform
+from frequency.algebra.hash_functions import Coins
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.oracle import Oracle, variance_of
+from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.tally import Sample, public
+from mechdesign import Audit, Privacy
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.proof_rules import OneBitProof, acceptances
+
+
+@dataclass(frozen=True)
+class Sampled(Channel):
+    """Which of the reports that public coins draw for a user is to be kept, or that none is.
+
+    A report is ``coins``, a public number that decides what the candidates are, and what the user
+    tells of them: ``bit``, 1 to keep the only one; of 2 bits and more ``choice``, the number of the
+    candidate kept, from 1 on, or 0 for none. The counts are how many users kept one, and the inner
+    channel's counts of the reports kept.
+
+    Candidate i is kept with probability c L_i, where L_i = Pr[report i | item] / Pr[report i | no
+    item], and none with what is left, 1 - c (L_1 + .. + L_K). So a report is kept with probability
+    c K, whatever the item, and those kept are distributed like the inner channel's. Kept
+    candidates lose what the inner channel does. Where the sum of the likelihoods goes from ``low``
+    to ``high``, none is kept with probability 1 - c high to 1 - c low: these are within the ratio e
+    for c = (e - 1) / (e high - low), and for no larger c. Independent candidates may all be likely
+    or all unlikely, so that K of them lower c by as much: they gain nothing. But where the inner
+    channel knows reports of which every item makes few likely (`PublicCoinChannel.menus`), c K
+    rises with K; and if all of them together are as likely whatever the item, to 1.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items of the inner channel.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of what a user tells.
+    inner : Channel
+        Whose reports public coins draw.
+    seed : int, default 0
+        Of the public coins.
+    bits : int, default 1
+        What a user tells: candidates are at most 2^bits - 1.
+    """
+
+    inner: PublicCoinChannel
+    seed: int = 0
+    bits: int = 1
+
+    largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self._acceptance
+
+    @property
+    def privacy(self) -> Privacy:
+        return self.inner.privacy  # of a table it is exact, and its epsilon rounded up
+
+    @property
+    def most(self) -> int:
+        """How many candidates there may be."""
+        return (1 << self.bits) - 1
+
+    @cached_property
+    def _menus(self) -> tuple[Menu, ...]:
+        """What the candidates of each kind of report are."""
+        return self.inner.menus(self.most)
+
+    @cached_property
+    def _candidates(self) -> npt.NDArray[np.int64]:
+        """For each of the inner likelihoods the number of candidates of that kind of report."""
+        kinds = zip(self._menus, self.inner.likelihoods, strict=True)
+        return np.array([menu.candidates for menu, kind in kinds for _ in kind])
+
+    @cached_property
+    def _acceptance(self) -> tuple[int, ...]:
+        """For each of the inner likelihoods the probability to keep it, in units of 2^-64."""
+        share = self.kept * (1 - Fraction(1, 1 << 40))
+        # The least is rounded up: rounding keeps both ratios, of candidates kept and of none,
+        # within the likelihood ratio.
+        return tuple(
+            -int(-share * ratio * WORD // menu.candidates)
+            if ratio == kind[0]
+            else int(share * ratio * WORD / menu.candidates)
+            for menu, kind in zip(self._menus, self.inner.likelihoods, strict=True)
+            for ratio in kind
+        )
+
+    @cached_property
+    def kept(self) -> Fraction:
+        """The probability that a report is kept.
+
+        It is the largest for which no more than epsilon is lost, whatever the coins; of one
+        candidate that says nothing of the item, half.
+        """
+        e, kinds = self.max_ratio, zip(self._menus, self.inner.likelihoods, strict=True)
+        found, half = [], Fraction(1, 2 if self.bits == 1 else 1)
+        for menu, kind in kinds:
+            low, high = menu.ends(kind[0], kind[-1])
+            if high > low:
+                found.append(menu.candidates * (e - 1) / (e * high - low))
+            else:
+                found.append(min(menu.candidates / Fraction(high), half))
+        return min(found)
+
+    @cached_property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("coins", "<u8"), (self.field, smallest_integer(self.most))])
+
+    @property
+    def field(self) -> str:
+        """What a report calls the user's choice."""
+        return "bit" if self.bits == 1 else "choice"
+
+    @property
+    def report_bits(self) -> int:
+        return self.bits
+
+    def _details(self) -> dict[str, Any]:
+        several = (
+            {} if self.bits == 1 else {"bits": self.bits, "menus": list(map(list, self._menus))}
+        )
+        return {
+            "seed": self.seed,
+            **several,
+            "acceptance": [str(weight) for weight in self._acceptance],
+            "inner": self.inner.parameters,
+        }
+
+    @property
+    def batch_size(self) -> int:
+        return self.inner.batch_size
+
+    def items_of(self, values: Any) -> Items:
+        return self.inner.items_of(values)
+
+    def every_item(self) -> Items:
+        return self.inner.every_item()
+
+    def _coins(self, reports: Reports) -> Coins:
+        return Coins(reports["coins"], self.seed)
+
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
+        reports["coins"] = source(len(items))
+        told = self.inner.drawn(items, source)
+        self._keep(reports, self._likelihoods(self._coins(reports), told), source(len(items)))
+
+    def _likelihoods(self, coins: Coins, items: Items) -> Iterator[Items]:
+        """Of each candidate which of the inner likelihoods it has."""
+        if max(menu.candidates for menu in self._menus) == 1:
+            yield self.inner.coins_likelihood(coins, items)
+            return
+        blank = self.inner.blank(coins)
+        for number in range(max(menu.candidates for menu in self._menus)):
+            yield self.inner.likelihood(self._candidate(blank, np.full(len(coins), number)), items)
+
+    def _candidate(self, blank: Reports, numbers: Items) -> Reports:
+        return self.inner.candidate(blank, numbers, self.most) if self.bits > 1 else blank
+
+    def _keep(
+        self, reports: Reports, likelihoods: Iterator[Items], words: npt.NDArray[np.uint64]
+    ) -> None:
+        """Tell of each user the candidate that a random word chooses, by their likelihoods."""
+        weights, below = np.array(self._acceptance, dtype=np.uint64), np.zeros_like(words)
+        for number, which in enumerate(likelihoods):
+            above = below + weights[which] * (number < self._candidates[which])
+            reports[self.field][(below <= words) & (words < above)] = number + 1
+            below = above
+
+    def idle(self, users: int, source: BitSource) -> Reports:
+        """The reports of users without an item: as of a random one of two that signs tell apart.
+
+        Parameters
+        ----------
+        users : int
+            How many, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        """
+        reports = np.zeros(users, dtype=self.report_dtype)
+        reports["coins"] = source(users)
+        favoured = uniform(users, 2, source)
+        likely = ((favoured == number).astype(np.int64) for number in range(self._candidates[0]))
+        self._keep(reports, likely, source(users))
+        return reports
+
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        result: npt.NDArray[np.bool_] = reports[self.field] <= self._candidates.max()
+        return result
+
+    @property
+    def counts_shape(self) -> tuple[int, ...]:
+        return (1 + int(np.prod(self.inner.counts_shape)),)
+
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        kept = reports[reports[self.field] > 0]
+        counts = np.zeros(self.counts_shape, dtype=np.int64)
+        counts[0] = len(kept)
+        for start in range(0, len(kept), self.batch_size):
+            part = kept[start : start + self.batch_size]
+            numbers = part[self.field].astype(np.int64) - 1
+            report = self._candidate(self.inner.blank(self._coins(part)), numbers)
+            counts[1:] += self.inner.counts_of(report).ravel()
+        return counts
+
+    def sampled(self, aggregate: Aggregate) -> Aggregate:
+        """The inner channel's aggregate of the reports that were kept."""
+        return Aggregate(
+            self.inner.signature,
+            int(aggregate.counts[0]),
+            aggregate.counts[1:].reshape(self.inner.counts_shape),
+        )
+
+    def consistent(self, aggregate: Aggregate) -> bool:
+        return 0 <= int(aggregate.counts[0]) <= aggregate.n and self.inner.consistent(
+            self.sampled(aggregate)
+        )
+
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        # Over the coins every item's report is kept as often, and the reports kept are distributed
+        # as the inner channel's.
+        kept, share = int(counts[0]), float(self.kept)
+        return [
+            public(n, [kept, n - kept], [share, 1 - share]),
+            *self.inner.samples(kept, counts[1:].reshape(self.inner.counts_shape)),
+        ]
+
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        kept = rng.binomial(counts, float(self.kept))
+        some = kept > 0
+        total = np.zeros(self.counts_shape, dtype=np.int64)
+        total[0] = kept.sum()
+        total[1:] = self.inner.simulated_counts(items[some], kept[some], rng).ravel()
+        return total
+
+    def audit(self) -> Audit:
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, f"any {self.field}", (0, 0))
+        # Whatever the coins, the likelihoods of a kind of report decide what is told.
+        worst, place = Fraction(1), 0
+        for menu, kind in zip(self._menus, self.inner.likelihoods, strict=True):
+            weights = self._acceptance[place : place + len(kind)]
+            place += len(kind)
+            low, high = menu.ends(min(weights), max(weights))
+            worst = max(worst, Fraction(max(weights), min(weights)))
+            worst = max(worst, Fraction(WORD - low, WORD - high))
+        return Audit(
+            worst,
+            self.max_ratio,
+            f"the {self.field}, for coins where likelihoods are furthest apart",
+            (0, 1),
+        )
+
+    def proof(self) -> OneBitProof:
+        inner = self.inner.proof()
+        kinds = acceptances(inner, tuple(dict.fromkeys(self._menus)))
+        return OneBitProof(inner, kinds, name=type(self).__name__, source=self.privacy_source)
+
+
+@dataclass(frozen=True)
+class SampledOracle(Sampled, Oracle):
+    """The same around a frequency oracle, and one itself: it estimates from the users kept."""
+
+    @property
+    def _oracle(self) -> Oracle:
+        """The inner channel, which is an oracle too."""
+        assert isinstance(self.inner, Oracle)
+        return self.inner
+
+    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
+        kept = self.sampled(aggregate)
+        if kept.n:
+            return self._oracle.frequencies_of(kept, items)
+        return np.full(self.domain if items is None else len(items), np.nan)
+
+    def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
+        # That of the inner oracle from the reports kept, about n times `kept` of them. With what
+        # drawing these users adds: f (1 - f) for each
+        f = np.asarray(frequency, dtype=np.float64)
+        return self._of_kept(lambda m: np.asarray(self._oracle.variance(m, f)), f * (1 - f), n)
+
+    def difference_variance(self, n: int, held: int | None = None) -> float:
+        # That of the inner oracle from the reports kept, about n times `kept` of them
+        return float(
+            self._of_kept(
+                lambda m: self._oracle.difference_variance(m, held), 2 / (held or self.domain), n
+            )
+        )
+
+    def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
+        # That of the inner oracle from the reports kept, about n times `kept` of them. With what
+        # drawing these users adds: the variance of the weight of a user's item
+        among = weights**2 @ frequencies - (weights @ frequencies) ** 2
+        result: Floats = self._of_kept(
+            lambda m: self._oracle.linear_variance(m, weights, frequencies), among, n
+        )
+        return result
+
+    def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
+        """The variance from the users kept of n.
+
+        ``inner`` is that of the inner oracle, ``among`` that among all users.
+
+        The inner one is a part for each user and a part, the confusion of sketches, that more users
+        do not lessen.
+        """
+        one, two = inner(1), inner(2)
+        users, rest = 2 * (one - two), 2 * two - one
+        return variance_of(n, users / float(self.kept) + among * float(1 / self.kept - 1)) + rest
+
+    def variance_slope(self, n: int) -> float:
+        return self._oracle.variance_slope(n) / float(self.kept)
+
+    def _spread(self, aggregate: Aggregate) -> float:
+        """What the choice of the users kept multiplies the variance among all users with."""
+        return 1 / max(int(aggregate.counts[0]), 1) - 1 / aggregate.n
+
+    def variances_of(
+        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        kept = self.sampled(aggregate)
+        if not kept.n:
+            return np.full(len(frequencies), np.inf)
+        f = np.clip(frequencies, 0.0, 1.0)
+        result: Floats = self._oracle.variances_of(kept, frequencies, items) + f * (
+            1 - f
+        ) * self._spread(aggregate)
+        return result
+
+    def linear_variances_of(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        kept = self.sampled(aggregate)
+        if not kept.n:
+            return np.full(len(weights), np.inf)
+        f = np.clip(frequencies, 0.0, 1.0)
+        among = weights**2 @ f - (weights @ f) ** 2
+        result: Floats = self._oracle.linear_variances_of(
+            weights, kept, frequencies, items
+        ) + among * self._spread(aggregate)
+        return result
