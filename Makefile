@@ -64,6 +64,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py
 	$(BIN)/python benchmarks/heavy_hitters.py
+	$(BIN)/python benchmarks/one_bit.py
 	$(BIN)/python benchmarks/local_mechanisms.py
 	$(BIN)/python benchmarks/published_ranges.py
 	$(BIN)/python benchmarks/large_domains.py
