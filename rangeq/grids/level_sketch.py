@@ -89,8 +89,8 @@ class LevelSketch(SignChannel):
     def items_of(self, values: Any) -> Items:
         return self.attributes.records(values)
 
-    def _every_item(self) -> Items:
-        return np.stack(np.unravel_index(super()._every_item(), self.attributes.sizes), axis=1)
+    def every_item(self) -> Items:
+        return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
 
     def cell_of(self, records: Items, levels: Items) -> Items:
         """The hash of each record at a d-dim level of its own.
