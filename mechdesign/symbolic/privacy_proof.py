@@ -343,11 +343,6 @@ def in_either(*, name: str = "", source: str = "") -> Randomiser:
     return Randomiser(tuple(laws), 1, name=name, source=source)
 
 
-def _geometric_sides(near: RationalFunction) -> ReportKind:
-    """All numbers on one side, the likeliest of this likelihood, each next one alpha times it."""
-    return ReportKind(rational(1) / (rational(1) - rational(ALPHA)), near)
-
-
 def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
     """A whole number c with discrete Laplace noise, and c + 1: (1 - alpha) / (1 + alpha) alpha^|k|.
 
@@ -366,8 +361,9 @@ def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
     """
     one, alpha = rational(1), rational(ALPHA)
     most = (one - alpha) / (one + alpha)
-    sides = [(_geometric_sides(most),), (_geometric_sides(most * alpha),)]
-    laws = (ItemLaw("c", tuple(sides)), ItemLaw("c + 1", tuple(sides[::-1])))
+    powers = one / (one - alpha)  # 1 + alpha + alpha^2 + ..
+    sides = (ReportKind(powers, most),), (ReportKind(powers, most * alpha),)
+    laws = (ItemLaw("c", sides), ItemLaw("c + 1", sides[::-1]))
     return Randomiser(laws, 1, name=name, source=source)
 
 

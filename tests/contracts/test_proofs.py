@@ -292,6 +292,24 @@ def test_the_proof_states_the_law_without_an_item(epsilon):
     assert items.items == "an item"
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("PaddedSets")])
+def test_the_law_of_a_random_item_lies_between_those_of_items(name):
+    """What a set's report is likely to be is no more than what some item's is, and no less."""
+    for ratio in RATIOS:
+        with of_ratio(ratio):
+            protocol = CASES[name].make()
+            proof: Any = protocol.proof()
+            assert proof.verify()
+            ((_, _, every),) = classes(proof.part, channel_of(protocol).privacy.alpha, 1)
+            sets = [(), (0,), (2,), (0, 1), (1, 2), (0, 1, 2)]
+            laws = [every_report(protocol, value) for value in sets]
+            for law in laws:
+                assert min(every) * (1 - CLOSE) <= min(law.values())
+                assert max(law.values()) <= max(every) * (1 + CLOSE)
+            assert max(law[r] / other[r] for law in laws for other in laws for r in law) <= ratio
+            check_ratio(protocol, proof)
+
+
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
 def test_the_proof_of_succinct_histograms_states_the_law(epsilon):
     """Whose parts have shares of epsilon itself."""
