@@ -27,7 +27,8 @@ Of several attributes every box is answered, with its exact variance:
 >>> bool(abs(answer.value - people[18:65, [3, 7, 20]].sum()) < 6 * answer.variance**0.5)
 True
 
-One quantile or a few alone are had with less noise from `quantiles`, by the exponential mechanism.
+Quantiles alone are had with less noise from `quantiles`: a few by the exponential mechanism, many
+from a smoothed tree.
 
 Unlike the fractions of local protocols, all answers here are numbers of users. The total number of
 users is not taken as known.
@@ -50,6 +51,7 @@ from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
 from rangeq.central.mechanism import LEAST_EPSILON, CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease, quantiles
+from rangeq.central.tree_quantiles import TreeQuantiles
 from rangeq.central.wavelet import Wavelet
 from rangeq.core.intervals import InvalidRange
 
@@ -69,6 +71,7 @@ __all__ = [
     "InvalidRange",
     "Number",
     "QuantileRelease",
+    "TreeQuantiles",
     "Wavelet",
     "best_branching",
     "quantiles",

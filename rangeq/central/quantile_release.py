@@ -6,6 +6,7 @@ users below and above it by themselves (Kaplan, Schnapp and Stemmer, ICML 2022).
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from mechdesign.symbolic.proof_rules import (
 )
 from mechdesign.symbolic.rational_function import ALPHA, rational
 from rangeq.central.inputs import LARGEST_DOMAIN, fraction
+from rangeq.central.tree_quantiles import LARGEST_TREE, TreeQuantiles
 
 LEAST_QUANTILE_EPSILON = Fraction(1, 1 << 12)
 """Below it the table of weights would be long, and the answers noise."""
@@ -59,7 +61,10 @@ def quantiles(
     domain: int,
     rng: np.random.Generator | None = None,
 ) -> Any:
-    """Quantiles of the users' values, once, by the exponential mechanism: see `QuantileRelease`.
+    """Quantiles of the users' values, once, by what promises the smaller error.
+
+    That is the exponential mechanism for a few (`QuantileRelease`), and for many the cells of a
+    tree (`TreeQuantiles`): see their ``predicted_error``, which no data enter.
 
     Parameters
     ----------
@@ -96,7 +101,11 @@ def quantiles(
     0
     """
     asked = np.asarray(q, dtype=object)
-    release = QuantileRelease(domain, tuple(asked.ravel().tolist()), epsilon)
+    wanted = tuple(asked.ravel().tolist())
+    release: QuantileRelease | TreeQuantiles = QuantileRelease(domain, wanted, epsilon)
+    if len(wanted) > 1 and release.domain <= LARGEST_TREE:
+        tree = TreeQuantiles(domain, wanted, epsilon)
+        release = min(release, tree, key=lambda one: one.predicted_error())
     return plain(release.release(values, rng).reshape(asked.shape))
 
 
@@ -138,11 +147,11 @@ class QuantileRelease:
     quantiles may cut a heap. All draws are exact, by integers.
 
     Every round has an equal part of epsilon, and there are log2 of the number of quantiles. So a
-    single quantile errs much less than that of a tree (`Hierarchy`), and many err more. Of 5,000
-    users evenly spread over 256 values, at an epsilon of 0.1, the mean rank error was 0.07 % for
-    the median, 1.1 % for nine deciles and 1.8 % for 99 quantiles (3.1 % where all values are heaped
-    at tenths); that of a tree with branching 16 was 0.8 to 1.0 % (``python
-    benchmarks/central_quantiles.py``).
+    single quantile errs much less than that of a tree (`Hierarchy`), and many err more
+    (`TreeQuantiles`). Of 5,000 users evenly spread over 256 values, at an epsilon of 0.1, the mean
+    rank error was 0.07 % for the median, 1.1 % for nine deciles and 1.8 % for 99 quantiles (3.1 %
+    where all values are heaped at tenths); that of a tree with branching 16 was 0.8 to 1.0 %
+    (``python benchmarks/central_quantiles.py``).
 
     Parameters
     ----------
@@ -229,6 +238,27 @@ class QuantileRelease:
             name=type(self).__name__,
             source="Kaplan, Schnapp and Stemmer 2022",
         )
+
+    def predicted_error(self) -> float:
+        """The root mean square of the rank errors, in users.
+
+        A draw errs by a Laplace variable, and a quantile of users between two others as these do,
+        in proportion to its distances.
+        """
+        share = float(fraction(self.epsilon, "epsilon")) / self.rounds
+        variances = {Fraction(0): 0.0, Fraction(1): 0.0}
+        todo = [(self._asked, Fraction(0), Fraction(1))]
+        while todo:
+            asked, low, high = todo.pop()
+            if asked:
+                middle = len(asked) // 2
+                wanted = asked[middle]
+                t = float((wanted - low) / (high - low)) if high > low else 0.5
+                own = 2 * (2 * max(t, 1 - t) / share) ** 2
+                variances[wanted] = own + (1 - t) ** 2 * variances[low] + t**2 * variances[high]
+                todo.append((asked[:middle], low, wanted))
+                todo.append((asked[middle + 1 :], wanted, high))
+        return math.sqrt(sum(variances[one] for one in self._asked) / len(self._asked))
 
     def weights(self, most: int) -> list[int]:
         """The weights of places by their loss 0, 1, .. up to ``most``, or to where they stay."""
