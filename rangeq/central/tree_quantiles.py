@@ -15,6 +15,7 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
+from mechdesign.symbolic.proof_rules import ProcessedProof
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import fraction
 from rangeq.central.smoothing import smoothed_counts
@@ -72,6 +73,12 @@ class TreeQuantiles:
     def audit(self) -> Audit:
         """The exact worst likelihood ratio of the released tree, and what is allowed."""
         return self.tree.audit()
+
+    def proof(self) -> ProcessedProof:
+        """Why the quantiles are private, for every alpha in (0, 1): as what the tree releases is."""
+        return ProcessedProof(
+            self.tree.proof(), "only its smoothed cells are used", name=type(self).__name__
+        )
 
     def predicted_error(self) -> float:
         """The root mean square of the rank errors of the tree alone, in users.

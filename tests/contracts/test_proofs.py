@@ -73,6 +73,7 @@ EVERY = pytest.mark.parametrize(
         central.Hierarchy((5, 6), 0.5, 2, budget="geometric"),
         central.Wavelet((5, 3, 2), 0.5),
         central.QuantileRelease(16, (0.5,), 0.5),
+        central.TreeQuantiles(16, (0.1, 0.5), 0.5),
         central.QuantileRelease(16, (0.1, 0.2, 0.5, 0.9), 0.5),
         rangeq.ItemSets(8, 0.5, 3, 2),
     ],
