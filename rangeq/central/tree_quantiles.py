@@ -75,7 +75,7 @@ class TreeQuantiles:
         return self.tree.audit()
 
     def proof(self) -> ProcessedProof:
-        """Why the quantiles are private, for every alpha in (0, 1): as what the tree releases is."""
+        """Why the quantiles are private, for every alpha in (0, 1): because the tree is."""
         return ProcessedProof(
             self.tree.proof(), "only its smoothed cells are used", name=type(self).__name__
         )
