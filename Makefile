@@ -10,6 +10,7 @@ demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
 	$(BIN)/python examples/collect_frequencies.py --out demo
 	$(BIN)/python examples/range_queries.py --out demo
+	$(BIN)/python examples/private_classifier.py --out demo
 	$(BIN)/python examples/marginal_figures.py --quick --out demo
 	$(BIN)/python examples/heavy_hitters.py --quick --out demo
 	$(BIN)/python examples/grid_figures.py --quick --out demo

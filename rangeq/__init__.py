@@ -19,8 +19,10 @@ from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
 from rangeq.local.item_sets import ItemSets, PaddedSets, SetEstimate, best_size
+from rangeq.local.naive_bayes import NaiveBayes, density
 from rangeq.local.optimisation import Optimised, compose, optimise
 from rangeq.local.paired import Paired, PairedEstimate
+from rangeq.local.per_attribute import PerAttribute, PerAttributeEstimate
 from rangeq.local.smoothed import Shaped, ShapedEstimate, shaped
 from rangeq.local.square_wave import SquareWave
 
@@ -34,10 +36,13 @@ __all__ = [
     "HaarHRR",
     "HierarchicalHistogram",
     "ItemSets",
+    "NaiveBayes",
     "Optimised",
     "PaddedSets",
     "Paired",
     "PairedEstimate",
+    "PerAttribute",
+    "PerAttributeEstimate",
     "RangeEstimate",
     "RangeProtocol",
     "SetEstimate",
@@ -50,6 +55,7 @@ __all__ = [
     "best_size",
     "central",
     "compose",
+    "density",
     "optimise",
     "plot",
     "shaped",

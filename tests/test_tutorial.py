@@ -229,6 +229,30 @@ runpy.run_path({!r}, run_name="__main__")
     assert "'.[data]'" in done.stderr
 
 
+def test_the_classifier_prints_what_its_page_shows(clone: Path) -> None:
+    page = (ROOT / "docs" / "protocols" / "ranges" / "per-attribute.md").read_text("utf-8")
+    shown = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0]
+    printed = run([sys.executable, "examples/private_classifier.py", "--out", "demo"], clone)
+    assert lines(shown) <= lines(printed)
+    assert (clone / "demo" / "classifier.png").read_bytes().startswith(b"\x89PNG")
+    rows = "".join(f"{30 + k % 9},{9 + k % 2 * 4},40,{'<>'[k % 2]}50K\n" for k in range(20_000))
+    (clone / "adult.csv").write_text("age,education_num,hr_per_week,income\n" + rows)
+    command = [sys.executable, "examples/private_classifier.py", "--csv"]
+    assert "10000 users; right for 1.000" in run([*command, "adult.csv"], clone)
+    (clone / "other.csv").write_text("age\n3\n")
+    for name, complaint in (("none.csv", "cannot read"), ("other.csv", "is no table of the Adult")):
+        done = subprocess.run(
+            [*command, name],
+            cwd=clone,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode != 0
+        assert complaint in done.stderr
+
+
 def test_the_figures_of_the_thesis_are_drawn(tmp_path: Path) -> None:
     run(
         [

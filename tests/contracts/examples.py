@@ -77,6 +77,7 @@ RANGES = [
     rangeq.HierarchicalHistogram(8, 0.5, (2, 4), ("OUE", "GRR"), ("1/3", "2/3")),
     rangeq.PaddedSets(rangeq.HaarHRR(9, 0.5), 3, (1, 4)),
     rangeq.Paired(rangeq.HierarchicalHistogram(8, 0.5)),
+    rangeq.PerAttribute.of(DOMAIN, 0.5, "sex"),
     rangeq.shaped(16, 0.5, 1000),
     rangeq.SquareWave(10, 0.5),
 ]
@@ -185,6 +186,10 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield rangeq.Composite(8, 2.0, named.krr(4, Fraction(1, 3)), (2,), ("HRR",)), numbers(8)
     yield rangeq.PaddedSets(rangeq.HaarHRR(31, 1.0), 2), records() + 20
     yield rangeq.Paired(frequency.OUE(60, 1.0)), np.stack([numbers(2), numbers(30)], axis=1)
+    yield (
+        rangeq.PerAttribute.of(marginals.Domain({"age": 12, "sex": 2}), 1.0, "sex"),
+        np.stack([numbers(12), numbers(2)], axis=1),
+    )
     yield rangeq.SquareWave(30, 1.0), numbers(30)
     yield rangeq.shaped(30, 1.0, 200), numbers(30)
     for kind in ("TDG", "HDG", "HIO", "LHIO", "RangeCALM", "MSW", "Uniform", "WaveGrid"):

@@ -125,6 +125,9 @@ CASES = {
         lambda: rangeq.PaddedSets(rangeq.Flat(4, 1.0, oracle="GRR"), 1, (0, 2)), ([1], [2, 1, 0])
     ),
     "Paired": Case(lambda: rangeq.Paired(frequency.GRR(4, 1.0)), FAR),
+    "PerAttribute": Case(
+        lambda: rangeq.PerAttribute.of(THREE, 1.0, "b", partial(rangeq.Flat, oracle="GRR")), FAR
+    ),
     "Shaped": Case(lambda: rangeq.shaped(4, 1.0, n=1000), (0, 2)),
     "SquareWave": Case(lambda: rangeq.SquareWave(4, 1.0), (0, 3)),
     "Uniform": Case(lambda: grids.Uniform(SIZES, 1.0), FAR),

@@ -1,0 +1,286 @@
+"""Ranges of every attribute of a record, each from the users who report on it.
+
+Range queries, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.answer import Answer, conditions, plain
+from frequency.core.attributes import LARGEST_RECORDS
+from frequency.core.channel import Channel
+from frequency.core.mixture import Mixture, weights_of
+from frequency.core.protocol import Protocol
+from frequency.exceptions import InvalidQuestion
+from frequency.marginals import Domain
+from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import Rational
+from mechdesign._support.text import listed, shown
+from rangeq.core.estimate import RangeEstimate
+from rangeq.core.protocol import RangeProtocol
+from rangeq.local.haar import HaarHRR
+from rangeq.local.item_sets import Ranges
+
+
+@dataclass(frozen=True)
+class Attribute(Mixture):
+    """One attribute of the record, and the report of its value, with that of another attribute.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Of the records.
+    channels : tuple of Channel
+        Of the attributes that are reported on.
+    given : str or None
+        The attribute that is reported with each of them.
+    """
+
+    attributes: Domain
+    channels: tuple[Channel, ...]
+    given: str | None
+
+    kind: ClassVar[str] = "attribute"
+    largest_domain: ClassVar[int] = LARGEST_RECORDS
+
+    @property
+    def parts(self) -> tuple[Channel, ...]:
+        return self.channels
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.channels), None, "attribute")
+
+    def _details(self) -> dict[str, Any]:
+        names = [[name, self.attributes[name]] for name in self.attributes]
+        return {"attributes": names, "given": self.given, **super()._details()}
+
+    @cached_property
+    def asked(self) -> tuple[tuple[str, ...], ...]:
+        """What each part is about: an attribute, perhaps after the given one."""
+        own = () if self.given is None else (self.given,)
+        return tuple((*own, name) for name in self.attributes if name != self.given)
+
+    def part_items(self, part: int, items: Items) -> Items:
+        return self.attributes.cells(items, self.asked[part])
+
+
+class PerAttributeEstimate:
+    """What is estimated of each attribute, and of each with the given one.
+
+    Unbiased. Variances are those of the protocols' noise and of the draw of users to attributes.
+
+    Attributes
+    ----------
+    n : int
+        The number of reports. With none all values are NaN, all variances infinite.
+    domain : Domain
+        The attributes.
+    """
+
+    def __init__(self, protocol: PerAttribute, aggregate: Aggregate) -> None:
+        self.n, self.domain, self._asked = aggregate.n, protocol.domain, protocol.channel.asked
+        self._given = protocol.given
+        self._parts: list[RangeEstimate] = [
+            own.estimate(protocol.channel.part_aggregate(aggregate, part))
+            for part, own in enumerate(protocol.protocols)
+        ]
+
+    def answer(self, where: Mapping[Any, Any]) -> Answer:
+        """The fraction of the population with these values.
+
+        Parameters
+        ----------
+        where : mapping
+            Of one attribute, or the given one, or both: see `frequency.core.answer.conditions`.
+
+        Returns
+        -------
+        Answer
+            With its variance and intervals.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question, or one about two attributes none of which is the given one.
+        """
+        shape, asked = conditions(where, self.domain.names, self.domain.sizes)
+        wanted = {self.domain.names[one.place]: one for one in asked}
+        own = [name for name in wanted if name != self._given]
+        if len(own) > 1:
+            raise InvalidQuestion(
+                f"nobody reports on {listed(own)} together: ask for one of them"
+                + (f", with or without {self._given}" if self._given is not None else "")
+            )
+        value, variance, users = np.zeros(shape), np.zeros(shape), 0
+        for names, part in zip(self._asked, self._parts, strict=True):
+            if (own and own[0] not in names) or not part.n:
+                continue
+            weights: Floats = np.ones((*shape, 1))
+            for name in names:
+                values = np.arange(self.domain[name])
+                one = wanted[name].weights(values) if name in wanted else np.ones(len(values))
+                weights = (weights[..., :, None] * one[..., None, :]).reshape(*shape, -1)
+            rows = weights.reshape(-1, weights.shape[-1])
+            found, noise = part.linear(rows)
+            if own:  # from a sample of the users; all parts together are about all of them
+                held = norm_sub(part.frequencies)
+                drawn = rows**2 @ held - (rows @ held) ** 2
+                return Answer(
+                    plain(found.reshape(shape)),
+                    plain((noise + drawn * (1 / part.n - 1 / self.n)).reshape(shape)),
+                )
+            value += part.n / self.n * found.reshape(shape)
+            variance += (part.n / self.n) ** 2 * noise.reshape(shape)
+            users += part.n
+        if not users:
+            return Answer(plain(np.full(shape, np.nan)), plain(np.full(shape, np.inf)))
+        return Answer(plain(value), plain(variance))
+
+
+@dataclass(frozen=True)
+class PerAttribute(Protocol):
+    """Every user reports on one random attribute of the record, by a range protocol.
+
+    With a ``given`` attribute, such as a private class, each report is about it too, jointly and
+    under the same epsilon: a pair (class, value) is the item class * size + value of a protocol
+    over the product, whose tree asks for the class first. `PerAttribute.of` makes it from a class
+    of range protocols.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes and their numbers of values.
+    protocols : sequence of RangeProtocol
+        One for each attribute but the given one, in their order: over as many items as the
+        attribute has values, times those of the given one. All of the same privacy loss.
+    given : str, optional
+        The attribute that is reported with each of the others; None: each is reported alone.
+
+    Raises
+    ------
+    ValueError
+        Protocols or names that do not fit the domain or each other.
+    """
+
+    domain: Domain
+    protocols: tuple[RangeProtocol, ...]
+    given: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise ValueError(
+                f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}"
+            )
+        if self.given is not None:
+            self.domain.checked([self.given])
+        set_fields(self, protocols=tuple(self.protocols))
+        sizes = self.sizes(self.domain, self.given)
+        if (
+            not all(isinstance(own, RangeProtocol) for own in self.protocols)
+            or [own.domain for own in self.protocols] != sizes
+            or not sizes
+        ):
+            raise ValueError(
+                f"protocols must be range protocols over {shown(sizes)} items, got"
+                f" {shown(self.protocols)}"
+            )
+        if len({own.privacy for own in self.protocols}) > 1:
+            raise ValueError("protocols must all have the same privacy loss")
+
+    @staticmethod
+    def sizes(domain: Domain, given: str | None) -> list[int]:
+        """How many items the protocol of each attribute must have.
+
+        Parameters
+        ----------
+        domain : Domain
+            The attributes.
+        given : str or None
+            The one that is reported with each other.
+
+        Returns
+        -------
+        list of int
+            One for each attribute but the given one.
+        """
+        times = 1 if given is None else domain[given]
+        return [times * domain[name] for name in domain if name != given]
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        epsilon: float | Rational,
+        given: str | None = None,
+        ranges: Ranges = HaarHRR,
+    ) -> PerAttribute:
+        """With range protocols of one kind.
+
+        Parameters
+        ----------
+        domain : Domain
+            The attributes and their numbers of values.
+        epsilon : float, Fraction, int, str or Decimal
+            The privacy loss of one report: of the whole record.
+        given : str, optional
+            The attribute that is reported with each of the others.
+        ranges : callable, default HaarHRR
+            The class of range protocols, or what makes one from a number of items and an epsilon.
+
+        Returns
+        -------
+        PerAttribute
+            The protocol.
+
+        Raises
+        ------
+        ValueError
+            An epsilon out of range, or names that are not of the domain.
+        """
+        if given is not None:
+            domain.checked([given])
+        return cls(domain, tuple(ranges(size, epsilon) for size in cls.sizes(domain, given)), given)
+
+    @cached_property
+    def channel(self) -> Attribute:
+        """How a record becomes a report on one attribute."""
+        channels = tuple(own.channel for own in self.protocols)
+        epsilon = self.protocols[0].epsilon
+        return Attribute(self.domain.size, epsilon, self.domain, channels, self.given)
+
+    def items_of(self, values: Any) -> Any:
+        return self.domain.items(values)
+
+    def estimate(self, aggregate: Aggregate) -> PerAttributeEstimate:
+        """Ranges of every attribute.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        PerAttributeEstimate
+            All values are NaN with no reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
+        return PerAttributeEstimate(self, self.channel.require_own(aggregate))
