@@ -43,7 +43,8 @@ class LHIO(TreeSystem):
     oracle : str, class, Oracle or Mechanism, default "OLH"
         Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
     nonnegative : bool, default False
-        The published post-processing: norm-sub and consistency by turns, as for `RangeCALM`.
+        The published post-processing, whose details the paper omits: norm-sub and consistency of
+        the single values by turns, as for `RangeCALM`.
     """
 
     nonnegative: bool = False
