@@ -23,8 +23,7 @@ from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
-from mechdesign.symbolic.privacy_proof import TableProof
-from mechdesign.symbolic.table_formula import in_alpha
+from mechdesign.symbolic.table_proof import TableProof, in_alpha
 
 _PRIME = (1 << 61) - 1
 

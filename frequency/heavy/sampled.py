@@ -21,7 +21,7 @@ from frequency.core.tally import Sample, public
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
-from mechdesign.symbolic.proof_rules import OneBitProof, acceptances
+from mechdesign.symbolic.one_bit_proof import OneBitProof, acceptances
 
 
 @dataclass(frozen=True)

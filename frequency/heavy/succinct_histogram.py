@@ -31,8 +31,8 @@ from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.symbolic.privacy_proof import Randomiser, in_either, unchanged
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, PublicDrawProof
+from mechdesign.symbolic.randomiser import Randomiser, in_either, unchanged
 
 LARGEST_STATE = 1 << 27
 """How many sums of signs the server may keep."""

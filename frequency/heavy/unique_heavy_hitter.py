@@ -23,7 +23,7 @@ from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.randomness import BitSource, bit_source
-from mechdesign.symbolic.privacy_proof import ItemLaw, Randomiser, ReportKind
+from mechdesign.symbolic.randomiser import ItemLaw, Randomiser, ReportKind
 from mechdesign.symbolic.rational_function import rational
 
 

@@ -34,8 +34,8 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import exact_sum, whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.symbolic.privacy_proof import favouring
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
+from mechdesign.symbolic.randomiser import favouring
 
 MOST_CELLS = 1 << 24
 """How many cells the marginals of all sets of k attributes may have together."""

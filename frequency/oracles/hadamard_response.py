@@ -25,8 +25,8 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
-from mechdesign.symbolic.privacy_proof import favouring
 from mechdesign.symbolic.proof_rules import PublicDrawProof
+from mechdesign.symbolic.randomiser import favouring
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
-from mechdesign.symbolic.privacy_proof import Randomiser, favouring
+from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 
 def points(q: int, t: int) -> int:

@@ -21,8 +21,8 @@ from frequency.core.tally import Sample, signs
 from mechdesign._support.arrays import Items
 from mechdesign._support.numbers import exact_sum
 from mechdesign._support.randomness import BitSource
-from mechdesign.symbolic.privacy_proof import Randomiser, favouring
 from mechdesign.symbolic.proof_rules import PublicDrawProof
+from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 
 class SignChannel(PublicCoinChannel):

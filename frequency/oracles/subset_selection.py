@@ -22,7 +22,7 @@ from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import exact_sum
 from mechdesign._support.randomness import BitSource
-from mechdesign.symbolic.privacy_proof import Randomiser, favouring
+from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 
 @dataclass(frozen=True)

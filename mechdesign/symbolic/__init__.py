@@ -26,27 +26,22 @@ from mechdesign.symbolic.closed_forms import (
 )
 from mechdesign.symbolic.constraints import NotPolynomial
 from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
-from mechdesign.symbolic.privacy_proof import (
-    ItemLaw,
-    PrivacyProof,
-    Randomiser,
-    ReportKind,
-    TableProof,
-)
+from mechdesign.symbolic.one_bit_proof import Acceptance, OneBitProof
+from mechdesign.symbolic.privacy_proof import PrivacyProof
 from mechdesign.symbolic.proof_rules import (
-    Acceptance,
     BudgetShare,
     CompositionProof,
     ExponentialProof,
     MixturePart,
     MixtureProof,
-    OneBitProof,
     ProcessedProof,
     PublicDrawProof,
 )
+from mechdesign.symbolic.randomiser import ItemLaw, Randomiser, ReportKind
 from mechdesign.symbolic.rational_function import ALPHA, RationalFunction
 from mechdesign.symbolic.semialgebraic import AlphaInterval, Region, Root
 from mechdesign.symbolic.table import SymbolicAudit, SymbolicMechanism
+from mechdesign.symbolic.table_proof import TableProof
 
 __all__ = [
     "ALPHA",

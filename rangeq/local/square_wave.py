@@ -19,7 +19,7 @@ from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
-from mechdesign.symbolic.privacy_proof import Randomiser, favouring
+from mechdesign.symbolic.randomiser import Randomiser, favouring
 from rangeq.core.estimate import Distribution
 
 _MOST_ROUNDS = 10_000

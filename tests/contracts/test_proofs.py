@@ -46,7 +46,7 @@ from mechdesign.symbolic import (
     optimized_unary,
     subset_selection,
 )
-from mechdesign.symbolic.privacy_proof import favouring
+from mechdesign.symbolic.randomiser import favouring
 from mechdesign.symbolic.rational_function import rational
 from rangeq import central, grids
 from tests.contracts.examples import CENTRAL, PROTOCOLS, WITH_VALUES

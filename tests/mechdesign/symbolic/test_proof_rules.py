@@ -8,20 +8,16 @@ import pytest
 
 from mechdesign.symbolic import (
     ALPHA,
-    Acceptance,
     BudgetShare,
     CompositionProof,
     ExponentialProof,
     MixturePart,
     MixtureProof,
-    OneBitProof,
     ProcessedProof,
     PublicDrawProof,
     TableProof,
-    krr,
 )
-from mechdesign.symbolic.privacy_proof import favouring, unchanged
-from mechdesign.symbolic.proof_rules import acceptances
+from mechdesign.symbolic.randomiser import favouring, unchanged
 from mechdesign.symbolic.rational_function import rational
 from mechdesign.symbolic.table import SymbolicMechanism
 from tests.mechdesign.symbolic.alphas import NONE
@@ -94,27 +90,6 @@ def test_a_region_of_a_share_is_one_of_other_alphas():
     assert CompositionProof((BudgetShare(Q(1, 2), 2, third),)).region == NONE
 
 
-@pytest.mark.parametrize("items", [2, 3, 50])
-def test_one_bit(items):
-    inner = favouring(1, items - 1, name="inner")
-    proof = OneBitProof(inner, acceptances(inner), name="bit")
-    assert proof.verify()
-    ((least, largest, *_),) = proof.kinds
-    assert (least, largest) == (A / (ONE + A), ONE / (ONE + A))
-    refused(replace(proof, part=replace(inner, exponent=0)), "inner")
-    refused(replace(proof, part=replace(inner, exponent=2)), "2 times epsilon")
-    refused(replace(proof, kinds=()), "in proportion")
-    refused(replace(proof, kinds=(Acceptance(ONE, ONE),)), "in proportion")
-    # The source keeps with half of the likelihood relative to a uniform report: right for signs
-    half = ONE / (ONE + A * (items - 1)) * Q(items, 2)
-    paper = replace(proof, kinds=(Acceptance(half * A, half),))
-    assert paper.holds == (items == 2)
-    assert (items == 2) == ("but" not in paper.verify().reason)
-    # A report may always be kept less often
-    assert replace(proof, kinds=(Acceptance(least * Q(1, 3), largest * Q(1, 3)),)).holds
-    assert not replace(proof, kinds=(Acceptance(least * 2, largest * 2),)).holds
-
-
 def test_processing_costs_nothing():
     proof = ProcessedProof(TOLD, "about a random item", name="processed")
     assert proof.verify()
@@ -147,41 +122,6 @@ def test_the_exponential_mechanism_of_a_few_places(beta):
                 worst = max(worst, a / sum(one) / (b / sum(other)))
     assert worst <= 1 / beta**2
     assert worst > 1 / beta
-
-
-@pytest.mark.parametrize("menu", [(3, 0, 1), (3, 1, 1), (4, 1, 3), (5, 0, 5)])
-def test_one_of_several_candidates(menu):
-    """None kept loses epsilon, unless as many are likely for all; no more can be kept."""
-    candidates, fewest, most = menu
-    inner = favouring(1, 9, name="inner")
-    (kind,) = acceptances(inner, (menu,))
-    proof = OneBitProof(inner, (kind,), name="some bits")
-    assert proof.verify()
-    for alpha in (Q(1, 9), Q(1, 2), Q(8, 9)):
-        few, many = (
-            likely * kind.largest(alpha) + (candidates - likely) * kind.least(alpha)
-            for likely in (fewest, most)
-        )
-        assert (few, many) == tuple(total(alpha) for total in kind.sums())
-        assert 1 - many == alpha * (1 - few)
-        assert fewest < most or many == 1
-    more = kind._replace(least=kind.least * Q(101, 100), largest=kind.largest * Q(101, 100))
-    refused(replace(proof, kinds=(more,)), "but")
-    refused(replace(proof, kinds=(kind._replace(most=most + 1),)), "but")
-
-
-def test_one_bit_about_a_table():
-    """Rows of other spreads have other acceptances."""
-    weights = [[2, 2, 2], [3 + 0 * ALPHA, 2, 2], [1, 2, 2]]
-    table = TableProof(SymbolicMechanism(weights, 6 + 0 * ALPHA, "all"), name="table")
-    assert table.spreads == {ONE, rational(Q(2, 3)), rational(Q(1, 2))}
-    kinds = acceptances(table)
-    assert Acceptance(rational(Q(1, 2)), rational(Q(1, 2))) in kinds
-    alpha = Q(1, 3)
-    for least, largest, *_ in kinds:  # a 0 loses exactly epsilon, where it says anything
-        if least != largest:
-            assert (1 - largest(alpha)) == alpha * (1 - least(alpha))
-    assert OneBitProof(TableProof(krr(3)), acceptances(TableProof(krr(3)))).holds
 
 
 def test_proofs_are_text():

@@ -1,9 +1,11 @@
-"""A table of numbers as one of rational functions of alpha, where its entries tell which."""
+"""Leaves of proofs of privacy that are whole tables, and tables of numbers followed in alpha."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations
 
 from flint import fmpz_poly
 
@@ -11,7 +13,9 @@ from mechdesign.exceptions import MechanismError
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import Design
 from mechdesign.symbolic.critical_regions import explain
+from mechdesign.symbolic.privacy_proof import Fault, PrivacyProof
 from mechdesign.symbolic.rational_function import ALPHA, ONE, RationalFunction, rational
+from mechdesign.symbolic.semialgebraic import Region, nonnegative
 from mechdesign.symbolic.table import SymbolicMechanism
 
 _MOST_UNKNOWNS = 8
@@ -19,6 +23,65 @@ _MOST_UNKNOWNS = 8
 
 _MOST_INPUTS = 16
 """Of designs that are explained: of larger ones it takes long."""
+
+
+@dataclass(frozen=True)
+class TableProof(PrivacyProof):
+    """A leaf: the whole law as a table of rational functions, proved by its `SymbolicAudit`.
+
+    A table of plain numbers, of the ratio r, keeps alpha only up to 1 / r: see ``region``.
+
+    Parameters
+    ----------
+    table : SymbolicMechanism
+        Rows are reports and columns items.
+    """
+
+    table: SymbolicMechanism
+
+    @property
+    def loss(self) -> Fraction:
+        return Fraction(1)
+
+    def faults(self) -> Iterator[Fault]:
+        private = self._private()
+        if not private.everywhere:
+            yield Fault(f"{self.name}: the table is private only for {private}", private)
+
+    @property
+    def _rows(self) -> set[frozenset[RationalFunction]]:
+        """The different weights of each row."""
+        return {frozenset(map(rational, row)) for row in self.table.weights if any(row)}
+
+    @property
+    def spreads(self) -> frozenset[RationalFunction]:
+        # Of two entries of a row one is at least the other for all alpha, or alpha is a bound
+        found = set[RationalFunction]()
+        for row in self._rows:
+            half = Fraction(1, 2)
+            least, largest = (end(row, key=lambda entry: entry(half)) for end in (min, max))
+            ends = [*(entry - least for entry in row), *(largest - entry for entry in row)]
+            if nonnegative([end.numerator for end in ends], ONE).everywhere:
+                found.add(least / largest)
+            else:
+                found.add(rational(ALPHA))
+        return frozenset(found)
+
+    def _private(self) -> Region:
+        table = self.table
+        if table.neighbours != "all":
+            return table.audit().private
+        # Any two different entries of a row are compared: rows with the same ones count once
+        rows = self._rows
+        slacks = [
+            (one - other * ALPHA).numerator for row in rows for one, other in permutations(row, 2)
+        ]
+        entries = (entry.numerator for entry in frozenset().union(*rows))
+        return nonnegative([*slacks, *entries], table.denominator)
+
+    def lines(self) -> Iterator[str]:
+        table = self.table
+        yield f"a table of {table.outputs} reports and {table.inputs} items, every ratio checked"
 
 
 def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:

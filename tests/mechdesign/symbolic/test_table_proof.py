@@ -1,4 +1,4 @@
-"""Tables of numbers are followed in alpha where their entries tell how."""
+"""Tables in alpha are proved entry by entry; tables of numbers are followed where they can be."""
 
 from fractions import Fraction as Q
 
@@ -7,10 +7,20 @@ import pytest
 from mechdesign import Mechanism, Privacy, design
 from mechdesign.local import extremal
 from mechdesign.losses import L1, L2
-from mechdesign.symbolic import geometric, hadamard, krr, subset_selection, uniform
-from mechdesign.symbolic.privacy_proof import TableProof
-from mechdesign.symbolic.table_formula import in_alpha
+from mechdesign.symbolic import (
+    ALPHA,
+    explain,
+    geometric,
+    hadamard,
+    krr,
+    optimized_unary,
+    subset_selection,
+    uniform,
+)
+from mechdesign.symbolic.table import SymbolicMechanism
+from mechdesign.symbolic.table_proof import TableProof, in_alpha
 from mechdesign.utilities import MutualInformation
+from tests.mechdesign.symbolic.alphas import ALL
 
 
 @pytest.mark.parametrize("alpha", [Q(1, 3), Q(7, 10)])
@@ -67,3 +77,34 @@ def test_a_claim_that_is_not_used_in_full():
     """A ratio of 2 under the claim of 1/3: constants, which hold up to 1/2."""
     mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/3", "all"))
     assert str(TableProof(in_alpha(mechanism)).region) == "0 < α ≤ 1/2"
+
+
+@pytest.mark.parametrize("table", [krr(3), krr(40), optimized_unary(3), geometric(4)])
+def test_tables(table):
+    proof = TableProof(table, name="table")
+    assert proof.verify()
+    assert proof.region == ALL == table.audit().private
+
+
+def test_wrong_tables_are_refused_as_by_their_audit():
+    weights = [[1 + 0 * ALPHA, ALPHA**2], [ALPHA, 1 + ALPHA - ALPHA**2]]
+    for neighbours in ("all", "adjacent"):
+        table = SymbolicMechanism(weights, 1 + ALPHA, neighbours)
+        proof = TableProof(table, name="table")
+        assert not proof.holds
+        assert proof.region == table.audit().private
+        assert "private only for" in proof.verify().reason
+
+
+def test_constants_hold_up_to_their_own_alpha():
+    third = [[Q(3, 4), Q(1, 4)], [Q(1, 4), Q(3, 4)]]
+    weights = [[int(4 * p) + 0 * ALPHA for p in row] for row in third]
+    assert str(TableProof(SymbolicMechanism(weights, 4 + 0 * ALPHA, "all")).region) == "0 < α ≤ 1/3"
+
+
+def test_designed_mechanisms_are_proved_by_their_explanation():
+    """The table of a design as rational functions, on the interval where it is private."""
+    found = explain(design(3, Privacy("9/10"), properties=["WH"]))
+    proof = TableProof(found.mechanism, name="designed")
+    assert proof.region.covers(found.interval)
+    assert proof.holds == found.mechanism.audit().holds

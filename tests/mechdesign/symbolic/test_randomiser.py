@@ -5,20 +5,15 @@ from fractions import Fraction as Q
 
 import pytest
 
-from mechdesign import Privacy, design
 from mechdesign.symbolic import (
     ALPHA,
     ItemLaw,
     Randomiser,
     RationalFunction,
     ReportKind,
-    TableProof,
-    explain,
-    geometric,
-    krr,
     optimized_unary,
 )
-from mechdesign.symbolic.privacy_proof import (
+from mechdesign.symbolic.randomiser import (
     at_two_places,
     discrete_laplace,
     favouring,
@@ -26,8 +21,7 @@ from mechdesign.symbolic.privacy_proof import (
     unchanged,
 )
 from mechdesign.symbolic.rational_function import rational
-from mechdesign.symbolic.table import SymbolicMechanism
-from tests.mechdesign.symbolic.alphas import ALL, NONE
+from tests.mechdesign.symbolic.alphas import NONE
 
 A = rational(ALPHA)
 ONE = rational(1)
@@ -154,37 +148,6 @@ def test_no_law_and_a_larger_exponent():
     assert not replace(favouring(1, 1), exponent=2).holds  # right, but not alpha
     assert replace(favouring(1, 1), exponent=2).region == NONE
     assert "2 times" in replace(favouring(1, 1), exponent=2).verify().reason
-
-
-@pytest.mark.parametrize("table", [krr(3), krr(40), optimized_unary(3), geometric(4)])
-def test_tables(table):
-    proof = TableProof(table, name="table")
-    assert proof.verify()
-    assert proof.region == ALL == table.audit().private
-
-
-def test_wrong_tables_are_refused_as_by_their_audit():
-    weights = [[1 + 0 * ALPHA, ALPHA**2], [ALPHA, 1 + ALPHA - ALPHA**2]]
-    for neighbours in ("all", "adjacent"):
-        table = SymbolicMechanism(weights, 1 + ALPHA, neighbours)
-        proof = TableProof(table, name="table")
-        assert not proof.holds
-        assert proof.region == table.audit().private
-        assert "private only for" in proof.verify().reason
-
-
-def test_constants_hold_up_to_their_own_alpha():
-    third = [[Q(3, 4), Q(1, 4)], [Q(1, 4), Q(3, 4)]]
-    weights = [[int(4 * p) + 0 * ALPHA for p in row] for row in third]
-    assert str(TableProof(SymbolicMechanism(weights, 4 + 0 * ALPHA, "all")).region) == "0 < α ≤ 1/3"
-
-
-def test_designed_mechanisms_are_proved_by_their_explanation():
-    """The table of a design as rational functions, on the interval where it is private."""
-    found = explain(design(3, Privacy("9/10"), properties=["WH"]))
-    proof = TableProof(found.mechanism, name="designed")
-    assert proof.region.covers(found.interval)
-    assert proof.holds == found.mechanism.audit().holds
 
 
 def test_a_proof_is_text():

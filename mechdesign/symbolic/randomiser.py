@@ -1,0 +1,261 @@
+"""Leaves of proofs of privacy: reports in classes, each with its likelihoods, up to symmetry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import permutations
+from typing import NamedTuple
+
+from mechdesign.symbolic.privacy_proof import NOWHERE, Fault, PrivacyProof
+from mechdesign.symbolic.rational_function import ALPHA, Operand, RationalFunction, rational
+from mechdesign.symbolic.semialgebraic import nonnegative
+
+
+class ReportKind(NamedTuple):
+    """Reports of a class that are equally likely under an item.
+
+    Attributes
+    ----------
+    reports : RationalFunction
+        How many; of infinitely many, the sum of weights by which their likelihoods are multiplied.
+    likelihood : RationalFunction
+        The probability of each.
+    """
+
+    reports: RationalFunction
+    likelihood: RationalFunction
+
+
+class ItemLaw(NamedTuple):
+    """The law of a report under each of some items, which differ only in which report is which.
+
+    Attributes
+    ----------
+    items : str
+        Which items, in words; "" if there are no others.
+    classes : tuple of tuple of ReportKind
+        For each class of reports, the kinds that it has.
+    """
+
+    items: str
+    classes: tuple[tuple[ReportKind, ...], ...]
+
+
+@dataclass(frozen=True)
+class Randomiser(PrivacyProof):
+    """A leaf: reports in classes, and their likelihoods under each item, up to symmetry.
+
+    Reports of one class are taken to have any two of the class's likelihoods under two items. So
+    what is proved holds for all pairs of items, and its size does not depend on how many there are.
+
+    Checked is, for all alpha in (0, 1): no number of reports and no likelihood is negative; under
+    every item a class has as many reports, and the probabilities sum to exactly 1; no likelihood of
+    a class is below alpha^exponent times another one.
+
+    Parameters
+    ----------
+    laws : tuple of ItemLaw
+        For all items: mostly one.
+    exponent : int
+        The claim, in powers of alpha: 0 for what says nothing, else 1.
+    relative : bool, default False
+        Whether numbers of reports are shares of all of them, and likelihoods relative to those of a
+        uniform report.
+    """
+
+    laws: tuple[ItemLaw, ...]
+    exponent: int
+    relative: bool = False
+
+    @property
+    def loss(self) -> Fraction:
+        return Fraction(self.exponent)
+
+    def faults(self) -> Iterator[Fault]:
+        if not self.laws or self.exponent < 0:
+            yield self._fault("no law, or no exponent")
+            return
+        sizes = [
+            [total(kind.reports for kind in kinds) for kinds in law.classes] for law in self.laws
+        ]
+        for law, numbers in zip(self.laws, sizes, strict=True):
+            mass = total(kind.reports * kind.likelihood for kinds in law.classes for kind in kinds)
+            if mass != rational(1):
+                yield self._fault(f"probabilities sum to {mass}, not to 1")
+            if numbers != sizes[0]:
+                yield self._fault("a class has other numbers of reports under other items")
+            if self.relative and total(numbers) != rational(1):
+                yield self._fault("the shares of all reports do not sum to 1")
+        every = (kind for law in self.laws for kinds in law.classes for kind in kinds)
+        values = [value for kind in every for value in kind]
+        yield from self._wrong(values, "a number of reports or a likelihood is negative")
+        power = ALPHA**self.exponent
+        for same in zip(*(law.classes for law in self.laws), strict=False):
+            found = dict.fromkeys(kind.likelihood for kinds in same for kind in kinds)
+            for one, other in permutations(found, 2):
+                worse = f"{one} is less than α^{self.exponent} times {other}"
+                yield from self._wrong([one - other * power], worse)
+
+    def _wrong(self, values: Iterable[RationalFunction], reason: str) -> Iterator[Fault]:
+        """A fault unless all values are at least 0 for all alpha."""
+        for value in dict.fromkeys(values):
+            region = nonnegative([value.numerator], value.denominator)
+            if not region.everywhere:
+                yield Fault(f"{self.name}: {reason}", region)
+
+    def _fault(self, reason: str) -> Fault:
+        return Fault(f"{self.name}: {reason}", NOWHERE)
+
+    def lines(self) -> Iterator[str]:
+        for law in self.laws:
+            kinds = dict[RationalFunction, RationalFunction]()
+            for kind in (kind for kinds in law.classes for kind in kinds):
+                kinds[kind.likelihood] = kinds.get(kind.likelihood, rational(0)) + kind.reports
+            shown = (f"{reports} of {likelihood}" for likelihood, reports in kinds.items())
+            items = f"{law.items}: " if law.items else ""
+            unit = "shares of densities" if self.relative else "likelihoods"
+            yield f"{items}{unit} {', '.join(shown)}"
+
+
+def total(values: Iterable[RationalFunction]) -> RationalFunction:
+    """The sum of any number of functions."""
+    found = rational(0)
+    for value in values:
+        found += value
+    return found
+
+
+def favouring(
+    likely: Operand, others: Operand, relative: bool = False, *, name: str = "", source: str = ""
+) -> Randomiser:
+    """Some reports are 1 / alpha times as likely as all others, whichever they are for an item.
+
+    Randomised response has one such report, subset selection the sets with the item.
+
+    Parameters
+    ----------
+    likely : int or Fraction
+        How many reports are likely under an item, at least 1; a share if ``relative``.
+    others : int or Fraction
+        How many are not.
+    relative : bool, default False
+        See `Randomiser`.
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        With the likelihoods 1 / (likely + alpha others), and alpha times that.
+    """
+    truth = rational(1) / (rational(ALPHA) * others + likely)
+    kinds = [ReportKind(rational(likely), truth), ReportKind(rational(others), truth * ALPHA)]
+    given = tuple(kind for kind in kinds if kind.reports != rational(0))
+    return Randomiser(
+        (ItemLaw("", (given,)),), len(given) - 1, relative=relative, name=name, source=source
+    )
+
+
+def at_two_places(own: Operand, other: Operand, *, name: str = "", source: str = "") -> Randomiser:
+    """Two independent bits, the places of two items: all that changes from one item to the other.
+
+    Parameters
+    ----------
+    own, other : RationalFunction, Fraction or int
+        The probability of a 1 at the item's own place, and at the other item's.
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Over the four pairs of bits, each a class.
+    """
+    ones = [rational(own), rational(other)]
+    chances = [(rational(1) - one, one) for one in ones]
+    laws = (
+        ItemLaw(
+            f"the item of the {place} place",
+            tuple(
+                (ReportKind(rational(1), first[one] * second[two]),)
+                for one in (1, 0)
+                for two in (1, 0)
+            ),
+        )
+        for place, (first, second) in (("first", chances), ("second", chances[::-1]))
+    )
+    return Randomiser(tuple(laws), 1, name=name, source=source)
+
+
+def in_either(*, name: str = "", source: str = "") -> Randomiser:
+    """A sign told by randomised response in one of two places, and a fair one in the other.
+
+    Of two items each has a place and a sign: the same place, or different ones.
+
+    Parameters
+    ----------
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Over the four pairs of signs, each a class.
+    """
+    truth, half = rational(1) / rational(1 + ALPHA), Fraction(1, 2)
+    chance = {True: truth * half, False: truth * ALPHA * half}
+    signs = [(one, other) for one in (1, -1) for other in (1, -1)]
+    laws = (
+        ItemLaw(
+            f"sign {own:+d} in the {which} place",
+            tuple((ReportKind(rational(1), chance[pair[place] == own]),) for pair in signs),
+        )
+        for place, which in enumerate(("first", "second"))
+        for own in (1, -1)
+    )
+    return Randomiser(tuple(laws), 1, name=name, source=source)
+
+
+def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
+    """A whole number c with discrete Laplace noise, and c + 1: (1 - alpha) / (1 + alpha) alpha^|k|.
+
+    All numbers up to c are told from the one side alike, each alpha times as likely as the next;
+    those from c + 1 on from the other. A kind of report stands for all of a side.
+
+    Parameters
+    ----------
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Over the two sides, each a class.
+    """
+    one, alpha = rational(1), rational(ALPHA)
+    most = (one - alpha) / (one + alpha)
+    powers = one / (one - alpha)  # 1 + alpha + alpha^2 + ..
+    sides = (ReportKind(powers, most),), (ReportKind(powers, most * alpha),)
+    laws = (ItemLaw("c", sides), ItemLaw("c + 1", sides[::-1]))
+    return Randomiser(laws, 1, name=name, source=source)
+
+
+def unchanged(*chances: Operand, name: str = "", source: str = "") -> Randomiser:
+    """A part of a report that says nothing: each outcome is as likely under all items.
+
+    Parameters
+    ----------
+    *chances : RationalFunction, Fraction or int
+        The probability of each outcome, of sum 1.
+    name, source : str, default ""
+        See `PrivacyProof`.
+
+    Returns
+    -------
+    Randomiser
+        Of loss 0.
+    """
+    classes = tuple((ReportKind(rational(1), rational(chance)),) for chance in chances)
+    return Randomiser((ItemLaw("", classes),), 0, name=name, source=source)
