@@ -49,7 +49,9 @@ class HIO(TreeSystem):
     with as many cells as there are different records. Levels with more cells than their share of
     2^24 are not kept in tables, but in count-mean sketches, whose noise is a little larger. More
     than 2^13 levels are all kept in one sketch (`rangeq.grids.level_sketch.LevelSketch`), with the
-    noise of `frequency.HRR`: 1.3 times the variance of OLH at an epsilon of 1.
+    noise of `frequency.HRR`: 1.3 times the variance of OLH at an epsilon of 1. Its answers are
+    unbiased over the users' choice of levels too: a level that nobody reported on adds nothing, and
+    with fewer users than levels most answers are 0 or far off.
 
     Parameters
     ----------
