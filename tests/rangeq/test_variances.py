@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from frequency import GRR
 from frequency.heavy import FewBits, GenProt, OneBit
+from frequency.marginals import Domain
 from mechdesign import Privacy, named
 from rangeq import (
     CircularHistogram,
@@ -16,7 +19,9 @@ from rangeq import (
     Flat,
     HaarHRR,
     HierarchicalHistogram,
+    PaddedSets,
     Paired,
+    PerAttribute,
     shaped,
 )
 from tests.contracts.variances import (
@@ -185,6 +190,95 @@ def test_the_variances_of_another_estimator_are_rejected() -> None:
         wrong = np.concatenate([wrong, np.full(len(FIRST), np.nan)])
         with pytest.raises(AssertionError, match="predicted variances"):
             check(sample._replace(predicted=wrong), Band(), Band(), Band(0.94, 0.96))
+
+
+class TestPairs(VarianceContract):
+    """Two attributes, the first with two values: both together, and each by itself."""
+
+    domain, users, runs = DOMAIN, 40_000, 160
+    planted = ("Paired", "PerAttribute")
+    entries = {  # noqa: RUF012
+        "Paired": Entry(fixed(lambda e: Paired(HierarchicalHistogram(DOMAIN, e, 2, "OUE")))),
+        "PerAttribute": Entry(
+            fixed(
+                lambda e: PerAttribute.of(
+                    Domain({"sex": 2, "age": 8}),
+                    e,
+                    "sex",
+                    partial(HierarchicalHistogram, branching=2, oracle="OUE"),
+                )
+            )
+        ),
+        "PerAttribute of three": Entry(
+            fixed(
+                lambda e: PerAttribute.of(
+                    Domain({"sex": 2, "age": 4, "ill": 2}), e, "sex", partial(Flat, oracle="GRR")
+                )
+            )
+        ),
+    }
+
+    def sample(self, make, epsilon, counts, rng):
+        protocol, table = make(epsilon, 0), counts.reshape(2, -1) / counts.sum()
+        size = 4 if isinstance(protocol, PerAttribute) and len(protocol.domain) == 3 else 8
+        table = table.reshape(2, size, -1).sum(axis=2)
+        first, last = np.array([0, 1, size - 1]), np.array([size // 2, size - 2, size - 1])
+        questions = [
+            {0: np.arange(2)},
+            {1: (first, last)},
+            {0: np.arange(2)[:, None], 1: np.arange(size)},
+        ]
+        before = np.pad(np.cumsum(table.sum(axis=0)), (1, 0))
+        true = [table.sum(axis=1), before[last + 1] - before[first], table]
+        true = np.concatenate([np.ravel(part) for part in true])
+        errors, told, covered = [], [], []
+        for _ in range(self.runs):
+            estimate = protocol.estimate(protocol.simulate(counts, rng))
+            answers = [estimate.answer(one) for one in questions]
+            errors.append(np.concatenate([np.ravel(one.value) for one in answers]) - true)
+            told.append(np.concatenate([np.ravel(one.variance) for one in answers]))
+            ends = [np.stack(one.interval()).reshape(2, -1) for one in answers]
+            low, high = np.concatenate(ends, axis=1)
+            covered.append((low <= true) & (true <= high))
+        return Sample(np.array(errors), np.array(told), None, np.array(covered))
+
+
+class TestSets(VarianceContract):
+    """Users with sets of items, drawn at random from a population."""
+
+    domain, users, runs = DOMAIN, 40_000, 160
+    planted = ("PaddedSets of HH_2",)
+    entries = {  # noqa: RUF012
+        "PaddedSets of HH_2": Entry(
+            fixed(lambda e: PaddedSets(HierarchicalHistogram(DOMAIN + 1, e, 2, "OUE"), 4))
+        ),
+        "PaddedSets of GRR": Entry(
+            fixed(lambda e: PaddedSets(GRR(DOMAIN + 1, e), 4, (1, 3, 8, 12)))
+        ),
+    }
+
+    def sample(self, make, epsilon, counts, rng):
+        protocol, shares = make(epsilon, 0), counts / counts.sum()
+        sets = [(item + np.arange(item % 5) ** 2) % self.domain for item in range(self.domain)]
+        held = np.zeros(self.domain)
+        for share, items in zip(shares, sets, strict=True):
+            held[np.unique(items)] += share
+        if protocol.kept is not None:
+            held[~np.isin(np.arange(self.domain), protocol.kept)] = 0
+        weights = sums(self.domain, rng)
+        before = np.concatenate([[0.0], np.cumsum(held)])
+        true = before[LAST + 1] - before[FIRST]
+        errors, told, covered = [], [], []
+        for _ in range(self.runs):
+            drawn = rng.multinomial(self.users, shares)
+            estimate = protocol.estimate(protocol.simulate(drawn, rng, sets))
+            value, variance = estimate.linear(weights)
+            answer = estimate.answer((FIRST, LAST))
+            errors.append(np.concatenate([value - weights @ held, answer.value - true]))
+            told.append(np.concatenate([variance, answer.variance]))
+            left, right = answer.interval()
+            covered.append((left <= true) & (true <= right))
+        return Sample(np.array(errors), np.array(told), None, np.array(covered))
 
 
 def test_means_of_values_by_key() -> None:
