@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import singledispatch
-from inspect import isabstract
+from functools import partial, singledispatch
+from inspect import isabstract, isclass
 from itertools import pairwise, product
 from math import comb
 from typing import Any
@@ -49,7 +49,7 @@ from mechdesign.symbolic import (
 from mechdesign.symbolic.randomiser import favouring
 from mechdesign.symbolic.rational_function import rational
 from rangeq import central, grids
-from tests.contracts.examples import CENTRAL, PROTOCOLS, WITH_VALUES
+from tests.contracts.examples import CENTRAL, PACKAGES, PROTOCOLS, WITH_VALUES
 from tests.contracts.published import probability
 from tests.contracts.test_laws import CASES, channel_of, laplace, of_ratio, subclasses
 from tests.own_oracles import Bare, Exclusion
@@ -405,6 +405,17 @@ def test_no_channel_is_forgotten():
     stated = {kind for kind in subclasses(Channel) if kind.proof is not Channel.proof}
     own = {kind for kind in subclasses(Channel) if kind.__module__.startswith("tests.")}
     assert subclasses(Channel) - stated - own <= set(abstract)
+
+
+def test_no_protocol_is_forgotten():
+    """Whatever is audited, privatizes or has an epsilon of its own."""
+    for package in (*PACKAGES, central):
+        for kind in map(partial(getattr, package), package.__all__):
+            if isclass(kind) and any(
+                hasattr(kind, name) or name in getattr(kind, "__annotations__", {})
+                for name in ("audit", "privatize", "epsilon")
+            ):
+                assert hasattr(kind, "proof"), kind
 
 
 @WITH_VALUES

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
+from frequency import GRR
 from frequency.core.mixture import _groups
+from mechdesign import PrivacyViolation
+from rangeq.core.levels import Levels
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint64])
@@ -16,3 +21,21 @@ def test_groups_are_the_places_of_each_number(numbers, dtype) -> None:
         k: [place for place, number in enumerate(numbers) if number == k]
         for k in sorted(set(numbers))
     }
+
+
+def levels(*epsilons: float) -> Levels:
+    """Half of the users on each of two levels, with these epsilons."""
+    parts = tuple(GRR(4, epsilon) for epsilon in epsilons)
+    return Levels(4, 1.0, "levels", parts, (1 << 63, 1 << 63))
+
+
+def test_the_proof_of_a_mixture_names_its_parts_once() -> None:
+    proof = levels(1.0, 1.0).proof()
+    assert proof.holds
+    assert [(of.times, of.chance) for of in proof.parts] == [(2, Fraction(1, 2))]
+    assert [of.times for of in levels(1.0, 0.5).proof().parts] == [1, 1]
+
+
+def test_a_part_that_loses_more_than_the_mixture_has_no_proof() -> None:
+    with pytest.raises(PrivacyViolation):
+        levels(1.0, 1.5).proof()
