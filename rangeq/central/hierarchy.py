@@ -130,8 +130,8 @@ class Hierarchy(CentralMechanism):
 
     def estimate(self, noisy: list[Integers]) -> CentralEstimate:
         if self.inference:
-            return Summed(self, Inference(self.tree, self.noise_variances).estimate(noisy))
-        return Layered(self, FewestNodes(self.tree, self.noise_variances), noisy)
+            return Summed(self, Inference(self.tree, self.rounded_variances).estimate(noisy))
+        return Layered(self, FewestNodes(self.tree, self.rounded_variances), noisy)
 
 
 def _checked(branching: Any) -> int | BranchingLists:

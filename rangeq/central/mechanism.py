@@ -23,13 +23,16 @@ from mechdesign._support.text import shown
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from mechdesign.symbolic.randomiser import discrete_laplace
-from rangeq.central.discrete_laplace import DiscreteLaplace
+from rangeq.central.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from rangeq.central.estimate import CentralEstimate, Errors, Number
 from rangeq.central.inputs import checked_shape, fraction, histogram
 from rangeq.central.query import Query
 
 LEAST_EPSILON = Fraction(1, 1 << 32)
 """The smallest epsilon of a release."""
+
+_LEAST_VARIANCE = 2.0**-1000
+"""Under it floats would underflow."""
 
 _SLACK = 1 - Fraction(1, 1 << 24)
 
@@ -101,11 +104,15 @@ class CentralMechanism(ABC):
         """
         # Privacy.from_epsilon(e).alpha <= exp(-e (1 - 2^-24)): so levels of epsilon (1 - 2^-24) in
         # all keep what it allows.
-        laws = {
-            share: DiscreteLaplace(Privacy.from_epsilon(self.given_epsilon * _SLACK * share).alpha)
-            for share in set(self.shares)
-            if share
-        }
+        laws = {}
+        for share in set(self.shares) - {0}:
+            alpha = Privacy.from_epsilon(self.given_epsilon * _SLACK * share).alpha
+            if 1 - alpha < Fraction(1, LARGEST_SCALE):
+                raise ValueError(
+                    f"epsilon {shown(self.epsilon)} is too small for a level with"
+                    f" {float(share):.3g} of it: noise would drown everything"
+                )
+            laws[share] = DiscreteLaplace(alpha)
         return tuple(laws.get(share) for share in self.shares)
 
     @cached_property
@@ -287,11 +294,17 @@ class CentralMechanism(ABC):
         return [None if noise is None else noise.variance for noise in self.noise]
 
     @cached_property
+    def rounded_variances(self) -> list[float | None]:
+        """`noise_variances` as floats, none of them 0."""
+        return [
+            None if variance is None else max(float(variance), _LEAST_VARIANCE)
+            for variance in self.noise_variances
+        ]
+
+    @cached_property
     def errors(self) -> Errors:
         """The variances of all queries, of the discrete noise that is drawn."""
-        return self.errors_of(
-            [None if variance is None else float(variance) for variance in self.noise_variances]
-        )
+        return self.errors_of(self.rounded_variances)
 
     @abstractmethod
     def errors_of(self, variances: Sequence[Any]) -> Errors:

@@ -43,6 +43,10 @@ class Wavelet(CentralMechanism):
 
     privacy_source: ClassVar[str] = "hierarchical histograms, section 4"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.noise  # noqa: B018  an epsilon too small for so many levels is found here
+
     @cached_property
     def _haar(self) -> list[Haar]:
         return [Haar(size) for size in self.sizes]

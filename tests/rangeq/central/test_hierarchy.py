@@ -255,5 +255,5 @@ def test_refused_trees():
             Hierarchy(8, 1.0, 2, budget=budget)
     with pytest.raises(ValueError, match="budget must be"):
         Hierarchy(8, 1.0, 2, inference=False, budget=[1, 0, 1])
-    with pytest.raises(ValueError, match="alpha must lie"):
+    with pytest.raises(ValueError, match="too small for a level"):
         Hierarchy(8, 2.0**-32, 2, budget=[1, 1e-9, 1])

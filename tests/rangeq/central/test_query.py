@@ -67,6 +67,22 @@ def test_refused_questions(estimate):
             estimate.quantile(0.5, refused)
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 1, 1), (3, 1, 5), (2,) * 8])
+@pytest.mark.parametrize("epsilon", [2.0**-20, 1, 1024, "1/3"])
+def test_odd_shapes_and_any_epsilon(shape, epsilon):
+    kinds = [CentralFlat(shape, epsilon), Hierarchy(shape, epsilon, 2)]
+    kinds += [Hierarchy(shape, epsilon, 2, inference=False)]
+    kinds += [Wavelet(shape, epsilon)] if len(shape) < 8 else []
+    for mechanism in kinds:
+        assert mechanism.audit().holds
+        estimate = mechanism.release(np.ones(shape, dtype=int), np.random.default_rng(1))
+        told = estimate.answer({0: 0})
+        assert np.isfinite([told.value, *told.interval()]).all()
+        assert told.variance > 0
+        if epsilon == 1024:
+            assert told.value == pytest.approx(np.prod(shape[1:]))
+
+
 def test_refused_counts():
     mechanism = Hierarchy((2, 3), 1.0, 2)
     with pytest.raises(InvalidHistogram, match=r"counts\[1, 2\] = -1") as refusal:

@@ -15,6 +15,12 @@ def test_table_of_average_variances_of_wavelets(domain, printed, found):
     assert 0.3 < printed - m.average_variance() < 0.5
 
 
+def test_an_epsilon_for_too_many_levels_is_refused():
+    with pytest.raises(ValueError, match="too small for a level"):
+        Wavelet((8,) * 8, 2.0**-32)
+    assert Wavelet((4,) * 8, 2.0**-28).audit().holds
+
+
 def test_conclusions_of_the_table():
     """The wavelet does as well as H_2 and worse than H_16 by a factor (thesis, section 5.5.2: at
     least 1.86).
