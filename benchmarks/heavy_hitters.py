@@ -184,7 +184,8 @@ def literal(n: int, epsilons: list[float], repeats: int) -> Iterator[list[str]]:
         for seed in range(repeats):
             others = np.random.default_rng([1, seed]).integers(0, 1 << 12, n - sum(held))
             values = np.concatenate([np.repeat(heavy, held), others])
-            protocol = SuccinctHistogram(12, epsilon, n=n, seed=seed)
+            t, k = SuccinctHistogram.theory_sizes(n)
+            protocol = SuccinctHistogram(12, epsilon, n=n, hashes=t, channels=k, seed=seed)
             start = time.process_time()
             reports = protocol.privatize(values, np.random.default_rng([5, seed]))
             client.append(time.process_time() - start)

@@ -335,7 +335,9 @@ def isolation(settings: Settings) -> Outcome:
     n, beta, runs = 200, 0.3, 20 if settings.quick else 300
     failures, hashes, channels = 0, 0, 0
     for seed in range(runs):
-        channel = SuccinctHistogram(16, 1.0, n=n, beta=beta, seed=seed).channel
+        t, k = SuccinctHistogram.theory_sizes(n, beta)
+        protocol = SuccinctHistogram(16, 1.0, n=n, beta=beta, hashes=t, channels=k, seed=seed)
+        channel = protocol.channel
         hashes, channels = channel.hashes, channel.channels
         words = np.random.default_rng([3, seed]).choice(1 << 16, n, replace=False).astype(np.uint64)
         cells = channel.channel_of(words)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache, partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from frequency.algebra.error_correcting_codes import Code
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins, LinearHash
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer
+from frequency.core.channel import Reports, local_privacy, smallest_integer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users
 from frequency.core.public_coins import PublicCoinChannel
@@ -28,6 +31,7 @@ from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
 from frequency.oracles.johnson_lindenstrauss import JLOracle
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items, Words
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
@@ -37,8 +41,19 @@ from mechdesign.symbolic.randomiser import Randomiser, in_either, unchanged
 LARGEST_STATE = 1 << 27
 """How many sums of signs the server may keep."""
 
+MOST_SIGNS = 1 << 28
+"""How many signs all users together tell at most, where the sizes are chosen: the server adds up
+so many in some seconds.
+"""
+
 _AT_ONCE = 1 << 22
 """About how many signs are drawn at a time."""
+
+_FEWEST = 64
+"""So many channels are chosen among in any case, however many users tell a sign in each."""
+
+_SHARES = np.arange(1, 20) / 20
+"""What others may hold of what an item does, in a channel: see `ChannelsGate`."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +212,28 @@ class Channels(PublicCoinChannel):
         counts[-self.rows :] = self.oracle.counts_of(reports["oracle"])
         return counts
 
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        # Given the items, channels are independent, and so are places.
+        words, every = items.astype(np.uint64), np.arange(self.code.length)
+        mine, even = self.channel_of(words), np.full(len(every), 1 / len(every))
+        idle = np.full(self._all, counts.sum())
+        np.subtract.at(idle, mine, counts[:, None])
+        told = rng.multinomial(idle, even)
+        sums = 2 * rng.binomial(told, 0.5) - told
+        p, q = float(self._choice.p), float(self._choice.q)
+        step = max(1, _AT_ONCE // (self.hashes * len(every)))
+        for start in range(0, len(items), step):
+            some = slice(start, start + step)
+            minus = self.code.minus(words[some, None], every)
+            for cells in mine[some].T:
+                told = rng.multinomial(counts[some], even)
+                signs = 2 * rng.binomial(told, np.where(minus, q, p)) - told
+                np.add.at(sums, cells, signs)
+        own = self.oracle.simulated_counts(items, counts, rng)
+        return np.concatenate([sums.ravel(), own.ravel()])
+
     def consistent(self, aggregate: Aggregate) -> bool:
         total = np.abs(self.sums(aggregate)).sum(axis=1)
         good = (total <= aggregate.n) & ((aggregate.n - total) % 2 == 0)
@@ -286,10 +323,11 @@ class Channels(PublicCoinChannel):
 class ChannelsGate:
     """Isolation and decoding: an item must be decoded in the channel of some hash function.
 
-    Of ``channels``, pairwise independent hashing puts on average 1 / channels of all users into an
-    item's. Either nobody else is there (but for a probability of n / channels), or others hold at
-    most half of what the item does (but for 2 / (channels f), Markov), and the codeword has half of
-    its lead.
+    Of ``channels``, pairwise independent hashing puts on average 1 / channels of all other users
+    into an item's. Either nobody else is there (but for a probability of (1 - f) n / channels), or
+    others hold at most a share s of what the item does (but for (1 - f) / (channels s f), Markov),
+    and the codeword keeps 1 - s of its lead. That holds for any s and whatever the others hold, and
+    is nearly what happens where these hold items a little less frequent than s f.
 
     Parameters
     ----------
@@ -311,9 +349,12 @@ class ChannelsGate:
     def __call__(self, frequency: Floats) -> Floats:
         """The probability that an item of this frequency is in no list of a channel, at most."""
         f = np.asarray(frequency, dtype=np.float64)
-        alone = self.n / self.channels + self.decoding(f)
-        ahead = 2 / (self.channels * np.maximum(f, 1e-300)) + self.decoding(f / 2)
-        result: Floats = np.minimum(1.0, np.minimum(alone, ahead)) ** self.hashes
+        others = (1 - np.minimum(f, 1.0)) / self.channels
+        alone = self.n * others + self.decoding(f)
+        held = np.maximum(f, 1e-300)[..., None] * _SHARES
+        ahead = others[..., None] / held + self.decoding(f[..., None] * (1 - _SHARES))
+        missed = np.minimum(alone, ahead.min(axis=-1))
+        result: Floats = np.minimum(1.0, missed) ** self.hashes
         return result
 
 
@@ -327,12 +368,12 @@ class SuccinctHistogram(HeavyHitterProtocol):
     one of its channels; there it is found as by `UniqueHeavyHitter`. What all channels name is
     looked up in a frequency oracle.
 
-    The defaults are the paper's: channels = n^(3/2), in powers of two, and as many hash functions
-    as make sure, by the union bound, that every item above the threshold is alone in some channel
-    with probability 1 - beta / 3. A report then is n^(3/2) signs: the protocol is polynomial, and
-    not practical beyond a thousand users. `OneBit` sends one bit, and its clients compute only what
-    their item decides; fewer ``channels`` and ``hashes`` (a power of two of a few hundred, and 1)
-    serve larger n.
+    Each hash function more divides epsilon further, each channel more is a sign more in every
+    report. The sizes are chosen such that the least frequency that is found with probability 1 -
+    beta (`least_frequency`), whatever the other users hold, is the least that n users can have
+    found with 2^28 signs in all. `theory_sizes` are the paper's, n^(3/2) channels, with which a
+    report is longer than anybody would send beyond a thousand users. `OneBit` sends one bit, and
+    its clients compute only what their item decides.
 
     Parameters
     ----------
@@ -343,13 +384,14 @@ class SuccinctHistogram(HeavyHitterProtocol):
     text : bool, default False
         True: items are strings of up to bits / 8 bytes of UTF-8.
     n : int, default 1000
-        How many users are expected: decides the defaults only.
+        How many users are expected: decides the defaults only, and what can be found.
     beta : float, default 0.05
-        The probability of failure that the defaults are for, strictly between 0 and 1.
+        The probability to miss an item that the defaults are for, strictly between 0 and 1.
     hashes, channels, rows : int, optional
         T, K (a power of two, at least 2) and the rows of the oracle's matrix; None: by n and beta.
     symbol : int, optional
-        The symbols of the code, in bits: see `UniqueHeavyHitter`. None: `Code.best`.
+        The symbols of the code, in bits: see `UniqueHeavyHitter`. None: the best with the other
+        sizes, or `Code.best` where hashes and channels are given.
     soft : bool, default True
         Decode the sums themselves; False: round them to signs first.
     seed : int, default 0
@@ -358,7 +400,13 @@ class SuccinctHistogram(HeavyHitterProtocol):
     Raises
     ------
     ValueError
-        For sizes that the server could not hold, or that are out of range.
+        For sizes that the server could not hold, or that are out of range; and for hashes or
+        channels that are to be chosen where nothing can be found: the message says how many users,
+        or which epsilon, it takes.
+
+    >>> protocol = SuccinctHistogram(16, 2.0, n=200_000)
+    >>> protocol.channel.hashes, protocol.channel.channels, round(protocol.least_frequency, 3)
+    (1, 1024, 0.07)
     """
 
     n: int = 1000
@@ -371,7 +419,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        checked_users(self.n)
+        set_fields(self, n=whole(self.n, "n", 1, 1 << 53, what="a number of users"))
         if not 0 < self.beta < 1:
             raise ValueError(
                 f"beta must be a probability, strictly between 0 and 1, got {shown(self.beta)}"
@@ -388,20 +436,15 @@ class SuccinctHistogram(HeavyHitterProtocol):
     @cached_property
     def channel(self) -> Channels:
         """How an item becomes a report."""
-        code = code_of(self.universe.bits, self.symbol)
-        channels = self.channels or 1 << max(1, math.ceil(1.5 * math.log2(self.n)))
-        enough = (
-            1 + math.log(3 / self.beta) / max(math.log(channels / self.n), math.log(2))
-            if channels > self.n
-            else 1
-        )
-        hashes = self.hashes or math.ceil(enough)
-        if hashes * channels * code.length > LARGEST_STATE:
-            raise ValueError(
-                f"{hashes} times {channels} channels of {code.length} places are over"
-                f" {LARGEST_STATE} sums: choose fewer channels"
-            )
-        rows = self.rows or self._rows(hashes)
+        hashes, channels, symbol = self.hashes, self.channels, self.symbol
+        _require_room(hashes or 1, channels or 2, code_of(self.universe.bits, symbol))
+        if hashes is None or channels is None:
+            bits = self.universe.bits
+            chosen = best_sizes(bits, self._loss, self.n, self.beta, hashes, channels, symbol)
+            hashes, channels, symbol = chosen
+        code = code_of(self.universe.bits, symbol)
+        _require_room(hashes, channels, code)
+        rows = self.rows or _rows_of(self.universe.size, self._loss, self.n, self.beta, hashes)
         return Channels(
             self.universe.size,
             self.epsilon,
@@ -413,20 +456,73 @@ class SuccinctHistogram(HeavyHitterProtocol):
             self.text,
         )
 
-    def _rows(self, hashes: int) -> int:
-        """The rows of the oracle's matrix by section 2.2, at the oracle's eps.
+    @property
+    def _loss(self) -> float:
+        return float(local_privacy(self.epsilon).epsilon)
 
-        log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n).
+    @staticmethod
+    def theory_sizes(n: int, beta: float = 0.05) -> tuple[int, int]:
+        """The paper's numbers of hash functions and channels.
+
+        Every item above the threshold is alone in some channel with probability 1 - beta / 3, by
+        the union bound over the users: channels = n^(3/2), in powers of two.
+
+        Parameters
+        ----------
+        n : int
+            How many users are expected, at least 1.
+        beta : float, default 0.05
+            The probability of failure, strictly between 0 and 1.
+
+        Returns
+        -------
+        tuple of (int, int)
+            T and K.
         """
-        d, share = self.universe.size, float(self.epsilon) / (2 * hashes + 1)
-        rows = (
-            math.log(d + 1)
-            * math.log(2 / self.beta)
-            * share**2
-            * self.n
-            / math.log(2 * d / self.beta)
+        channels = 1 << max(1, math.ceil(1.5 * math.log2(checked_users(n))))
+        hashes = 1.0
+        if channels > n:
+            hashes += math.log(3 / beta) / max(math.log(channels / n), math.log(2))
+        return math.ceil(hashes), channels
+
+    @cached_property
+    def expected(self) -> Found:
+        """What a list from n users will say of itself, whatever they hold: its ``recall``.
+
+        Confidence is 1 - beta, and the oracle's errors are those of the worst population.
+        """
+        return self._listed(
+            np.zeros(0, dtype=np.uint64),
+            np.zeros(0),
+            self.n,
+            self.n,
+            1.0,
+            None,
+            None,
+            1 - self.beta,
         )
-        return min(max(64, math.ceil(rows)), 1 << 20)
+
+    @property
+    def least_frequency(self) -> float:
+        """The least frequency of an item that n users have found with probability 1 - beta.
+
+        Whatever all others hold; over the public hash functions and reports. Infinite if nothing is
+        found for sure.
+        """
+        return self.expected.complete_above
+
+    def __str__(self) -> str:
+        channel, least = self.channel, self.least_frequency
+        sure = f"{100 * (1 - self.beta):g}%"
+        found = (
+            f"an item held by {least:.2%} of them or more is found with probability {sure}"
+            if math.isfinite(least)
+            else f"nothing is found with probability {sure}"
+        )
+        return (
+            f"{self!r}: {channel.hashes} x {channel.channels} channels of {channel.code.length}"
+            f" signs; of {self.n} users {found}"
+        )
 
     @property
     def theory_threshold(self) -> float:
@@ -435,7 +531,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         T + 1 stands for the paper's 2 T + 1.
         """
         spread = math.log(self.universe.size) * math.log(1 / self.beta) / self.n
-        return (self.channel.hashes + 1) / float(self.epsilon) * math.sqrt(spread)
+        return (self.channel.hashes + 1) / self._loss * math.sqrt(spread)
 
     def candidates(self, aggregate: Aggregate) -> Words:
         """The words that the channels' sums decode to.
@@ -467,8 +563,34 @@ class SuccinctHistogram(HeavyHitterProtocol):
         words = self.candidates(aggregate)
         told = channel.of_oracle(aggregate)
         estimate = Estimate(channel.oracle, told, words.astype(np.int64))
-        moment, contrast = channel.oracle.second_moment(told), float(channel.contrast)
-        confusion = float(channel.oracle.confusion)
+        return self._listed(
+            words,
+            estimate.frequencies,
+            users,
+            population,
+            channel.oracle.second_moment(told),
+            k,
+            threshold,
+            confidence,
+        )
+
+    def _listed(
+        self,
+        words: Words,
+        estimates: Floats,
+        users: int,
+        population: int,
+        moment: float,
+        k: int | None,
+        threshold: float | None,
+        confidence: float,
+    ) -> Found:
+        """The list of what the channels named, by its estimates from so many reports.
+
+        ``moment`` is the sum of the squared frequencies of all items.
+        """
+        channel = self.channel
+        contrast, confusion = float(channel.contrast), float(channel.oracle.confusion)
         errors = ItemErrors(
             users,
             population,
@@ -482,7 +604,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         return listed(
             self.universe,
             words,
-            estimate.frequencies,
+            estimates,
             size,
             errors,
             gates,
@@ -490,3 +612,154 @@ class SuccinctHistogram(HeavyHitterProtocol):
             threshold,
             confidence,
         )
+
+
+def _require_room(hashes: int, channels: int, code: Code) -> None:
+    """ValueError for more sums of signs than the server may keep."""
+    if hashes * channels * code.length > LARGEST_STATE:
+        raise ValueError(
+            f"{hashes} times {channels} channels of {code.length} places are over"
+            f" {LARGEST_STATE} sums: choose fewer channels"
+        )
+
+
+class Sizes(NamedTuple):
+    """The sizes of a `SuccinctHistogram`.
+
+    Attributes
+    ----------
+    hashes, channels : int
+        The number of hash functions, and of channels of each.
+    symbol : int
+        The length of a symbol of the code, in bits.
+    """
+
+    hashes: int
+    channels: int
+    symbol: int
+
+
+_LEAST = np.geomspace(1e-4, 1.0, 200)
+"""The frequencies that sizes are compared by."""
+
+
+@lru_cache(maxsize=64)
+def best_sizes(
+    bits: int,
+    epsilon: float,
+    n: int,
+    beta: float,
+    hashes: int | None = None,
+    channels: int | None = None,
+    symbol: int | None = None,
+) -> Sizes:
+    """The sizes with which the least frequency is found, among those of up to 2^28 signs in all.
+
+    What is found is what `SuccinctHistogram.expected` says, for the decoding of sums. Of sizes that
+    find nearly as rare items, within a twentieth, the fewest channels are chosen.
+
+    Parameters
+    ----------
+    bits : int
+        The length of an item, 1 .. 64.
+    epsilon : float
+        The privacy loss of one report.
+    n : int
+        The number of users, at least 1.
+    beta : float
+        The probability to miss an item, strictly between 0 and 1.
+    hashes, channels, symbol : int, optional
+        What is given; None: chosen.
+
+    Returns
+    -------
+    Sizes
+        The best.
+
+    Raises
+    ------
+    ValueError
+        Nothing can be found: the message says how many users, or which epsilon, it takes.
+    """
+    found = list(_findable(bits, epsilon, n, beta, hashes, channels, symbol))
+    least = min((frequency for frequency, _ in found), default=math.inf)
+    if not math.isfinite(least):
+        raise ValueError(
+            f"{n} users are too few to find anything at epsilon {epsilon:g} with probability"
+            f" {1 - beta:g}: it takes {_needed(bits, epsilon, n, beta)}; or give hashes and"
+            " channels"
+        )
+    near = [(sizes.hashes * sizes.channels, f, sizes) for f, sizes in found if f <= 1.05 * least]
+    return min(near)[2]
+
+
+def _findable(
+    bits: int,
+    epsilon: float,
+    n: int,
+    beta: float,
+    hashes: int | None = None,
+    channels: int | None = None,
+    symbol: int | None = None,
+    frequencies: Floats = _LEAST,
+) -> Iterator[tuple[float, Sizes]]:
+    """Sizes, and the least of some ascending frequencies that is found with them; inf if none."""
+    for several in range(1, 9) if hashes is None else [hashes]:
+        contrast = math.tanh(epsilon / (2 * (several + 1)))
+        rows = _rows_of(1 << bits, epsilon, n, beta, several)
+        null = null_of_signs(1 / contrast, n, beta / (1 << bits))
+        noise = math.hypot(null, scipy.special.ndtri(beta / (1 << bits)) / math.sqrt(rows))
+        deviation = np.sqrt((1 / contrast**2 - frequencies) / n + 1 / rows)
+        lost = scipy.special.ndtr((noise - frequencies) / deviation)
+        for code in _codes(bits, symbol):
+            decoding = CodeGate(code, contrast, n)
+            signs = several * max(n, code.length << 1)
+            most = min(max(_FEWEST, MOST_SIGNS // signs), LARGEST_STATE // (several * code.length))
+            for each in (
+                [1 << place for place in range(1, most.bit_length())]
+                if channels is None
+                else [channels]
+            ):
+                missed = ChannelsGate(decoding, several, each, n)(frequencies) + lost
+                good = missed <= beta
+                least = float(frequencies[int(np.argmax(good))]) if good.any() else math.inf
+                yield least, Sizes(several, each, code.symbol)
+
+
+def _codes(bits: int, symbol: int | None) -> list[Code]:
+    """The codes of these symbols, or of all that have room for the blocks."""
+    if symbol is not None:
+        return [Code(bits, symbol)]
+    room = [s for s in range(1, 9) if 2 * -(-bits // s) <= 1 << s]
+    return [Code(bits, s) for s in room]
+
+
+def _needed(bits: int, epsilon: float, n: int, beta: float) -> str:
+    """How many users, or which epsilon, it takes to find the item that all users hold."""
+    all_users = np.ones(1)
+
+    def enough(loss: float, users: int) -> bool:
+        # Nobody else is in any channel: two are as good as many
+        found = _findable(bits, loss, users, beta, channels=2, frequencies=all_users)
+        return any(math.isfinite(least) for least, _ in found)
+
+    answers = []
+    users = next((n << k for k in range(1, 60) if enough(epsilon, n << k)), None)
+    if users is not None:
+        few = bisect_left(range(64), True, key=lambda k: enough(epsilon, users * (64 + k) // 128))
+        answers.append(f"about {users * (64 + few) // 128} users")
+    larger = next((epsilon * 2**k for k in range(1, 12) if enough(epsilon * 2**k, n)), None)
+    if larger is not None:
+        few = bisect_left(range(64), True, key=lambda k: enough(larger * (64 + k) / 128, n))
+        answers.append(f"an epsilon of about {larger * (64 + few) / 128:.3g}")
+    return " or ".join(answers) or "more users and a larger epsilon"
+
+
+def _rows_of(d: int, epsilon: float, n: int, beta: float, hashes: int) -> int:
+    """The rows of the oracle's matrix by section 2.2, at the oracle's eps.
+
+    log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n).
+    """
+    share = epsilon / (2 * hashes + 1)
+    rows = math.log(d + 1) * math.log(2 / beta) * share**2 * n / math.log(2 * d / beta)
+    return min(max(64, math.ceil(rows)), 1 << 20)

@@ -59,7 +59,7 @@ HEAVY = [
     heavy.PrefixExtension(8, 0.5, seed=2),
     heavy.TreeHist(8, 0.5, text=True),
     heavy.UniqueHeavyHitter(8, 0.5),
-    heavy.SuccinctHistogram(8, 0.5, n=500, seed=1),
+    heavy.SuccinctHistogram(8, 0.5, n=500, hashes=2, channels=16, seed=1),
     heavy.OneBit(frequency.GRR(5, 0.5), seed=7),
     heavy.OneBit(heavy.TreeHist(8, 0.5)),
     heavy.OneBit(heavy.UniqueHeavyHitter(8, 0.5), seed=1),
@@ -155,7 +155,7 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield heavy.PrefixExtension(8, Fraction(1, 2), lengths=(4, 8), seed=2), numbers(256)
     yield heavy.TreeHist(6, 1.0), numbers(64)
     yield heavy.UniqueHeavyHitter(8, 1.0), numbers(256)
-    yield heavy.SuccinctHistogram(8, 4.0, n=200), numbers(256)
+    yield heavy.SuccinctHistogram(8, 4.0, n=500), numbers(256)
     yield heavy.OneBit(frequency.GRR(4, 0.5)), numbers(4)
     yield heavy.OneBit(heavy.PrefixExtension(8, 0.5), seed=4), numbers(256)
     yield heavy.OneBit(rangeq.HaarHRR(30, 1.0), seed=4), numbers(30)

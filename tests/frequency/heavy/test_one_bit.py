@@ -588,7 +588,7 @@ def test_nobody_and_nobody_kept():
         PrefixExtension(8, 0.5),
         TreeHist(8, 0.5),
         UniqueHeavyHitter(8, 0.5),
-        SuccinctHistogram(8, 0.5, n=8),
+        SuccinctHistogram(8, 0.5, n=8, hashes=1, channels=8),
     ):
         finder = OneBit(inner)
         for count in (0, 4):
