@@ -246,11 +246,11 @@ class TestPairs(VarianceContract):
 class TestSets(VarianceContract):
     """Users with sets of items, drawn at random from a population."""
 
-    domain, users, runs = DOMAIN, 40_000, 160
-    planted = ("PaddedSets of HH_2",)
+    domain, users, runs = DOMAIN, 40_000, 200
+    planted = ("PaddedSets of HH_4",)
     entries = {  # noqa: RUF012
-        "PaddedSets of HH_2": Entry(
-            fixed(lambda e: PaddedSets(HierarchicalHistogram(DOMAIN + 1, e, 2, "OUE"), 4))
+        "PaddedSets of HH_4": Entry(
+            fixed(lambda e: PaddedSets(HierarchicalHistogram(DOMAIN + 1, e, 4, "OUE"), 4))
         ),
         "PaddedSets of GRR": Entry(
             fixed(lambda e: PaddedSets(GRR(DOMAIN + 1, e), 4, (1, 3, 8, 12)))

@@ -11,11 +11,10 @@ import pytest
 
 from frequency import GRR, IncompatibleAggregate, InvalidQuestion, InvalidValue
 from frequency.marginals import Domain
-from rangeq import Flat, HaarHRR, HierarchicalHistogram, PerAttribute
+from rangeq import Flat, HaarHRR, PerAttribute
 
 DOMAIN = Domain({"age": 16, "ill": 2, "pay": 8})
-TREE = partial(HierarchicalHistogram, branching=2, oracle="OUE")
-KINDS: list[Any] = [TREE, partial(Flat, oracle="GRR"), HaarHRR]
+KINDS: list[Any] = [partial(Flat, oracle="GRR"), HaarHRR]
 
 
 def people(n: int, seed: int = 1) -> np.ndarray:
