@@ -42,9 +42,9 @@ wheel: .venv/test
 wheel-quick: .venv/test
 	$(BIN)/python tools/wheel.py --quick
 
-# Every table and figure of the sources: ten minutes; writes docs/reproduction.md. DATA= a directory with adult.csv and taxis.csv.
+# Every table and figure of the sources: ten minutes; writes docs/reproduction.md and the pages behind it. DATA= a directory with adult.csv and taxis.csv.
 reproduce: .venv/test
-	$(BIN)/python -m reproduction --out docs/reproduction.md $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m reproduction --out docs $(if $(DATA),--data $(DATA))
 
 # Damaged and forged files: INPUTS of every format, or of FORMAT.
 fuzz: .venv/test

@@ -1,4 +1,4 @@
-"""Claims of the sources, what this toolkit computes for them, and the page that compares both."""
+"""Claims of the sources, and what comes of them."""
 
 from __future__ import annotations
 
@@ -27,19 +27,50 @@ class Verdict(Enum):
     """Nothing was computed, for the reason in the remarks."""
 
 
+class Kind(Enum):
+    """Why a claim is not reproduced as printed."""
+
+    FALSE_CLAIM = "false claim"
+    """A statement that does not hold, and that others may build on."""
+    CONSTANT = "constant"
+    """A wrong factor, term or count: the statement holds with another."""
+    MISPRINT = "misprint"
+    """A slip of notation or of a caption, which the source itself does not follow."""
+    AMBIGUOUS = "ambiguous"
+    """One name or sign that has two meanings."""
+    DATA = "data"
+    """Difference: on other data than the source's."""
+    BASELINE = "baseline"
+    """Difference: what is compared with is better here than in the source."""
+    UNEXPLAINED = "unexplained"
+    """Difference: the cause is not known."""
+
+
+ERRORS = (Kind.FALSE_CLAIM, Kind.CONSTANT, Kind.MISPRINT, Kind.AMBIGUOUS)
+
+
+@dataclass(frozen=True)
+class Number:
+    """One printed number beside the one that is computed. `place` goes on from the claim's."""
+
+    place: str
+    printed: str
+    computed: str
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """A claim compared with a computation.
+    """What comes of a claim.
 
-    `theirs` and `ours` are short texts, a few numbers each; `remarks` says settings, tolerance and
-    causes; `detail` is a longer table in Markdown, shown below the summary.
+    `computed` is a short text, a few numbers; `remarks` says settings and causes; `detail` is a
+    longer text with tables in Markdown; `numbers` are those of a printed table, one by one.
     """
 
-    theirs: str
-    ours: str
+    computed: str
     verdict: Verdict
     remarks: str = ""
     detail: str = ""
+    numbers: tuple[Number, ...] = ()
 
 
 def agrees(holds: bool, otherwise: Verdict = Verdict.DIFFERS) -> Verdict:
@@ -66,27 +97,90 @@ class Settings:
     data: Path | None
 
 
+Compute = Callable[[Settings], Outcome]
+
+
 @dataclass(frozen=True)
 class Claim:
-    """One table, figure, or numbered result of a source. `compute` is what decides on it."""
+    """One table, figure, or numbered result of a source.
 
-    label: str
+    Attributes
+    ----------
+    place
+        In the source.
+    shows
+        What it is about.
+    printed
+        What is printed there, in short.
+    compute
+        What decides on it.
+    by
+        The public name that computes it; none where a formula is evaluated as it stands.
+    tolerance
+        Within which computed and printed agree.
+    seed
+        Of random draws.
+    kind
+        Why it is not reproduced, where it is not.
+    same_as
+        The place whose error this one repeats, which is counted there.
+    """
+
+    place: str
     shows: str
-    compute: Callable[[Settings], Outcome]
+    printed: str
+    compute: Compute
+    by: str = ""
+    tolerance: str = ""
+    seed: str = ""
+    kind: Kind | None = None
+    same_as: str = ""
+
+
+def claim(
+    place: str,
+    shows: str,
+    printed: str,
+    by: str = "",
+    tolerance: str = "",
+    seed: str = "",
+    kind: Kind | None = None,
+    same_as: str = "",
+) -> Callable[[Compute], Claim]:
+    """Make a `Claim` of the function that decides on it."""
+    return lambda compute: Claim(place, shows, printed, compute, by, tolerance, seed, kind, same_as)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A published text, and all that it claims by numbers or figures."""
+    """A published text, and all that it claims by numbers or figures.
+
+    `papers` are the names of its texts, without extension; `left_out` says what claims nothing.
+    """
 
     name: str
     reference: str
     claims: tuple[Claim, ...]
+    papers: tuple[str, ...]
+    left_out: str = ""
 
 
-def not_reproduced(theirs: str, reason: str) -> Callable[[Settings], Outcome]:
+def not_reproduced(reason: str) -> Compute:
     """For a claim that nothing here computes: the reason is printed."""
-    return lambda _: Outcome(theirs, "-", Verdict.NOT_REPRODUCED, reason)
+    return lambda _: Outcome("-", Verdict.NOT_REPRODUCED, reason)
+
+
+def of_data(compute: Callable[[Settings, Path], Outcome]) -> Compute:
+    """For what needs files of `Settings.data`."""
+
+    def outcome(settings: Settings) -> Outcome:
+        if settings.data is None:
+            return not_reproduced("needs `--data`: a directory with adult.csv and taxis.csv")(
+                settings
+            )
+        return compute(settings, settings.data)
+
+    return outcome
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -98,12 +192,12 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def judged(
-    theirs: str,
-    ours: str,
+    computed: str,
     printed: Mapping[str, bool | np.bool],
     true: Mapping[str, bool | np.bool] | None = None,
     remarks: str = "",
     detail: str = "",
+    numbers: tuple[Number, ...] = (),
 ) -> Outcome:
     """For a claim made of statements: reproduced if all that are `printed` hold.
 
@@ -125,11 +219,11 @@ def judged(
         ((kind, text, "yes" if holds else "**no**") for kind, text, holds in rows),
     )
     return Outcome(
-        theirs,
-        "; ".join(part for part in (ours, counted) if part),
+        "; ".join(part for part in (computed, counted) if part),
         agrees(not failing, wrong),
         remarks,
         "\n\n".join(part for part in (statements, detail) if part),
+        numbers,
     )
 
 

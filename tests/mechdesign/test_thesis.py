@@ -20,7 +20,7 @@ from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.symmetry import unreduced
 from mechdesign.properties import SEVEN, Property, resolve
-from reproduction.count_mechanisms import remaps_geometric
+from reproduction.count_mechanisms.weakly_honest import remaps_geometric
 from tests.mechdesign import brute
 
 SHORT = tuple(item.short for item in SEVEN)
@@ -528,8 +528,9 @@ def test_theorem_8_the_reduced_optimum_is_the_optimum(n, alpha):
 
 
 def test_theorem_8_needs_a_symmetric_prior():
-    """Theorem 8 (6.4) says "the same objective function value" without condition; under a lopsided
-    prior symmetry does cost.
+    """Theorem 8 (6.4) is of symmetric objective functions, says the text before it.
+
+    Under a lopsided prior symmetry does cost.
     """
     prior = binomial(3, Q(1, 10))
     free, symmetric = (

@@ -1,0 +1,22 @@
+"""Qardaji, Yang, Li 2013: hierarchies of counts from a trusted curator.
+
+Variances are exact; nothing is simulated."""
+
+from __future__ import annotations
+
+from reproduction.central import hierarchies, inference, matrix_mechanism, tables
+from reproduction.report import Source
+
+SOURCE = Source(
+    "Hierarchical histograms, trusted curator",
+    "Qardaji, Yang, Li: Understanding Hierarchical Methods for Differentially Private"
+    " Histograms, PVLDB 6(14), 2013. The text used ends with Algorithm 1; of what follows only"
+    " what others quote could be compared.",
+    (
+        *hierarchies.CLAIMS,
+        *inference.CLAIMS,
+        *tables.CLAIMS,
+        *matrix_mechanism.CLAIMS,
+    ),
+    ("hierarchical-histograms-central", "thesis-marginal-range-count"),
+)

@@ -1,0 +1,35 @@
+"""Cormode, Kulkarni, Srivastava 2019, and thesis chapter 5: ranges, prefixes and quantiles."""
+
+from __future__ import annotations
+
+from reproduction.ranges import (
+    conclusions,
+    consistency,
+    decompositions,
+    large_domains,
+    lengths,
+    oracles,
+    populations,
+    tables,
+)
+from reproduction.report import Source
+
+SOURCE = Source(
+    "Range queries, local privacy",
+    "Cormode, Kulkarni, Srivastava: Answering Range Queries Under Local Differential Privacy,"
+    " PVLDB 12, 2019 (paper); Kulkarni's thesis, chapter 5 (thesis). Tables 5.2 and 5.3 of the"
+    " thesis are Figures 5 and 6 of the paper and have the same numbers, digit by digit; where"
+    " the two differ both are shown.",
+    (
+        *oracles.CLAIMS,
+        *decompositions.CLAIMS,
+        *consistency.CLAIMS,
+        *lengths.CLAIMS,
+        *tables.CLAIMS,
+        *large_domains.CLAIMS,
+        *conclusions.CLAIMS,
+        *populations.CLAIMS,
+    ),
+    ("range-queries-ldp", "thesis-marginal-range-count"),
+    "Figure 2 (5.1) is a diagram.",
+)
