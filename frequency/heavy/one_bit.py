@@ -23,12 +23,17 @@ from frequency.oracles.count_mean_sketch import checked_size
 from mechdesign._support.arrays import Floats
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import shown
 
 Wrapped: TypeAlias = Channel | Protocol
 """What public coins may draw the reports of."""
 
 MOST_BITS = 16
 """The most bits of a user's choice: clients look at up to 2^16 - 1 candidates."""
+
+
+LEAST_KEPT = 2.0**-20
+"""The least fraction of users to keep: of far fewer the units of probabilities would be felt."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class GenProt(Protocol):
 
     Raises
     ------
+    ValueError
+        Fewer than one report in 2^20 would be kept.
     TypeError
         For what does not state its probabilities.
     """
@@ -68,11 +75,12 @@ class GenProt(Protocol):
                 f"inner must be a protocol, such as frequency.GRR(5, 0.5), got"
                 f" {type(self.inner).__name__}"
             )
-        bits = whole(self.bits, "bits", 1, MOST_BITS)
         set_fields(self, seed=checked_size("seed", self.seed, 0))
-        if bits is not self.bits:
-            set_fields(self, bits=bits)
-        _ = self.channel
+        if self.kept < LEAST_KEPT:
+            raise ValueError(
+                f"only one report in {1 / self.kept:.1g} would be kept at epsilon"
+                f" {shown(self.epsilon)}: users who can afford it had better send theirs"
+            )
 
     @property
     @abstractmethod
@@ -242,6 +250,8 @@ class OneBit(GenProt):
 
     Raises
     ------
+    ValueError
+        Fewer than one report in 2^20 would be kept.
     TypeError
         For what does not state its probabilities.
 
@@ -281,7 +291,7 @@ class FewBits(GenProt):
     Raises
     ------
     ValueError
-        For bits out of range.
+        For bits out of range, or fewer than one report in 2^20 kept.
     TypeError
         For what does not state its probabilities.
 
@@ -293,3 +303,7 @@ class FewBits(GenProt):
     """
 
     bits: int = 2
+
+    def __post_init__(self) -> None:
+        set_fields(self, bits=whole(self.bits, "bits", 1, MOST_BITS))
+        super().__post_init__()

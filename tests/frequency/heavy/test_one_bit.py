@@ -343,10 +343,16 @@ def test_epsilon_above_ln_2_costs_users(epsilon):
     e = math.exp(epsilon)
     assert OneBit(HRR(100, epsilon)).kept == pytest.approx(1 / 2)
     assert OneBit(GRR(100, epsilon)).kept == pytest.approx((e + 99) / (100 * (e + 1)))
-    for inner in (GRR(3, epsilon), PrefixExtension(8, epsilon), OUE(4, epsilon)):
+    for inner in (GRR(3, epsilon), PrefixExtension(8, epsilon), OUE(4, min(epsilon, 8.0))):
         audit = OneBit(inner).audit()
         assert audit.holds
         assert audit.allowed <= exponential_below(epsilon)
+
+
+def test_keeping_next_to_nobody_is_refused():
+    for inner in (OUE(4, 30.0), OUE(4, 700.0)):
+        with pytest.raises(ValueError, match="would be kept at epsilon"):
+            OneBit(inner)
 
 
 def test_epsilon_may_be_written_in_any_way():
