@@ -65,6 +65,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py
 	$(BIN)/python benchmarks/heavy_hitters.py
+	$(BIN)/python benchmarks/succinct_histograms.py
 	$(BIN)/python benchmarks/one_bit.py
 	$(BIN)/python benchmarks/local_mechanisms.py
 	$(BIN)/python benchmarks/published_ranges.py
