@@ -132,9 +132,9 @@ def most_likely(
 
     >>> from frequency.marginals import Domain, MargPS
     >>> protocol = MargPS(Domain.binary("a", "b"), k=2, epsilon=1.0)
-    >>> aggregate = protocol.simulate([1000, 0, 0, 10], np.random.default_rng(1))
-    >>> most_likely(protocol.estimate(aggregate)).marginal(["a", "b"]).round(2).tolist()
-    [[1.0, 0.0], [0.0, 0.0]]
+    >>> aggregate = protocol.simulate([600_000, 0, 0, 400_000], np.random.default_rng(1))
+    >>> most_likely(protocol.estimate(aggregate)).marginal(["a", "b"]).round(1).tolist()
+    [[0.6, 0.0], [0.0, 0.4]]
     """
     if (
         isinstance(tolerance, bool)
