@@ -43,7 +43,7 @@ wheel-quick: .venv/test
 	$(BIN)/python tools/wheel.py --quick
 
 # Every table and figure of the sources: ten minutes; writes docs/reproduction.md and the pages behind it. DATA= a directory with adult.csv and taxis.csv.
-reproduce: .venv/test
+reproduce: .venv/reproduce
 	$(BIN)/python -m reproduction --out docs $(if $(DATA),--data $(DATA))
 
 # Damaged and forged files: INPUTS of every format, or of FORMAT.
@@ -84,6 +84,10 @@ bench-all: bench
 .venv/test: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@ .venv/demo
+
+.venv/reproduce: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev,stand-ins]"
+	touch $@ .venv/test .venv/demo
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'

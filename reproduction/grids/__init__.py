@@ -4,7 +4,7 @@ Of its data sets, the two that can be generated are used."""
 
 from __future__ import annotations
 
-from reproduction.grids import algorithms, cells, figures, formulas, guideline, sizes
+from reproduction.grids import algorithms, cells, figures, formulas, guideline, loans, sizes
 from reproduction.report import Source
 
 SOURCE = Source(
@@ -19,6 +19,7 @@ SOURCE = Source(
         *figures.CLAIMS,
         *sizes.CLAIMS,
         *cells.CLAIMS,
+        *loans.CLAIMS,
     ),
     ("multidim-range-queries-ldp",),
     "Table 1 is a list of symbols, Figure 22 a diagram (its numbers are below).",

@@ -28,7 +28,6 @@ from reproduction.report import (
     agrees,
     claim,
     judged,
-    not_reproduced,
     table,
 )
 
@@ -237,29 +236,9 @@ def figure_2(settings: Settings) -> Outcome:
     )
 
 
-figure_19 = claim(
-    "Figure 19", "Loan and Acs, varying epsilon", "HDG best", tolerance="none", kind=Kind.DATA
-)(not_reproduced("The data sets Loan and Acs are not part of this repository."))
-
-figure_20 = claim(
-    "Figure 20", "Loan and Acs, varying the volume", "HDG best", tolerance="none", kind=Kind.DATA
-)(not_reproduced("The data sets Loan and Acs are not part of this repository."))
-
-figure_21 = claim(
-    "Figure 21",
-    "Loan and Acs, varying the attributes",
-    "HDG best, but TDG for four attributes of Loan",
-    tolerance="none",
-    kind=Kind.DATA,
-)(not_reproduced("The data sets Loan and Acs are not part of this repository."))
-
-
 CLAIMS = (
     figure_1_numbers,
     figure_1_orders,
     figure_1_hio,
     figure_2,
-    figure_19,
-    figure_20,
-    figure_21,
 )

