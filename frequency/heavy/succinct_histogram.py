@@ -406,7 +406,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     >>> protocol = SuccinctHistogram(16, 2.0, n=200_000)
     >>> protocol.channel.hashes, protocol.channel.channels, round(protocol.least_frequency, 3)
-    (1, 1024, 0.07)
+    (1, 1024, 0.064)
     """
 
     n: int = 1000
