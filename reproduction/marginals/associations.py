@@ -202,9 +202,10 @@ def figure_4_9(settings: Settings) -> Outcome:
             "MargPS within 5 % of InpHT at 1.4": ps[-1] > 0.95 * ht[-1],
         },
         remarks=(
-            f"made-up viewers, d = 10, N = 200,000, {work.repeats} repeats; totals are of the true"
-            " mutual informations. How near the trees come depends on how strong associations are,"
-            " which for the thesis's viewers is not known"
+            f"{population.name}, d = 10, N = 200,000, {work.repeats} repeats; totals are of the"
+            " true mutual informations. How near the trees come depends on how strong"
+            " associations are, which for the thesis's viewers is not known. Those of the stand-in"
+            " rated films of nearly all genres: six of ten bits are set for over four fifths"
         ),
         detail=series("Total mutual information of the tree, nats", "ε", epsilons, found),
     )

@@ -78,8 +78,9 @@ def calm(settings: Settings) -> Outcome:
             "for k = 3 and 4": max(ratios[2:]) < 1,
         },
         remarks=(
-            "made-up viewers, d = 8, N = 2^18. CALM's views are made consistent and non-negative,"
-            " InpHT is unbiased as it is. For k = 2 they are about equal"
+            f"{population.name}, d = 8, N = 2^18. CALM's views are made consistent and"
+            " non-negative, InpHT is unbiased as it is. For k = 1 and 2 the viewers decide which"
+            " is ahead"
         ),
         detail=series("Mean total variation", "ε", epsilons, found),
     )

@@ -211,9 +211,10 @@ def section_4_4_4(settings: Settings) -> Outcome:
             ),
         },
         remarks=(
-            f"`most_likely`; d = 8, k = 2, N = 2^18, e^ε = 3, mean of {work.repeats} runs. The"
-            " remark is of perturbed marginals. Where the whole record is, most records are below"
-            " the noise and EM gains; for InpRR and InpOLH Norm-Sub of each marginal gains more"
+            f"`most_likely`; {some.name}, d = 8, k = 2, N = 2^18, e^ε = 3, mean of"
+            f" {work.repeats} runs. The remark is of perturbed marginals. Where the whole"
+            " record is, most records are below the noise and EM gains; for InpRR and InpOLH"
+            " Norm-Sub of each marginal gains more"
         ),
         detail=table(
             ["", "unbiased", "Norm-Sub", "EM"],

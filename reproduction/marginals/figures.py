@@ -174,7 +174,7 @@ def figure_4_3(settings: Settings) -> Outcome:
             "MargPS and MargHT within 25 %": max(max(apart), 1 / min(apart)) < 1.25,
         },
         remarks=(
-            f"made-up viewers, N = {', '.join(f'2^{p}' for p in powers)}, e^ε = 3, 2 repeats (20"
+            f"{watching().name}, N = {', '.join(f'2^{p}' for p in powers)}, e^ε = 3, 2 repeats (20"
             " for d <= 8). MargRR perturbs two cells where one bit would do: for k = 1 its error"
             " is twice that of the others, by its variance too"
         ),
@@ -211,8 +211,8 @@ def input_sampling(settings: Settings) -> Outcome:
             )
         },
         remarks=(
-            "the same section says that the error of all six falls as 1/√N. An error over 1, at"
-            " small N or large d, may have been cut off in the plot"
+            f"{population.name}. The same section says that the error of all six falls as"
+            " 1/√N. An error over 1, at small N or large d, may have been cut off in the plot"
         ),
         detail=series("InpPS, k = 2", "N", [f"2^{p}" for p in powers], rows),
     )

@@ -18,6 +18,7 @@ from reproduction.marginals.studies import (
     shape,
     study,
     sweep,
+    watching,
     worst_for,
 )
 from reproduction.report import (
@@ -119,7 +120,7 @@ def figure_4_6(settings: Settings) -> Outcome:
             ),
         },
         remarks=(
-            "made-up viewers, N = 2^18, 2 repeats (20 for d <= 8); geometric means over ε. Not"
+            f"{watching().name}, N = 2^18, 2 repeats (20 for d <= 8); geometric means over ε. Not"
             " above MargPS: "
         )
         + (", ".join(exceptions) or "none"),

@@ -10,6 +10,7 @@ import numpy as np
 from examples.marginal_figures import SIX, Population, Study, taxi, viewers
 from frequency.marginals import Domain, MarginalProtocol
 from reproduction.report import Outcome, Settings, of_data, series
+from reproduction.stand_ins import stand_in, viewer_records
 
 Kinds = Sequence[type[MarginalProtocol]]
 
@@ -30,8 +31,16 @@ def of_trips(compute: Callable[[Settings, Population], Outcome]) -> Callable[[Se
     return of_data(lambda settings, data: compute(settings, taxi(data / "taxis.csv")))
 
 
+STAND_IN = "**Stand-in**: {} users of movielens (`dslabs`), drawn with replacement"
+
+
 def watching() -> Population:
-    return viewers(np.random.default_rng(1))
+    """The viewers; those of a stand-in where there is one, else generated ones."""
+    ratings = stand_in("dslabs", "movielens")
+    if ratings is None:
+        return viewers(np.random.default_rng(1))
+    genres, records = viewer_records(ratings, 16)
+    return Population(STAND_IN.format(len(records)), genres, records)
 
 
 def binary(d: int) -> Domain:
