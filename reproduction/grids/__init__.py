@@ -1,10 +1,10 @@
 """Yang et al. 2020: conjunctions of ranges over several attributes.
 
-Of its data sets, the two that can be generated are used."""
+Of its data sets, the two that can be generated are used; other records stand in for two more."""
 
 from __future__ import annotations
 
-from reproduction.grids import algorithms, cells, figures, formulas, guideline, loans, sizes
+from reproduction.grids import algorithms, cells, figures, formulas, guideline, real_records, sizes
 from reproduction.report import Source
 
 SOURCE = Source(
@@ -19,7 +19,7 @@ SOURCE = Source(
         *figures.CLAIMS,
         *sizes.CLAIMS,
         *cells.CLAIMS,
-        *loans.CLAIMS,
+        *real_records.CLAIMS,
     ),
     ("multidim-range-queries-ldp",),
     "Table 1 is a list of symbols, Figure 22 a diagram (its numbers are below).",

@@ -212,7 +212,7 @@ def heavy_intervals(settings: Settings) -> Outcome:
     seed="11",
     kind=Kind.DATA,
 )
-@of_stand_in("dslabs", "movielens")
+@of_stand_in(("dslabs", "movielens"))
 def figure_5_5(settings: Settings, ratings: Any) -> Outcome:
     """Deciles of the times of ratings, in 2^18 slots."""
     bits, users = 18, 1 << 18 if settings.quick else 20_000_000
