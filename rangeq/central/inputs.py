@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,30 @@ def fraction(value: float | Rational, name: str) -> Fraction:
             raise ValueError(f"{name} must be finite, got {value}")
         return Fraction(float(value))
     return exact(value, name)
+
+
+def checked_quantiles(q: Any) -> tuple[Fraction, ...]:
+    """Quantiles that are asked for, exactly.
+
+    Parameters
+    ----------
+    q : number or sequence of numbers
+        Each in [0, 1]; one at least.
+
+    Returns
+    -------
+    tuple of Fraction
+        In the same order.
+
+    Raises
+    ------
+    ValueError
+        Anything else.
+    """
+    asked = tuple(fraction(one, "q") for one in (q if isinstance(q, (tuple, list)) else (q,)))
+    if not asked or min(asked) < 0 or max(asked) > 1:
+        raise ValueError(f"q must be numbers from 0 to 1, one at least, got {shown(q)}")
+    return asked
 
 
 def checked_shape(shape: object) -> tuple[int, ...]:

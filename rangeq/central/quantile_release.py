@@ -34,7 +34,7 @@ from mechdesign.symbolic.proof_rules import (
     ProcessedProof,
 )
 from mechdesign.symbolic.rational_function import ALPHA, rational
-from rangeq.central.inputs import LARGEST_DOMAIN, fraction
+from rangeq.central.inputs import LARGEST_DOMAIN, checked_quantiles, fraction
 from rangeq.central.tree_quantiles import LARGEST_TREE, TreeQuantiles
 
 LEAST_QUANTILE_EPSILON = Fraction(1, 1 << 12)
@@ -174,13 +174,8 @@ class QuantileRelease:
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, LARGEST_DOMAIN, what="a number of values")
-        given = self.q if isinstance(self.q, (tuple, list)) else (self.q,)
-        asked = tuple(fraction(one, "q") for one in given)
-        if not asked or min(asked) < 0 or max(asked) > 1:
-            raise ValueError(f"q must be numbers from 0 to 1, one at least, got {shown(self.q)}")
-        set_fields(
-            self, domain=domain, q=tuple(one.limit_denominator(_DENOMINATOR) for one in asked)
-        )
+        asked = (one.limit_denominator(_DENOMINATOR) for one in checked_quantiles(self.q))
+        set_fields(self, domain=domain, q=tuple(asked))
         if fraction(self.epsilon, "epsilon") < LEAST_QUANTILE_EPSILON:
             raise ValueError(
                 f"epsilon must be at least 2^-12, got {shown(self.epsilon)}: noise would drown"

@@ -13,11 +13,10 @@ from frequency.exceptions import InvalidValue
 from mechdesign import Audit
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import shown
 from mechdesign.sampling import checked_counts
 from mechdesign.symbolic.proof_rules import ProcessedProof
 from rangeq.central.hierarchy import Hierarchy
-from rangeq.central.inputs import fraction
+from rangeq.central.inputs import checked_quantiles
 from rangeq.central.smoothing import smoothed_counts
 from rangeq.core.quantiles import quantile
 
@@ -59,10 +58,7 @@ class TreeQuantiles:
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, LARGEST_TREE, what="a number of values")
-        asked = tuple(fraction(one, "q") for one in self.q)
-        if not asked or min(asked) < 0 or max(asked) > 1:
-            raise ValueError(f"q must be numbers from 0 to 1, one at least, got {shown(self.q)}")
-        set_fields(self, domain=domain, q=asked)
+        set_fields(self, domain=domain, q=checked_quantiles(self.q))
         _ = self.tree
 
     @cached_property

@@ -52,7 +52,7 @@ def test_small_boxes_of_large_trees():
     assert fast.variance(*whole)[0] == pytest.approx(float(slow.variance(*whole)[0]), rel=1e-9)
 
 
-def test_a_million_boxes_of_a_million_cells():
+def test_ten_thousand_boxes_of_a_million_cells():
     m = Hierarchy((1024, 1024), 1.0, 16)
     rng = np.random.default_rng(0)
     first = rng.integers(0, 1024, (2, 10_000))
