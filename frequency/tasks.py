@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,7 +20,6 @@ from frequency.heavy.listing import nothing
 from frequency.heavy.prefix_tree import Level, PartEstimates, Prefixes, PrefixProtocol, _kept
 from frequency.marginals import (
     CALM,
-    Domain,
     InpHT,
     InpHTCMS,
     InpOLH,
@@ -41,6 +40,7 @@ from frequency.oracles.projective_geometry import ProjectiveGeometry
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.subset_selection import SubsetSelection
 from frequency.oracles.unary_encoding import OUE, SUE
+from frequency.schema.domain import LARGEST_RECORDS, Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign.planning.task import Offer, Task
@@ -172,7 +172,7 @@ class Marginals(Task):
     ----------
     domain : sequence of int, mapping or Domain
         The numbers of values of the attributes: a list, a mapping of names to them, or a
-        `frequency.marginals.Domain`.
+        `frequency.schema.Domain`.
     k : int
         How many attributes a marginal has.
     """
@@ -185,10 +185,8 @@ class Marginals(Task):
     )
 
     def __post_init__(self) -> None:
-        sizes = self.domain
-        if isinstance(sizes, Sequence) and not isinstance(sizes, str):
-            sizes = {str(place): size for place, size in enumerate(sizes)}
-        set_fields(self, domain=sizes if isinstance(sizes, Domain) else Domain(sizes))
+        set_fields(self, domain=Domain.of(self.domain, LARGEST_RECORDS))
+        self.domain.require_numbered()
         whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
 
     @property

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from frequency import HRR
-from frequency.core.attributes import Attributes
+from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign.planning.task import Offer, Task
 from rangeq.core.protocol import RangeProtocol
@@ -191,7 +191,7 @@ class Conjunctions(Task):
     """
 
     def __post_init__(self) -> None:
-        set_fields(self, domain=Attributes.of(self.domain))
+        set_fields(self, domain=Domain.of(self.domain))
 
     @property
     def question(self) -> str:
@@ -256,9 +256,7 @@ class Conjunctions(Task):
 
 
 @lru_cache(maxsize=64)
-def _made(
-    attributes: Attributes, epsilon: float | Fraction, n: int
-) -> dict[str, ConjunctionProtocol]:
+def _made(attributes: Domain, epsilon: float | Fraction, n: int) -> dict[str, ConjunctionProtocol]:
     """The systems that these attributes allow: not too many cells or levels, enough attributes."""
     found = {}
     for name, kind in _SYSTEMS.items():

@@ -17,6 +17,7 @@ PACKAGES = [
     "frequency",
     "frequency.heavy",
     "frequency.marginals",
+    "frequency.schema",
     "rangeq",
     "rangeq.central",
     "rangeq.grids",

@@ -14,7 +14,6 @@ from frequency.marginals.association import chi_square, mutual_information, pear
 from frequency.marginals.calm import CALM
 from frequency.marginals.chow_liu_tree import chow_liu
 from frequency.marginals.consistency import consistent, measurements, to_mbi
-from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.fourier import InpHT
@@ -22,6 +21,7 @@ from frequency.marginals.maximum_likelihood import LikelihoodEstimate, most_like
 from frequency.marginals.protocol import MarginalProtocol
 from frequency.marginals.views import MargHT, MargPS, MargRR
 from frequency.marginals.whole_record import InpHTCMS, InpOLH, InpPS, InpRR
+from frequency.schema import Domain
 
 __all__ = [
     "CALM",

@@ -19,11 +19,11 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.oracle import Oracle, checked_users
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
-from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
 from frequency.marginals.views import ViewProtocol, Views
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.views import ViewProtocol, _spread
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 
 Names = tuple[str, ...]

@@ -12,8 +12,8 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, conditions, plain
 from frequency.core.population import OfPopulation
 from frequency.exceptions import UnknownVariance
-from frequency.marginals.domain import Domain
 from frequency.postprocess import norm_sub
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 
 UNKNOWN = "the variances of estimates of {} are not known"

@@ -20,15 +20,15 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, root
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.likelihood import Likelihood
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, cells
 from frequency.exceptions import UnknownVariance
-from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol, Table
+from frequency.schema import Domain
+from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import exact_sum, whole

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.mixture import Mixture, weights_of
-from frequency.marginals.domain import Domain
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles.sign_response import SignChannel
+from frequency.schema import Domain
+from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.text import listed, shown

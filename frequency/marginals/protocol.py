@@ -14,8 +14,8 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.likelihood import Likelihood
 from frequency.core.protocol import Protocol
-from frequency.marginals.domain import Domain
 from frequency.marginals.estimate import MarginalEstimate
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
@@ -50,9 +50,8 @@ class MarginalProtocol(Protocol):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            raise ValueError(
-                f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}"
-            )
+            raise ValueError(f"domain must be a frequency.schema.Domain, got {shown(self.domain)}")
+        self.domain.require_numbered()
         k = whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
         set_fields(self, k=k)
         _ = self.channel

@@ -15,15 +15,15 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.likelihood import Likelihood
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
-from frequency.marginals.domain import Domain
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
+from frequency.schema import Domain
+from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.text import listed
 

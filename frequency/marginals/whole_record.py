@@ -21,6 +21,7 @@ from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.text import shown
 
 LARGEST = 1 << 22
 """How many different records the server tells apart one by one."""
@@ -77,7 +78,7 @@ class InputProtocol(MarginalProtocol):
         size = getattr(self.domain, "size", 0)
         if size > LARGEST:
             raise ValueError(
-                f"{type(self).__name__} counts every record by itself: {size} are more than"
+                f"{type(self).__name__} counts every record by itself: {shown(size)} are more than"
                 f" {LARGEST}"
             )
         super().__post_init__()

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from frequency.core.aggregate import canonical, differing
-from frequency.core.attributes import Attributes
 from frequency.core.channel import Channel
 from frequency.core.oracle import Oracle
 from frequency.core.protocol import Protocol, channel_of
-from frequency.marginals import Domain
+from frequency.schema import Domain
 from mechdesign import InvalidFile, Mechanism
 from mechdesign._support.files import replacing
 from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed
@@ -171,8 +170,6 @@ def _encoded(value: Any) -> Any:
         return {"mechanism": described(value, value.certificate)}
     if isinstance(value, Domain):
         return {"attributes": [[name, value[name]] for name in value]}
-    if isinstance(value, Attributes):
-        return {"sizes": [list(pair) for pair in zip(value.names, value.sizes, strict=True)]}
     if isinstance(value, (Channel, Protocol)):
         given = {
             name: _encoded(getattr(value, name))
@@ -204,9 +201,9 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
         return _named(content, Oracle)
     if form == "mechanism":
         return Mechanism.from_parts(*checked(content, place, work))
-    if form not in ("sizes", "attributes"):
+    if form not in ("attributes", "sizes"):  # the second in older files
         raise ValueError(f"unknown key {shown(form)}")
     sizes = dict(content)
     if len(sizes) < len(content):
         raise ValueError(f"an attribute occurs twice in {shown(content)}")
-    return sizes if form == "sizes" else Domain(sizes)
+    return Domain(sizes)

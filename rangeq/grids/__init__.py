@@ -9,7 +9,6 @@
 True
 """
 
-from frequency.core.attributes import Attributes
 from rangeq.grids.estimate import (
     ConjunctionEstimate,
     PairwiseEstimate,
@@ -35,7 +34,6 @@ __all__ = [
     "LHIO",
     "MSW",
     "TDG",
-    "Attributes",
     "ConjunctionEstimate",
     "ConjunctionProtocol",
     "HaarHRR2D",

@@ -12,10 +12,10 @@ import numpy as np
 
 import frequency
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import Attributes
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from frequency.oracles.choice import OracleChoice, oracle_over
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Grid
 
@@ -30,11 +30,11 @@ class RecordChannel(Mixture):
         The number of different records.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
-    attributes : Attributes
+    attributes : Domain
         Of the records.
     """
 
-    attributes: Attributes
+    attributes: Domain
 
     kind: ClassVar[str] = "group"
     largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
@@ -66,7 +66,7 @@ class GridChannel(RecordChannel):
         The number of different records.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
-    attributes : Attributes
+    attributes : Domain
         Of the records.
     grids : tuple of Grid
         Of one or more attributes each.

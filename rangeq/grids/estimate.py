@@ -18,8 +18,8 @@ from frequency.core.answer import (
     place_of,
     plain,
 )
-from frequency.core.attributes import Attributes
 from frequency.core.population import OfPopulation
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
 from rangeq.core.estimate import Distribution
 from rangeq.core.intervals import InvalidRange
@@ -62,11 +62,11 @@ class ConjunctionEstimate(OfPopulation, ABC):
     ----------
     n : int
         The number of users: see `OfPopulation`. With no reports all answers are NaN.
-    attributes : Attributes
+    attributes : Domain
         Names and sizes.
     """
 
-    def __init__(self, attributes: Attributes, n: int) -> None:
+    def __init__(self, attributes: Domain, n: int) -> None:
         self.attributes = attributes
         self._about(n)
 
@@ -213,15 +213,13 @@ class ProductEstimate(ConjunctionEstimate):
     ----------
     n : int
         The number of reports.
-    attributes : Attributes
+    attributes : Domain
         Names and sizes.
     distributions : tuple of Distribution
         One `rangeq.Distribution` for each attribute.
     """
 
-    def __init__(
-        self, attributes: Attributes, n: int, distributions: Sequence[Distribution]
-    ) -> None:
+    def __init__(self, attributes: Domain, n: int, distributions: Sequence[Distribution]) -> None:
         super().__init__(attributes, n)
         self.distributions = tuple(distributions)
 
@@ -245,7 +243,7 @@ class PairwiseEstimate(ConjunctionEstimate):
 
     def __init__(
         self,
-        attributes: Attributes,
+        attributes: Domain,
         n: int,
         lines: Sequence[Line],
         planes: Mapping[tuple[int, int], Plane],

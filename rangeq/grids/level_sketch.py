@@ -15,8 +15,8 @@ import numpy.typing as npt
 from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import Attributes
 from frequency.oracles.sign_response import SignChannel
+from frequency.schema import Domain
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 
@@ -41,7 +41,7 @@ class LevelSketch(SignChannel):
         The number of different records.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
-    attributes : Attributes
+    attributes : Domain
         Of the records.
     widths : tuple of tuple of int
         For each attribute how many values a node of each level stands for, from the root.
@@ -51,7 +51,7 @@ class LevelSketch(SignChannel):
         Of the public functions.
     """
 
-    attributes: Attributes
+    attributes: Domain
     widths: tuple[tuple[int, ...], ...]
     width: int
     seed: int = 0

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import Attributes
 from frequency.core.channel import Channel, Reports
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
+from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from rangeq.grids.estimate import ConjunctionEstimate
@@ -30,7 +30,7 @@ class ConjunctionProtocol(Protocol):
     ----------
     sizes : sequence of int, mapping or Domain
         The number of values of each attribute: a list, a mapping of names to them, or a
-        `frequency.marginals.Domain`. Values are 0 .. size - 1.
+        `frequency.schema.Domain`. Values are 0 .. size - 1.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
     n : int, optional
@@ -51,15 +51,15 @@ class ConjunctionProtocol(Protocol):
     n: int | None = None
 
     def __post_init__(self) -> None:
-        set_fields(self, sizes=Attributes.of(self.sizes))
+        set_fields(self, sizes=Domain.of(self.sizes))
         if self.n is not None:
             set_fields(self, n=checked_users(self.n))
         _ = self.channel
 
     @property
-    def attributes(self) -> Attributes:
+    def attributes(self) -> Domain:
         """The attributes, with names and sizes."""
-        given: Attributes = self.sizes
+        given: Domain = self.sizes
         return given
 
     @property
@@ -76,7 +76,7 @@ class ConjunctionProtocol(Protocol):
         Parameters
         ----------
         records : array_like, DataFrame or mapping
-            See `Attributes.records` for what they may be.
+            See `Domain.records` for what they may be.
         rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
             repeated.

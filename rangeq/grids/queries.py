@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import place_of
-from frequency.core.attributes import Attributes
+from frequency.schema import Domain
 from mechdesign._support.arrays import Items
 from rangeq.core.intervals import InvalidRange
 
@@ -39,7 +39,7 @@ class Queries(NamedTuple):
 
 
 def grouped(
-    attributes: Attributes, places: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
+    attributes: Domain, places: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
 ) -> tuple[int, list[Queries]]:
     """The number of queries, and the queries of each set of attributes.
 

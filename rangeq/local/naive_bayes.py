@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.core.answer import Answer
-from frequency.marginals import Domain
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Integers, Items
 from mechdesign._support.text import shown
 
@@ -159,7 +159,7 @@ class NaiveBayes:
         Parameters
         ----------
         records : array_like, DataFrame or mapping
-            Of the attributes without the class: see `frequency.marginals.Domain.records`.
+            Of the attributes without the class: see `frequency.schema.Domain.records`.
 
         Returns
         -------

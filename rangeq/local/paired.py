@@ -16,11 +16,11 @@ import numpy.typing as npt
 from frequency import Estimate, Oracle
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, conditions, plain
-from frequency.core.attributes import Attributes
 from frequency.core.channel import Channel
 from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
 from frequency.exceptions import InvalidValue
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.randomness import bit_source
 from mechdesign.sampling import checked_counts
@@ -201,9 +201,9 @@ class Paired(Protocol):
         return self.protocol.domain // 2
 
     @property
-    def attributes(self) -> Attributes:
+    def attributes(self) -> Domain:
         """Of a pair: the bit, and the item."""
-        return Attributes(PAIR, (2, self.domain))
+        return Domain(dict(zip(PAIR, (2, self.domain), strict=True)))
 
     def items_of(self, values: Any) -> Any:
         if isinstance(self.protocol, PaddedSets):

@@ -14,13 +14,13 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, conditions, plain
-from frequency.core.attributes import LARGEST_RECORDS
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.protocol import Protocol
 from frequency.exceptions import InvalidQuestion
-from frequency.marginals import Domain
 from frequency.postprocess import norm_sub
+from frequency.schema import Domain
+from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
@@ -182,9 +182,8 @@ class PerAttribute(Protocol):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            raise ValueError(
-                f"domain must be a frequency.marginals.Domain, got {shown(self.domain)}"
-            )
+            raise ValueError(f"domain must be a frequency.schema.Domain, got {shown(self.domain)}")
+        self.domain.require_numbered()
         if self.given is not None:
             self.domain.checked([self.given])
         set_fields(self, protocols=tuple(self.protocols))

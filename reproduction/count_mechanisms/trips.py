@@ -79,7 +79,7 @@ def table_2_3(settings: Settings, data: Path) -> Outcome:
     "Example 2.2.1",
     "a marginal operator",
     "which four of 16 records each cell of C^0101 sums",
-    by="frequency.marginals.Domain",
+    by="frequency.schema.Domain",
     tolerance="exact",
 )
 def example_2_2_1(settings: Settings) -> Outcome:

@@ -26,7 +26,6 @@ from frequency import marginals as mg
 from frequency.algebra import exact_draws as draws
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, uniform
 from frequency.algebra.hash_functions import Coins
-from frequency.core.attributes import Attributes
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
@@ -36,6 +35,7 @@ from frequency.oracles import hadamard_response as hadamard
 from frequency.oracles import local_hashing as olh
 from frequency.oracles import projective_geometry as geometry
 from frequency.oracles import subset_selection as subset
+from frequency.schema import Domain
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign._support.randomness import bit_source
 from mechdesign.sampling import Sampler
@@ -134,9 +134,7 @@ CASES = {
     "HDG": Case(lambda: grids.HDG(SIZES, 1.0, 1000), FAR),
     "TDG": Case(lambda: grids.TDG(SIZES, 1.0, 1000), FAR),
     "HIO": Case(lambda: grids.HIO(SIZES, 1.0, 1000), FAR),
-    "LevelSketch": Case(
-        lambda: LevelSketch(4, 1.0, Attributes.of(SIZES), ((2, 1), (2, 1)), 4), FAR
-    ),
+    "LevelSketch": Case(lambda: LevelSketch(4, 1.0, Domain.of(SIZES), ((2, 1), (2, 1)), 4), FAR),
     "LHIO": Case(lambda: grids.LHIO(SIZES, 1.0, 1000), FAR),
     "HierarchicalHistogram2D": Case(lambda: grids.HierarchicalHistogram2D(SIZES, 1.0, 1000), FAR),
     "CALM of grids": Case(lambda: grids.RangeCALM(SIZES, 1.0, 1000), FAR),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from frequency import GRR, HRR, HadamardCountMeanSketch, ProjectiveGeometry, SubsetSelection
 from frequency.core.oracle import Oracle
 from frequency.oracles.count_mean_sketch import Sketch
-from frequency.tasks import Frequencies
+from frequency.schema import Domain
+from frequency.tasks import Frequencies, Marginals
 from mechdesign import Plan, plan
 
 
@@ -105,6 +107,17 @@ def test_a_table_too_large_for_a_server_is_left_out() -> None:
 def test_bad_arguments(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
         chosen(**{"domain": 10, "epsilon": 1.0, "n": 100, **bad})
+
+
+def test_attributes_of_marginals_come_in_many_forms() -> None:
+    given: tuple[Any, ...] = ([5, 2], {"0": 5, "1": 2}, Domain({"0": 5, "1": 2}))
+    assert {Marginals(form).domain for form in given} == {given[2]}
+    for wrong, message in (
+        ([1 << 31, 1 << 32], r"different records, more than 2\^62"),
+        ("52", "list of domain sizes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Marginals(wrong)
 
 
 def test_more_users_shrink_every_error_alike_but_for_confusion() -> None:

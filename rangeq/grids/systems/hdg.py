@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import Attributes
+from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import shown
@@ -56,7 +56,7 @@ class HDG(TDG):
         set_fields(self, line_granularity=self._granularities("line_granularity", 1))
 
     def _check(self) -> None:
-        set_fields(self, sizes=Attributes.of(self.sizes))
+        set_fields(self, sizes=Domain.of(self.sizes))
         self._require_groups(len(self.attributes) + len(self.attributes.pairs))
         if self.line_share is None:
             return

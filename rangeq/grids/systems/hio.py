@@ -81,8 +81,7 @@ class HIO(TreeSystem):
         if number > _MOST_TABLES:
             return self._sketch(number)
         places = tuple(range(len(self.attributes)))
-        if self.attributes.size > 1 << 62:
-            raise ValueError("HIO numbers all different records, and there are more than 2^62")
+        self.attributes.require_numbered()
         grids = tuple(Grid(places, edges) for edges in product(*self.levels))
         limit = max(_MOST_COUNTS // number, 256)
         return GridChannel(

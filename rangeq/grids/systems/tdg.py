@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import Attributes
 from frequency.oracles.choice import OracleChoice
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole
@@ -61,7 +61,7 @@ class TDG(ConjunctionProtocol):
 
     def _check(self) -> None:
         """ValueError for what the grids cannot be made of."""
-        set_fields(self, sizes=Attributes.of(self.sizes))
+        set_fields(self, sizes=Domain.of(self.sizes))
         self._require_pairs()
         self._require_groups(len(self.attributes.pairs))
 

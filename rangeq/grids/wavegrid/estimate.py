@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import ConfidenceInterval, normal_quantile, place_of, plain
-from frequency.core.attributes import Attributes
+from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
 from rangeq.core.intervals import InvalidRange
@@ -196,7 +196,7 @@ class WaveEstimate(ConjunctionEstimate):
 
     def __init__(
         self,
-        attributes: Attributes,
+        attributes: Domain,
         n: int,
         axes: Sequence[Axis],
         joints: Mapping[tuple[int, int], Joint],
@@ -411,13 +411,13 @@ class WaveEstimate(ConjunctionEstimate):
 
 @one_thread
 def estimated(
-    attributes: Attributes, n: int, waves: Sequence[Wave], heard: Sequence[Heard]
+    attributes: Domain, n: int, waves: Sequence[Wave], heard: Sequence[Heard]
 ) -> WaveEstimate:
     """The estimate from the reports of all parts.
 
     Parameters
     ----------
-    attributes : Attributes
+    attributes : Domain
         Those of the protocol.
     n : int
         The number of reports, at least 1.

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.attributes import Attributes
 from frequency.core.oracle import checked_users
+from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from rangeq.grids.protocol import ConjunctionProtocol
@@ -103,7 +103,7 @@ class WaveGrid(ConjunctionProtocol):
     """
 
     def __post_init__(self) -> None:
-        attributes = Attributes.of(self.sizes)
+        attributes = Domain.of(self.sizes)
         if max(attributes.sizes) > LARGEST:
             raise ValueError(
                 f"WaveGrid takes attributes of up to {LARGEST} values, got {max(attributes.sizes)}"

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from frequency import GRR, HRR, OUE, HadamardCountMeanSketch
-from frequency.core.answer import Answer, conditions, normal_quantile
+from frequency.core.answer import Answer, conditions, normal_quantile, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.heavy import PrefixExtension
 from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, SquareWave, shaped
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
+from rangeq.core.intervals import InvalidRange
 from rangeq.grids import HDG, TDG, RangeCALM, best
 
 N, DOMAIN = 4000, 16
@@ -26,6 +27,14 @@ def estimated(protocol: Any, records: Any = None) -> Any:
 
 
 # ---------------------------------------------------------------------------------- what is asked
+
+
+def test_attributes_are_given_by_name_or_by_place() -> None:
+    names = ("age", "income")
+    assert [place_of(key, names) for key in ("income", 1, np.int64(0))] == [1, 1, 0]
+    for key in ("wages", 2, -1, 0.0, None, True):
+        with pytest.raises(InvalidRange):
+            place_of(key, names, InvalidRange)
 
 
 def test_conditions_are_sorted_and_broadcast() -> None:

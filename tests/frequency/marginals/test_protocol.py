@@ -420,6 +420,9 @@ def test_wrong_arguments(kind) -> None:
     for domain in ({"a": 2}, 8, None, ("a", "b")):
         with pytest.raises(ValueError, match="domain must be"):
             make(kind, domain, 1, 1.0)
+    for large in (Domain.binary(*map(str, range(63))), Domain({"a": 1 << 62, "b": 1 << 62})):
+        with pytest.raises(ValueError, match=r"records, more than 2\^62|by itself"):
+            make(kind, large, 1, 1.0)
     protocol = make(kind, B3, 2, Fraction(11, 10))
     assert protocol.audit().holds
     assert make(kind, B3, np.int64(2), "1.1").parameters == protocol.parameters

@@ -206,6 +206,22 @@ def test_what_occurs_twice_in_a_protocol_file_is_refused(tmp_path):
         load_protocol(path)
 
 
+def test_attributes_in_the_form_of_older_files_are_read(tmp_path):
+    path, protocol = tmp_path / "protocol.json", rangeq.grids.HDG({"a": 9, "b": 5}, 1.0, 10**4)
+    save_protocol(path, protocol)
+    assert '"attributes"' in path.read_text()
+
+    def older(content):
+        content["arguments"]["sizes"] = {"sizes": content["arguments"]["sizes"].pop("attributes")}
+
+    rewritten(path, older)
+    assert load_protocol(path) == protocol
+    assert load_protocol(path).attributes == Domain({"a": 9, "b": 5})
+    rewritten(path, lambda c: c["arguments"]["sizes"]["sizes"].append(["a", 2]))
+    with pytest.raises(InvalidFile, match="occurs twice"):
+        load_protocol(path)
+
+
 def test_a_designed_mechanism_in_a_protocol_file_is_audited_again(tmp_path):
     design = extremal(3, Privacy("1/2", neighbours="all"), MutualInformation(["1/3"] * 3))
     path = tmp_path / "protocol.json"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency.core.attributes import Attributes
+from frequency.schema import Domain
 from rangeq.grids.cells import tree_widths
 from rangeq.grids.level_sketch import LevelSketch
 
@@ -18,7 +18,7 @@ SIZES = (5, 4, 3)
 
 def sketch(width: int = 8, seed: int = 0, epsilon: float = 2.0) -> LevelSketch:
     widths = tuple(tree_widths(size, 2) for size in SIZES)
-    return LevelSketch(60, epsilon, Attributes.of(SIZES), widths, width, seed)
+    return LevelSketch(60, epsilon, Domain.of(SIZES), widths, width, seed)
 
 
 def hash_of(channel: LevelSketch, levels: tuple[int, ...], nodes: tuple[int, ...]) -> int:
@@ -61,13 +61,13 @@ def test_privacy_is_that_of_the_sign() -> None:
     assert audit.holds
     assert audit.ratio == channel.likelihoods[0][1] / channel.likelihoods[0][0]
     assert channel.proof() is not None
-    assert LevelSketch(1, 0.5, Attributes.of([1, 1]), ((1,), (1,)), 2).audit().ratio == Fraction(1)
+    assert LevelSketch(1, 0.5, Domain.of([1, 1]), ((1,), (1,)), 2).audit().ratio == Fraction(1)
 
 
 def test_parameters_tell_what_decides_a_report() -> None:
     assert sketch() == sketch()
     assert len({sketch(*given).signature for given in ((8, 0), (16, 0), (8, 1))}) == 3
-    other = LevelSketch(60, 2.0, Attributes.of(SIZES), ((5, 1), (4, 1), (3, 1)), 8)
+    other = LevelSketch(60, 2.0, Domain.of(SIZES), ((5, 1), (4, 1), (3, 1)), 8)
     assert other.signature != sketch().signature
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency.core.attributes import Attributes
+from frequency.schema import Domain
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids.queries import MOST_ATTRIBUTES, grouped
 
-ATTRIBUTES = Attributes.of({"a": 8, "b": 5, "c": 3})
+ATTRIBUTES = Domain.of({"a": 8, "b": 5, "c": 3})
 
 
 def test_every_query_is_in_the_group_of_its_attributes() -> None:
@@ -87,7 +87,7 @@ def test_what_is_no_query_is_refused(
 
 
 def test_the_number_of_attributes_is_limited() -> None:
-    many = Attributes.of([2] * (MOST_ATTRIBUTES + 1))
+    many = Domain.of([2] * (MOST_ATTRIBUTES + 1))
     zeros = np.zeros((1, MOST_ATTRIBUTES + 1), dtype=int)
     assert grouped(many, np.arange(MOST_ATTRIBUTES), zeros[:, 1:], zeros[:, 1:])[0] == 1
     with pytest.raises(InvalidRange, match="must have shape"):

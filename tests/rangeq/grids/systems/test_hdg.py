@@ -26,6 +26,18 @@ def test_hdg_sees_within_cells_and_tdg_does_not() -> None:
     assert coarse.answer(ask).value == pytest.approx(1 / 16, abs=0.02)
 
 
+def test_more_records_than_can_be_numbered() -> None:
+    protocol = HDG([1 << 32, 5] * 6, 2.0, 20_000)
+    assert protocol.attributes.size > 1 << 200
+    records = np.random.default_rng(1).integers(0, [1 << 32, 5] * 6, size=(20_000, 12))
+    estimate = protocol.estimate(
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(2)))
+    )
+    half = (1 << 31) - 1
+    # The deviation is 0.05.
+    assert estimate.answer({0: (0, half), 2: (0, half)}).value == pytest.approx(0.25, abs=0.25)
+
+
 def test_users_can_be_divided_unevenly() -> None:
     protocol = HDG([16] * 3, 1.0, 50_000, line_share=Fraction(3, 4))
     records = np.random.default_rng(12).integers(0, 16, size=(50_000, 3))

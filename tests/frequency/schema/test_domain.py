@@ -5,14 +5,16 @@ is wrong is refused.
 from __future__ import annotations
 
 import math
+from collections import UserDict
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from frequency import InvalidValue
-from frequency.marginals import Domain
+import frequency.marginals
+from frequency import InvalidQuestion, InvalidValue
+from frequency.schema import Domain
 
 DOMAINS = [
     Domain({"a": 5, "b": 2, "c": 3}),
@@ -219,16 +221,106 @@ def test_pandas() -> None:
         {"a": None},
         {1: 2},
         {"a": (1 << 62) + 1},
-        {"a": 1 << 31, "b": 1 << 32},
-        dict.fromkeys(map(str, range(63)), 2),
+        dict.fromkeys(map(str, range(257)), 2),
     ],
     ids=lambda given: f"{given!r:.40}",
 )
 def test_wrong_domains(given) -> None:
     with pytest.raises(
-        ValueError, match=r"domain is a mapping|an attribute is a name|more than 2\^62"
+        ValueError,
+        match=r"domain is a mapping|an attribute is a name|257 attributes, more than 256",
     ):
         Domain(given)
+
+
+def test_an_attribute_named_twice_is_refused() -> None:
+    class Twice(UserDict[str, int]):
+        """A mapping that says so; no dictionary does."""
+
+        def items(self) -> Any:
+            return [("a", 2), ("b", 3), ("a", 2)]
+
+    for made in (Domain, Domain.of):
+        with pytest.raises(ValueError, match="distinct names, got 'a' twice"):
+            made(Twice(a=2, b=3))
+    domain = Domain({"a": 2, "b": 3})
+    for names in (["a", "a"], ["a", 0], [1, "a", 1]):
+        with pytest.raises(InvalidQuestion, match="distinct names"):
+            domain.every(names)
+    for refused in (domain.values, domain.cells):
+        with pytest.raises(ValueError, match="distinct names"):
+            refused(np.arange(6), ["a", "a"])
+
+
+def test_sizes_come_in_many_forms() -> None:
+    named = Domain.of({"age": 100, "income": 8})
+    assert named == Domain({"age": 100, "income": 8}) == Domain.of(named)
+    assert Domain.of([100, 8]) == Domain.of(np.array([100, 8])) == Domain({"0": 100, "1": 8})
+    assert (named.names, named.sizes) == (named.attributes, named.shape)
+    assert (named.size, named.pairs) == (800, ((0, 1),))
+    assert Domain.binary("a", "b", "c").pairs == ((0, 1), (0, 2), (1, 2))
+    assert frequency.marginals.Domain is Domain
+
+
+@pytest.mark.parametrize("given", [{}, [], None, 5, "ab", b"ab", [2, 0], [2.0], [True], {1: 2}])
+def test_wrong_sizes(given) -> None:
+    with pytest.raises(ValueError, match=r"sizes must be a list|an attribute is a name and a size"):
+        Domain.of(given)
+
+
+def test_a_domain_is_no_way_around_the_largest_size() -> None:
+    large = {"a": (1 << 32) + 1}
+    for given in (large, Domain(large), [(1 << 32) + 1]):
+        with pytest.raises(ValueError, match=f"a size of 1 to {1 << 32}, got"):
+            Domain.of(given)
+        assert Domain.of(given, 1 << 62).sizes == ((1 << 32) + 1,)
+
+
+def test_every_combination_is_asked_for_along_axes() -> None:
+    domain = Domain({"a": 2, "b": 3, "c": 5})
+    found = domain.every(["c", 0])
+    assert {name: axis.shape for name, axis in found.items()} == {"c": (5, 1), "a": (1, 2)}
+    assert all(axis.ravel().tolist() == list(range(domain[name])) for name, axis in found.items())
+    with pytest.raises(InvalidQuestion, match="one of a, b, c"):
+        domain.every(["d"])
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        Domain({"a": 1 << 31, "b": (1 << 31) + 1}),
+        Domain.binary(*map(str, range(63))),
+        Domain(dict.fromkeys(map(str, range(256)), 1 << 62)),  # a number of 4,779 digits
+    ],
+    ids=lambda domain: f"{len(domain)}",
+)
+def test_more_records_than_have_numbers(domain) -> None:
+    """They are records all the same: read, projected and asked for by attribute."""
+    records = np.array([[0] * len(domain), [size - 1 for size in domain.sizes]])
+    assert domain.records(records).tolist() == records.tolist()
+    assert domain.size == math.prod(domain.sizes) > 1 << 62
+    name = domain.names[0]
+    assert domain.project([name]).items(records[:, :1]).tolist() == records[:, 0].tolist()
+    none = np.zeros(0, dtype=np.int64)
+    for numbering in (
+        lambda: domain.items(records),
+        lambda: domain.steps,
+        lambda: domain.values(none),
+        lambda: domain.values(none, [name]),
+        lambda: domain.cells(none, [name]),
+        domain.require_numbered,
+    ):
+        with pytest.raises(ValueError, match=r"different records, more than 2\^62"):
+            numbering()
+
+
+def test_marginals_of_more_records_than_have_numbers() -> None:
+    domain = Domain({"a": 3, "b": 1 << 62, "c": 2})
+    records = [[0, 5, 1], [2, (1 << 62) - 1, 1], [2, 0, 0], [2, 0, 0]]
+    assert domain.marginal(records, ["c", "a"]).tolist() == [[0, 0, 0.5], [0.25, 0, 0.25]]
+    with pytest.raises(InvalidValue) as refused:  # of an attribute that is not asked for
+        domain.marginal([[0, 1 << 62, 0]], ["a"])
+    assert refused.value.index == (0, 1)
 
 
 def test_wrong_binary_domains() -> None:
