@@ -1,4 +1,4 @@
-"""A curator's releases of several attributes: time and memory, and average variances of boxes.
+"""A curator's releases: the choice, time and memory, and average variances of boxes.
 
 Prints Markdown tables.
 
@@ -20,6 +20,7 @@ import tracemalloc
 
 import numpy as np
 
+from mechdesign import plan
 from rangeq.central import CentralFlat, CentralMechanism, Hierarchy, Wavelet, best_branching
 
 
@@ -50,6 +51,13 @@ def main() -> None:
             variance = mechanism.average_variance()
             size = " x ".join(map(str, shape))
             print(f"| {size} | {name} | {variance:.1f} | {variance / flat:.3f} |")
+    print("\nTime to choose a release\n")
+    print("| cells | chosen | s |\n| --- | --- | --- |")
+    for sizes in ([121], [1 << 16], [1 << 26], [121, 50], [4096, 4096], [64] * 4, [2] * 8):
+        start = time.perf_counter()
+        best = plan("curated-ranges", sizes, epsilon=1).best
+        seconds = time.perf_counter() - start
+        print(f"| {' x '.join(map(str, sizes))} | {best.protocol} | {seconds:.2f} |")
     print("\nA release, 10,000 boxes with their variances\n")
     print("| cells | release | release, s | boxes, s | peak MB |\n| --- | --- | --- | --- | --- |")
     for shape in ((1024, 1024), (4096, 4096), (256, 256, 256)):

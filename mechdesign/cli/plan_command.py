@@ -36,7 +36,7 @@ def add_plan(add: AddCommand) -> None:
         "task",
         help=(
             "count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles,"
-            " conjunctions, ..."
+            " conjunctions, curated-ranges, curated-quantiles, ..."
         ),
     )
     chosen.add_argument(

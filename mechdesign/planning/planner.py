@@ -67,7 +67,7 @@ def plan(
     ----------
     task : str
         "count", "frequencies", "marginals", "heavy hitters", "ranges", "prefixes", "quantiles",
-        "conjunctions", or a task that another package adds.
+        "conjunctions", "curated ranges", "curated quantiles", or a task that another package adds.
     domain : int, sequence of int or mapping of str to int
         What the task is about: respondents in the group; items; numbers of values of the
         attributes; bits of an item. See the task.
@@ -85,7 +85,8 @@ def plan(
         See the task. Every task takes ``candidates``: classes of one's own, or functions that make
         a protocol from what the task's own ones are made of: ``(domain, epsilon)`` for frequencies
         and ranges, ``(domain, k, epsilon)`` for marginals, ``(bits, epsilon, text)`` for heavy
-        hitters, ``(sizes, epsilon, n)`` for conjunctions, ``(n, privacy)`` for counts.
+        hitters, ``(sizes, epsilon, n)`` for conjunctions, ``(sizes, epsilon)`` and ``(domain, q,
+        epsilon)`` for a curator's ranges and quantiles, ``(n, privacy)`` for counts.
 
     Returns
     -------

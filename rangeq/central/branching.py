@@ -67,6 +67,7 @@ def best_branching(
     epsilon: float | Rational,
     padded: bool = True,
     alternatives: int = 10,
+    exhaustive: bool = True,
 ) -> Branchings:
     """The tree with the smallest average variance, of equal budgets and with inference.
 
@@ -77,8 +78,10 @@ def best_branching(
     all that begins below like them. A domain of 2^12 takes a fraction of a second, one of 2^16 some
     seconds, one of 2^20 minutes; with ``padded=False`` all are quick.
 
-    Of several attributes it is a local search, from the trees of all integers: what it finds is no
-    worse than any of these.
+    Of several attributes, and with ``exhaustive=False``, it is a local search, from the trees of
+    all integers: what it finds is no worse than any of these. Of one attribute of 2^16 cells it
+    takes a tenth of a second, and what it found was mostly the best, and at most a thousandth above
+    it (the tests compare the two searches).
 
     Parameters
     ----------
@@ -90,6 +93,8 @@ def best_branching(
         False: only lists whose product is the size, of one attribute.
     alternatives : int, default 10
         How many trees the table has at most, at least 1.
+    exhaustive : bool, default True
+        False: the local search, also of one attribute.
 
     Returns
     -------
@@ -99,7 +104,8 @@ def best_branching(
     Raises
     ------
     ValueError
-        For numbers out of range, and ``padded=False`` with several attributes.
+        For numbers out of range, and ``padded=False`` with several attributes or without the
+        exhaustive search.
 
     Examples
     --------
@@ -110,14 +116,17 @@ def best_branching(
     """
     flat = CentralFlat(shape, epsilon)
     whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
-    if not padded and len(flat.sizes) > 1:
-        raise ValueError("padded=False is for one attribute")
+    exhaustive = exhaustive and len(flat.sizes) == 1
+    if not padded and not exhaustive:
+        raise ValueError("padded=False is for the exhaustive search, of one attribute")
     unit = 2 / flat.given_epsilon**2
-    found = (
-        _all_lists(flat.domain, padded, alternatives)
-        if len(flat.sizes) == 1
-        else _local_search(flat.sizes, alternatives)
-    )
+    found: Sequence[tuple[Any, ...]]
+    if exhaustive:
+        found = _all_lists(flat.domain, padded, alternatives)
+    else:
+        found = _local_search(flat.sizes, alternatives)
+        if len(flat.sizes) == 1:
+            found = [only for (only,) in found]
     table = []
     for fanouts in found:
         tree = tree_over(flat.sizes, fanouts)

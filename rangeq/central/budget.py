@@ -113,7 +113,8 @@ def best_shares(tree: BoxTree) -> list[Fraction]:
 
 
 def _shares(logs: Floats) -> Floats:
-    w = np.exp(logs - logs.max())
+    # A search may try steps so far that a share, and what is divided by it, would be 0
+    w = np.exp(np.maximum(logs - logs.max(), -100.0))
     result: Floats = w / w.sum()
     return result
 

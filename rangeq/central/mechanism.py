@@ -177,6 +177,32 @@ class CentralMechanism(ABC):
         PrivacyViolation
             Never, unless the audit fails.
         """
+        return self.estimate(self.noisy_levels(counts, rng))
+
+    def noisy_levels(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> list[Integers]:
+        """What `release` draws: all that it tells of the histogram.
+
+        Every call is a release of its own, and costs epsilon again.
+
+        Parameters
+        ----------
+        counts : array_like
+            Of the mechanism's shape, as for `release`.
+        rng : numpy.random.Generator, optional
+            As for `release`.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            As `levels`, with noise; of a level that is not asked, nothing.
+
+        Raises
+        ------
+        InvalidHistogram, PrivacyViolation
+            As `release`.
+        """
         self.audit().require()
         source = bit_source(rng)
         exactly = histogram(counts, self.sizes)
@@ -187,7 +213,7 @@ class CentralMechanism(ABC):
                 if noise is None
                 else level + noise.draw(level.size, source).reshape(level.shape)
             )
-        return self.estimate(noisy)
+        return noisy
 
     @abstractmethod
     def levels(self, counts: Integers) -> list[Integers]:

@@ -1,0 +1,238 @@
+"""Which release: the tasks "curated-ranges" and "curated-quantiles" of `mechdesign.plan`.
+
+Errors follow from the sizes and epsilon alone: no data enter the choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+from frequency.schema import Domain
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import Rational, is_whole
+from mechdesign._support.text import listed, shown
+from mechdesign.planning.task import Offer, Task
+from rangeq.central.branching import best_branching
+from rangeq.central.flat import CentralFlat
+from rangeq.central.hierarchy import Hierarchy
+from rangeq.central.inputs import checked_quantiles, checked_shape
+from rangeq.central.mechanism import CentralMechanism
+from rangeq.central.quantile_release import QuantileRelease
+from rangeq.central.tree_quantiles import TreeQuantiles
+from rangeq.central.wavelet import Wavelet
+
+_TREES = 4
+"""So many of the best trees of equal budgets are tried with optimised ones."""
+
+_PARTS = 1000
+"""Optimised budgets are in such parts of epsilon."""
+
+
+@dataclass(frozen=True)
+class CuratedRanges(Task):
+    """The number of users in a range, or a box of several attributes, from a curator's histogram.
+
+    Candidates are `CentralFlat`, the best `Hierarchy` that is found and `Wavelet`. Along an
+    attribute without an order nobody asks for ranges: the tree is split into its items at the top,
+    and each item has the best tree over the ordered attributes. If none is ordered there is only
+    the flat histogram.
+
+    Attributes
+    ----------
+    domain : int, sequence of int or mapping of str to int
+        The number of cells of one attribute, or along each of up to 8: 2^26 in all at most.
+    unordered : str or sequence of str, default ()
+        The attributes whose items have no order: names, or where there are none places such as "0".
+        A string has commas between them.
+    """
+
+    unordered: Any = ()
+
+    users_report: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        domain = Domain.of([self.domain] if is_whole(self.domain) else self.domain)
+        checked_shape(domain.sizes)
+        given = self.unordered
+        if isinstance(given, str):
+            given = [name.strip() for name in given.split(",")]
+        unordered = tuple(given)
+        if unknown := [name for name in unordered if name not in domain.names]:
+            raise ValueError(
+                f"unordered must be among {listed(domain.names)}, got {shown(unknown[0])}"
+            )
+        set_fields(self, domain=domain, unordered=unordered)
+
+    @property
+    def ordered(self) -> tuple[bool, ...]:
+        """Whether ranges are asked along each attribute."""
+        return tuple(name not in self.unordered for name in self.domain.names)
+
+    @property
+    def question(self) -> str:
+        kind = "boxes" if len(self.ordered) > 1 else "ranges" if self.ordered[0] else "single cells"
+        return f"{kind} of {' x '.join(map(str, self.domain.sizes))} cells, from a curator"
+
+    @property
+    def error_is(self) -> str:
+        along = [name for name in self.domain.names if name not in self.unordered]
+        kind = "a box" if len(along) > 1 else "a range" if along else "a cell"
+        one_of = f" for one item of {listed(self.unordered)}" if along and self.unordered else ""
+        return f"root mean square error of {kind}{one_of}, in users, for any data"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("flat", "tree", "wavelet")
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        sizes, ordered = self.domain.sizes, self.ordered
+        # The mechanism restricted to one item of each unordered attribute: one cell if all are
+        along = tuple(size for size, own in zip(sizes, ordered, strict=True) if own) or (1,)
+        mechanism: CentralMechanism
+        restricted: CentralMechanism
+        if name == "flat":
+            mechanism, restricted = CentralFlat(sizes, epsilon), CentralFlat(along, epsilon)
+        elif max(along) == 1:
+            raise ValueError("no ranges are asked: there is nothing for a tree to gain")
+        elif name == "tree":
+            best = best_tree(along)
+            restricted = best.under(along, (True,) * len(along), epsilon)
+            mechanism = restricted if all(ordered) else best.under(sizes, ordered, epsilon)
+        elif all(ordered):
+            mechanism = restricted = Wavelet(sizes, epsilon)
+        else:
+            raise ValueError("a wavelet is for ordered attributes only")
+        return Offer(mechanism, math.sqrt(restricted.sampled_average_variance()))
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        if not all(self.ordered):
+            raise ValueError("candidates of one's own are compared on ordered attributes only")
+        mechanism = candidate(self.domain.sizes, epsilon)
+        return Offer(mechanism, math.sqrt(mechanism.sampled_average_variance()))
+
+
+class BestTree(NamedTuple):
+    """A tree over ordered attributes, and how epsilon is split over its levels.
+
+    Attributes
+    ----------
+    branching : tuple of tuple of int
+        For each attribute, from the root down.
+    budget : tuple of int
+        Weights of the levels, from the top.
+    """
+
+    branching: tuple[tuple[int, ...], ...]
+    budget: tuple[int, ...]
+
+    def under(
+        self, sizes: Sequence[int], ordered: Sequence[bool], epsilon: float | Rational
+    ) -> Hierarchy:
+        """Such a tree for each item, or combination of items, of further attributes.
+
+        A box of one such item has the variance that it has in the tree by itself.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            The number of cells along each attribute.
+        ordered : sequence of bool
+            Which of them this tree is over.
+        epsilon : float, Fraction, int, str or Decimal
+            The privacy loss of a release.
+
+        Returns
+        -------
+        Hierarchy
+            Over all attributes: the first level tells the items apart.
+        """
+        own = iter(self.branching)
+        below = (1,) * (len(self.budget) - 1)
+        lists = [
+            next(own) if one else (size, *below) for size, one in zip(sizes, ordered, strict=True)
+        ]
+        branching = lists if len(lists) > 1 else lists[0]
+        return Hierarchy(tuple(sizes), epsilon, branching, budget=self.budget)
+
+
+@lru_cache(maxsize=64)
+def best_tree(shape: tuple[int, ...]) -> BestTree:
+    """The tree of least average variance that a quick search finds, with its best budget.
+
+    The best trees of equal budgets are tried with optimised ones: of one attribute of 2^16 cells
+    all takes a tenth of a second.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The number of cells along each attribute, some of them more than one.
+
+    Returns
+    -------
+    BestTree
+        Of at least two levels, where there is such a tree.
+    """
+    table = best_branching(shape, 1, alternatives=2 * _TREES, exhaustive=False).table
+    found: dict[BestTree, float] = {}
+    for row in table:
+        lists = (row.fanouts,) if len(shape) == 1 else row.fanouts
+        if len(lists[0]) == 1 and len(table) > 1:
+            continue  # the flat histogram
+        trial = Hierarchy(shape, 1, lists, budget="optimal")
+        height = len(lists[0])
+        weights = tuple(round(_PARTS * share) for share in trial.shares)
+        for budget in ((1,) * height, weights):
+            tree = Hierarchy(shape, 1, lists, budget=budget)
+            found[BestTree(lists, budget)] = tree.average_variance()
+    return min(found, key=lambda one: found[one])
+
+
+@dataclass(frozen=True)
+class CuratedQuantiles(Task):
+    """Quantiles of one ordered attribute, from a curator, and nothing else.
+
+    Candidates are the exponential mechanism (`QuantileRelease`), which is best for a few, and the
+    smoothed cells of a tree (`TreeQuantiles`), whose error does not grow with their number.
+
+    Attributes
+    ----------
+    domain : int
+        How many values there may be.
+    q : str or number or sequence of numbers, default "0.5"
+        The quantiles, each in [0, 1]. A string has commas between them.
+    """
+
+    q: Any = "0.5"
+
+    users_report: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        given = tuple(self.q.split(",")) if isinstance(self.q, str) else self.q
+        asked = QuantileRelease(self.domain, given, 1)
+        set_fields(self, domain=asked.domain, q=checked_quantiles(given))
+
+    @property
+    def question(self) -> str:
+        many = f"{len(self.q)} quantiles" if len(self.q) > 1 else f"the {float(self.q[0])}-quantile"
+        return f"{many} over {self.domain} values, from a curator"
+
+    @property
+    def error_is(self) -> str:
+        return "root mean square error of a quantile's rank, in users, for values evenly spread"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("exponential", "tree")
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        kind = QuantileRelease if name == "exponential" else TreeQuantiles
+        return self.offer_of(kind, epsilon, n)
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        mechanism = candidate(self.domain, self.q, epsilon)
+        return Offer(mechanism, mechanism.predicted_error())

@@ -1,0 +1,150 @@
+"""Which release of a curator is chosen: the errors of the candidates, and the planner's tasks."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from mechdesign import InvalidRequest, plan
+from mechdesign.planning.ranking import ranked
+from rangeq.central import CentralFlat, Hierarchy, QuantileRelease, TreeQuantiles, Wavelet
+from rangeq.central.choice import BestTree, CuratedQuantiles, CuratedRanges, best_tree
+from tests.rangeq.central.examples import boxes
+
+
+def errors(task, epsilon="1"):
+    return {item.name: item.error for item in ranking(task, epsilon).candidates}
+
+
+def ranking(task, epsilon="1"):
+    return ranked(task, "error", None, dict.fromkeys(task.names, (Fraction(epsilon), None)))
+
+
+@pytest.mark.parametrize("domain", [2, 3, 8, 40, (5, 9), (3, 1, 4)])
+@pytest.mark.parametrize("epsilon", ["1/4", "1", "8"])
+def test_errors_are_the_mean_variances_of_what_is_released(domain, epsilon):
+    found = ranking(CuratedRanges(domain), epsilon)
+    for item in found.candidates:
+        variances = item.protocol.variance(dict(enumerate(zip(*boxes(item.protocol), strict=True))))
+        assert item.error**2 == pytest.approx(np.mean(variances))
+        assert item.protocol.audit().holds
+    assert found.best.error == min(item.error for item in found.candidates)
+
+
+@pytest.mark.parametrize("shape", [(40, 3), (3, 40), (2, 40, 3), (12, 3, 15), (3, 12, 1, 15)])
+def test_errors_beside_unordered_attributes_are_those_of_one_item(shape):
+    unordered = [str(i) for i, size in enumerate(shape) if size <= 3]
+    task = CuratedRanges(shape, unordered)
+    found = ranking(task)
+    assert {item.name for item in found.candidates} == {"flat", "tree"}
+    along = [i for i, own in enumerate(task.ordered) if own]
+    first, last = boxes(CentralFlat(tuple(shape[i] for i in along), 1))
+    for item in found.candidates:
+        for items in product(*(range(size) for size in shape if size <= 3)):
+            one = dict(zip((i for i, size in enumerate(shape) if size <= 3), items, strict=True))
+            ranges = dict(zip(along, zip(first, last, strict=True), strict=True))
+            variances = item.protocol.variance({**one, **ranges})
+            assert item.error**2 == pytest.approx(np.mean(variances))
+    # One user changes one number of each level, also with items at the top
+    assert found.best.protocol.audit().ratio <= found.best.protocol.audit().allowed
+
+
+def test_small_domains_get_flat_histograms_and_large_ones_trees():
+    best = {n: ranking(CuratedRanges(n)).best for n in (1, 2, 5, 30, 121, 1024)}
+    assert [best[n].name for n in best] == ["flat"] * 3 + ["flat", "tree", "tree"]
+    assert isinstance(best[1].protocol, CentralFlat)
+    assert isinstance(best[1024].protocol, Hierarchy)
+    assert set(errors(CuratedRanges(1))) == {"flat"}
+    assert errors(CuratedRanges(1024))["wavelet"] ** 2 == pytest.approx(
+        Wavelet(1024, 1).sampled_average_variance()
+    )
+
+
+def test_unordered_attributes_get_the_flat_histogram():
+    for domain, unordered in ((300, "0"), ({"a": 90, "b": 90}, "a, b")):
+        found = ranking(CuratedRanges(domain, unordered))
+        assert [item.name for item in found.candidates] == ["flat"]
+        single = CentralFlat(1, 1).sampled_average_variance()
+        assert found.best.error == pytest.approx(math.sqrt(single))
+
+
+def test_large_epsilon_leaves_nothing_for_trees():
+    """Noise in whole users vanishes exponentially: to split epsilon costs more than it gains."""
+    assert ranking(CuratedRanges(121), "1").best.name == "tree"
+    assert ranking(CuratedRanges(121), "30").best.name == "flat"
+
+
+def test_the_best_tree_is_no_worse_than_usual_ones():
+    for n in (50, 256, 1000):
+        error = errors(CuratedRanges(n))["tree"]
+        for b in (2, 4, 16):
+            other = Hierarchy(n, 1, b, budget="optimal").sampled_average_variance()
+            assert error**2 <= other * (1 + 1e-4)  # budgets are rounded to a thousandth
+
+
+@pytest.mark.parametrize("shape", [(2,), (65536,), (1 << 26,), (65536, 16), (64,) * 3, (2,) * 8])
+def test_large_shapes(shape):
+    """How long that takes: ``python benchmarks/central_boxes.py``."""
+    task = CuratedRanges(shape)
+    assert all(math.isfinite(error) for error in errors(task).values())
+    assert best_tree(shape) is best_tree(shape)
+    assert len(best_tree(shape).budget) == len(best_tree(shape).branching[0])
+
+
+def test_a_tree_under_items():
+    tree = BestTree(((3, 4),), (1, 2)).under((5, 12, 2), (False, True, False), 1)
+    assert tree.fanouts == ((5, 1), (3, 4), (2, 1))
+    assert [level.shape for level in tree.levels(np.zeros((5, 12, 2), dtype=int))] == [
+        (5, 3, 2),
+        (5, 12, 2),
+    ]
+
+
+@pytest.mark.parametrize("q", ["0.5", "0.1,0.5,0.9", (0, 1), 0.25, [Fraction(1, 3)]])
+def test_quantiles_by_predicted_errors(q):
+    found = ranking(CuratedQuantiles(100, q))
+    asked = found.task.q
+    assert {item.name: item.error for item in found.candidates} == {
+        "exponential": QuantileRelease(100, asked, 1).predicted_error(),
+        "tree": TreeQuantiles(100, asked, 1).predicted_error(),
+    }
+
+
+def test_few_quantiles_by_the_exponential_mechanism_and_many_by_a_tree():
+    assert ranking(CuratedQuantiles(100)).best.name == "exponential"
+    many = ranking(CuratedQuantiles(100, tuple(Fraction(i, 50) for i in range(1, 50))))
+    assert many.best.name == "tree"
+    beyond = ranking(CuratedQuantiles(1 << 21, "0.1,0.5"))
+    assert [item.name for item in beyond.candidates] == ["exponential"]
+
+
+def test_the_planner_knows_the_tasks():
+    found = plan("curated-ranges", {"age": 121, "sex": 2}, epsilon=1, unordered="sex")
+    assert found.best.name == "tree"
+    assert "a range for one item of sex, in users" in str(found)
+    needed = plan("curated-ranges", 121, error=50)
+    assert 0.1 < needed.best.epsilon < 0.2
+    assert needed.best.error <= 50
+    assert plan("curated-quantiles", 121, epsilon=1, q="0.25,0.75").best.name == "exponential"
+    mine = plan("curated-ranges", 121, epsilon=1, candidates={"b": lambda d, e: Hierarchy(d, e, 4)})
+    assert {item.name for item in mine.candidates} == {"flat", "tree", "wavelet", "b"}
+
+
+@pytest.mark.parametrize(
+    ("task", "domain", "details"),
+    [
+        ("curated-ranges", 0, {}),
+        ("curated-ranges", 1 << 27, {}),
+        ("curated-ranges", (2,) * 9, {}),
+        ("curated-ranges", {"a": 3}, {"unordered": "b"}),
+        ("curated-quantiles", 0, {}),
+        ("curated-quantiles", 5, {"q": "2"}),
+        ("curated-quantiles", 5, {"q": ""}),
+        ("curated-quantiles", 5, {"q": "half"}),
+    ],
+)
+def test_what_cannot_be_planned(task, domain, details):
+    with pytest.raises(InvalidRequest):
+        plan(task, domain, epsilon=1, **details)
