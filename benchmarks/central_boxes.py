@@ -53,11 +53,11 @@ def main() -> None:
             print(f"| {size} | {name} | {variance:.1f} | {variance / flat:.3f} |")
     print("\nTime to choose a release\n")
     print("| cells | chosen | s |\n| --- | --- | --- |")
-    for sizes in ([121], [1 << 16], [1 << 26], [121, 50], [4096, 4096], [64] * 4, [2] * 8):
+    for asked in ([121], [1 << 16], [1 << 26], [121, 50], [4096, 4096], [64] * 4, [2] * 8):
         start = time.perf_counter()
-        best = plan("curated-ranges", sizes, epsilon=1).best
+        best = plan("curated-ranges", asked, epsilon=1).best
         seconds = time.perf_counter() - start
-        print(f"| {' x '.join(map(str, sizes))} | {best.protocol} | {seconds:.2f} |")
+        print(f"| {' x '.join(map(str, asked))} | {best.protocol} | {seconds:.2f} |")
     print("\nA release, 10,000 boxes with their variances\n")
     print("| cells | release | release, s | boxes, s | peak MB |\n| --- | --- | --- | --- | --- |")
     for shape in ((1024, 1024), (4096, 4096), (256, 256, 256)):
