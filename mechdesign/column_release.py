@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import numpy as np
 
+from mechdesign._support.csv_rows import read_csv
 from mechdesign._support.files import replacing
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import comma_separated
-from mechdesign.exceptions import InvalidCount
+from mechdesign.exceptions import InvalidCount, InvalidTable
 from mechdesign.mechanism import Mechanism
-
-SEPARATORS = (",", ";", "\t", "|")
-"""What may separate cells. If two split a header into equally many, the first is taken."""
 
 _ROWS = 1 << 10
 """Rows held at a time: few enough for the cache. Seeded draws do not depend on it."""
 
 _COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
-
-_BOM = "\ufeff"
 
 
 class Read(NamedTuple):
@@ -67,13 +62,13 @@ def release_column(
     keep : sequence of str, optional
         The names of columns to copy unchanged; none unless given.
     separator : str, optional
-        One of `SEPARATORS`. None: the one that splits the header line into the most cells.
+        ``,``, ``;``, ``|`` or a tab. None: the one that splits the header line into the most cells.
     rng : numpy.random.Generator, optional
         As for `Mechanism.release`.
 
     Raises
     ------
-    ValueError
+    InvalidTable
         The file has no such columns, no rows, or a malformed line, which the message names.
     """
     total = 0
@@ -82,11 +77,10 @@ def release_column(
         replacing(target) as out,
         ProgressMeter("release", unit="rows") as meter,
     ):
-        mark, between, rows = _opened(stream, source, separator)
-        header, _ = next(rows, ([], 0))
+        mark, between, header, rows = read_csv(stream, source, separator)
         for name in (column, *keep):
             if header.count(name) != 1:
-                raise ValueError(
+                raise InvalidTable(
                     f"{source} has {header.count(name) or 'no'} column {name!r}; "
                     f"its header, split at {between!r}, is {header}"
                 )
@@ -98,7 +92,7 @@ def release_column(
                 released = mechanism.release([*map(_count, texts)], rng)
             except InvalidCount as error:
                 bad = error.index if isinstance(error.index, int) else error.index[0]
-                raise ValueError(
+                raise InvalidTable(
                     f"{source}, line {block[bad][1]}: {texts[bad]!r:.60} is not an integer between "
                     f"0 and {error.largest}; nothing was written"
                 ) from error
@@ -108,29 +102,8 @@ def release_column(
             total += len(block)
             meter.update(len(block))
         if not total:
-            raise ValueError(f"{source} has no rows; nothing was written")
+            raise InvalidTable(f"{source} has no rows; nothing was written")
     return Read(total, between)
-
-
-def _opened(
-    stream: TextIO, source: Path, separator: str | None
-) -> tuple[str, str, Iterator[tuple[list[str], int]]]:
-    """The byte order mark, if there is one, the separator, and what `_rows` yields."""
-    try:
-        first = stream.readline()
-    except UnicodeDecodeError as error:
-        raise _unreadable(source, 0, error) from error
-    mark = _BOM if first.startswith(_BOM) else ""
-    first = first.removeprefix(_BOM)
-
-    def cells(between: str) -> int:
-        try:
-            return len(next(csv.reader([first], delimiter=between), []))
-        except csv.Error:  # a cell is too long for the csv module
-            return 0
-
-    separator = separator or max(SEPARATORS, key=cells)
-    return mark, separator, _rows(chain([first], stream), source, separator)
 
 
 @lru_cache(1 << 14)
@@ -138,30 +111,3 @@ def _count(text: str) -> int:
     """The count that a cell holds, -1 if it holds none."""
     found = _COUNT.fullmatch(text)
     return int(found[1]) if found else -1
-
-
-def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[list[str], int]]:
-    """The header and the rows, of equal length, each with the number of the line where it ends."""
-    reader = csv.reader(lines, delimiter=separator, strict=True)
-    width = empty = 0
-    try:
-        for row in reader:
-            width = width or len(row)
-            if not row:
-                empty = empty or reader.line_num
-            elif empty or len(row) != width:
-                line, cells = (empty, 0) if empty else (reader.line_num, len(row))
-                raise ValueError(
-                    f"{source}, line {line}: {cells} cells under a header of {width}; "
-                    "nothing was written"
-                )
-            else:
-                yield row, reader.line_num
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise _unreadable(source, reader.line_num, error) from error
-
-
-def _unreadable(source: Path, line: int, error: Exception) -> ValueError:
-    return ValueError(
-        f"{source}, after line {line}, is not a CSV file in UTF-8: {error}; nothing was written"
-    )

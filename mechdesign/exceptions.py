@@ -126,3 +126,7 @@ class InvalidCount(MechanismError, ValueError):
 
 class InvalidFile(MechanismError, ValueError):
     """A file that cannot be trusted: truncated, tampered with, or of another format."""
+
+
+class InvalidTable(MechanismError, ValueError):
+    """A file of rows and columns that is malformed, or holds what the columns may not."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mechdesign._support.csv_rows import SEPARATORS
 from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
-from mechdesign.column_release import SEPARATORS, release_column
+from mechdesign.column_release import release_column
 from mechdesign.mechanism import Mechanism
 
 

@@ -1,0 +1,113 @@
+"""CSV files with a header line, row by row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from mechdesign.exceptions import InvalidTable
+
+SEPARATORS = (",", ";", "\t", "|")
+"""What may separate cells. If two split a header into equally many, the first is taken."""
+
+_HEADER = 1 << 24
+"""The longest header line, in characters: what has a longer one is no table."""
+
+_BOM = "\ufeff"
+
+
+class CsvRows(NamedTuple):
+    """What a CSV file holds.
+
+    Attributes
+    ----------
+    mark : str
+        The byte order mark, or "".
+    separator : str
+        One of `SEPARATORS`.
+    header : list of str
+        The names of the columns; empty if the file is.
+    rows : iterator of (list of str, int)
+        The cells of a row, as many as the header has, and the number of the line where it ends.
+    """
+
+    mark: str
+    separator: str
+    header: list[str]
+    rows: Iterator[tuple[list[str], int]]
+
+
+def read_csv(stream: TextIO, source: Path, separator: str | None = None) -> CsvRows:
+    """Read a CSV file as spreadsheets and data frames write it: in UTF-8, with a header line.
+
+    It has any line ends, quotes around separators and line ends, a byte order mark or none. Empty
+    lines at the end are no rows; elsewhere they are refused.
+
+    Parameters
+    ----------
+    stream : text stream
+        At the beginning of the file, and opened with ``newline=""``.
+    source : Path
+        What errors call it.
+    separator : str, optional
+        One of `SEPARATORS`. None: the one that splits the header line into the most cells.
+
+    Returns
+    -------
+    CsvRows
+        The header has been read; the rows are read as they are asked for.
+
+    Raises
+    ------
+    InvalidTable
+        A malformed line, which the message names; of the rows, when they are asked for.
+    """
+    try:
+        first = stream.readline(_HEADER)
+    except UnicodeDecodeError as error:
+        raise _unreadable(source, 0, error) from error
+    if len(first) == _HEADER:
+        raise InvalidTable(f"{source} has no header line, or one that is too long")
+    mark = _BOM if first.startswith(_BOM) else ""
+    first = first.removeprefix(_BOM)
+
+    def cells(between: str) -> int:
+        try:
+            return len(next(csv.reader([first], delimiter=between), []))
+        except csv.Error:  # a cell is too long for the csv module
+            return 0
+
+    separator = separator or max(SEPARATORS, key=cells)
+    rows = _rows(chain([first], stream), source, separator)
+    header, _ = next(rows, ([], 0))
+    return CsvRows(mark, separator, header, rows)
+
+
+def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[list[str], int]]:
+    """The header and the rows, of equal length, each with the number of the line where it ends."""
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    width = empty = 0
+    try:
+        for row in reader:
+            width = width or len(row)
+            if not row:
+                empty = empty or reader.line_num
+            elif empty or len(row) != width:
+                line, cells = (empty, 0) if empty else (reader.line_num, len(row))
+                raise InvalidTable(
+                    f"{source}, line {line}: {cells} cells under a header of {width}; "
+                    "nothing was written"
+                )
+            else:
+                yield row, reader.line_num
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise _unreadable(source, reader.line_num, error) from error
+
+
+def _unreadable(source: Path, line: int, error: Exception) -> InvalidTable:
+    return InvalidTable(
+        f"{source}, after line {line}, is not a CSV file in UTF-8: {error}; nothing was written"
+    )
