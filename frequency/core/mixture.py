@@ -47,10 +47,10 @@ class Mixture(PublicCoinChannel):
     def parts(self) -> tuple[Channel, ...]:
         """What users may report on."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def part_weights(self) -> tuple[int, ...]:
-        """The probability of each part, in units of 2^-64."""
+        """The probability of each part, in units of 2^-64: by default all the same."""
+        return weights_of(len(self.parts), None, self.kind)
 
     @abstractmethod
     def part_items(self, part: int, items: Items) -> Items:

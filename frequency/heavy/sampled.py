@@ -14,7 +14,7 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import UNNUMBERED, Channel, Reports, smallest_integer
 from frequency.core.oracle import Oracle, variance_of
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.tally import Sample, public
@@ -61,7 +61,7 @@ class Sampled(Channel):
     seed: int = 0
     bits: int = 1
 
-    largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
+    largest_domain: ClassVar[int] = UNNUMBERED  # as the inner one's may be
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,7 +16,7 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.likelihood import Likelihood
-from frequency.core.mixture import Mixture, weights_of
+from frequency.core.mixture import Mixture
 from frequency.core.oracle import Oracle
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles.hadamard_response import HRR
@@ -69,10 +69,6 @@ class Views(Mixture):
     def _oracle(self, cells: int) -> Oracle:
         """The oracle of a view of so many cells."""
         return _ORACLES[self.oracle](cells, self.epsilon)
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.views), None, "view")
 
     def _details(self) -> dict[str, Any]:
         return {"sets": [list(view) for view in self.views], **super()._details()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from frequency.core.channel import Channel
@@ -43,7 +44,7 @@ class Levels(Mixture):
     def parts(self) -> tuple[Channel, ...]:
         return self.channels
 
-    @property
+    @cached_property
     def part_weights(self) -> tuple[int, ...]:
         return self.weights
 

@@ -15,14 +15,14 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from frequency.oracles.choice import OracleChoice, oracle_over
-from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
+from rangeq.core.record_channel import RecordChannel
 from rangeq.grids.cells import Grid
 
 
 @dataclass(frozen=True)
-class RecordChannel(Mixture):
-    """A `Mixture` whose items are rows of a table, one column an attribute.
+class GroupChannel(RecordChannel, Mixture):
+    """A `Mixture` of which each group of users reports on one part.
 
     Parameters
     ----------
@@ -34,13 +34,7 @@ class RecordChannel(Mixture):
         Of the records.
     """
 
-    attributes: Domain
-
     kind: ClassVar[str] = "group"
-    largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
-
-    def items_of(self, values: Any) -> Items:
-        return self.attributes.records(values)
 
     def _details(self) -> dict[str, Any]:
         oracles = sorted({channel.signature for channel in self._channels[0]})
@@ -52,12 +46,9 @@ class RecordChannel(Mixture):
             "oracles": oracles,
         }
 
-    def every_item(self) -> Items:
-        return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
-
 
 @dataclass(frozen=True)
-class GridChannel(RecordChannel):
+class GridChannel(GroupChannel):
     """The cell of the record in one of some grids, chosen at random, by the grid's oracle.
 
     Parameters

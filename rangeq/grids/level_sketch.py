@@ -16,13 +16,13 @@ from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.sign_response import SignChannel
-from frequency.schema import Domain
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
+from rangeq.core.record_channel import RecordChannel
 
 
 @dataclass(frozen=True)
-class LevelSketch(SignChannel):
+class LevelSketch(RecordChannel, SignChannel):
     """A random combination of levels, and one bit about the record's nodes there.
 
     Every attribute has a tree; a d-dim level is a level of each, its cells are combinations of
@@ -51,12 +51,10 @@ class LevelSketch(SignChannel):
         Of the public functions.
     """
 
-    attributes: Domain
     widths: tuple[tuple[int, ...], ...]
     width: int
     seed: int = 0
 
-    largest_domain: ClassVar[int] = 1 << (1 << 20)  # records are never numbered
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.3"
 
     @cached_property
@@ -85,12 +83,6 @@ class LevelSketch(SignChannel):
                 own.append(cell)
             found.append(tuple(own))
         return tuple(found)
-
-    def items_of(self, values: Any) -> Items:
-        return self.attributes.records(values)
-
-    def every_item(self) -> Items:
-        return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
 
     def cell_of(self, records: Items, levels: Items) -> Items:
         """The hash of each record at a d-dim level of its own.

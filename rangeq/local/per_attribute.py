@@ -15,24 +15,24 @@ import numpy as np
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, conditions, plain
 from frequency.core.channel import Channel
-from frequency.core.mixture import Mixture, weights_of
+from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import listed, shown
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.protocol import RangeProtocol
+from rangeq.core.record_channel import RecordChannel
 from rangeq.local.haar import HaarHRR
 from rangeq.local.item_sets import Ranges
 
 
 @dataclass(frozen=True)
-class Attribute(Mixture):
+class Attribute(RecordChannel, Mixture):
     """One attribute of the record, and the report of its value, with that of another attribute.
 
     Parameters
@@ -49,20 +49,14 @@ class Attribute(Mixture):
         The attribute that is reported with each of them.
     """
 
-    attributes: Domain
     channels: tuple[Channel, ...]
     given: str | None
 
     kind: ClassVar[str] = "attribute"
-    largest_domain: ClassVar[int] = LARGEST_RECORDS
 
     @property
     def parts(self) -> tuple[Channel, ...]:
         return self.channels
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.channels), None, "attribute")
 
     def _details(self) -> dict[str, Any]:
         names = [[name, self.attributes[name]] for name in self.attributes]
@@ -75,7 +69,7 @@ class Attribute(Mixture):
         return tuple((*own, name) for name in self.attributes if name != self.given)
 
     def part_items(self, part: int, items: Items) -> Items:
-        return self.attributes.cells(items, self.asked[part])
+        return self.combined(items, self.attributes.places(self.asked[part]))
 
 
 class PerAttributeEstimate:
@@ -183,7 +177,6 @@ class PerAttribute(Protocol):
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
             raise ValueError(f"domain must be a frequency.schema.Domain, got {shown(self.domain)}")
-        self.domain.require_numbered()
         if self.given is not None:
             self.domain.checked([self.given])
         set_fields(self, protocols=tuple(self.protocols))
@@ -262,7 +255,7 @@ class PerAttribute(Protocol):
         return Attribute(self.domain.size, epsilon, self.domain, channels, self.given)
 
     def items_of(self, values: Any) -> Any:
-        return self.domain.items(values)
+        return self.domain.records(values)
 
     def estimate(self, aggregate: Aggregate) -> PerAttributeEstimate:
         """Ranges of every attribute.

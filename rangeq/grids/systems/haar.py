@@ -12,10 +12,9 @@ from typing import ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.mixture import weights_of
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import MOST_CELLS, Grid, equal_cells
-from rangeq.grids.channel import RecordChannel
+from rangeq.grids.channel import GroupChannel
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.fitting.piecewise import Plane
@@ -25,7 +24,7 @@ from rangeq.local.haar import HaarLevel
 
 
 @dataclass(frozen=True)
-class HaarCoefficients(RecordChannel):
+class HaarCoefficients(GroupChannel):
     """Signs of Haar coefficients: one bit from each user.
 
     One level of the Haar transform of one attribute, or one of each of two, by a Walsh-Hadamard
@@ -58,10 +57,6 @@ class HaarCoefficients(RecordChannel):
         domains = [2 << sum(level - 1 for _, level in levels) for levels in self.levels]
         made = {domain: HaarLevel(domain, self.epsilon) for domain in set(domains)}
         return tuple(made[domain] for domain in domains)
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.levels), None, self.kind)
 
     def part_items(self, part: int, items: Items) -> Items:
         node, side = np.zeros(len(items), dtype=np.int64), np.zeros(len(items), dtype=np.int64)

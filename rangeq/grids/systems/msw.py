@@ -7,25 +7,20 @@ from functools import cached_property
 from typing import ClassVar
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.mixture import weights_of
 from mechdesign._support.arrays import Items
-from rangeq.grids.channel import RecordChannel
+from rangeq.grids.channel import GroupChannel
 from rangeq.grids.estimate import ProductEstimate, even
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.local.square_wave import SquareWave
 
 
 @dataclass(frozen=True)
-class AttributeWaves(RecordChannel):
+class AttributeWaves(GroupChannel):
     """One of the attributes, each as likely, by its square wave."""
 
     @cached_property
     def parts(self) -> tuple[SquareWave, ...]:
         return tuple(SquareWave(size, self.epsilon) for size in self.attributes.sizes)
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.attributes), None, self.kind)
 
     def part_items(self, part: int, items: Items) -> Items:
         return items[:, part]

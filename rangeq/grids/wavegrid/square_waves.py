@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import smallest_integer
-from frequency.core.mixture import weights_of
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges
-from rangeq.grids.channel import RecordChannel
+from rangeq.grids.channel import GroupChannel
 
 PHASES = 32
 """Shifts of a wave over one arc, at most; those beyond it only number the arcs anew. The longest
@@ -270,7 +269,7 @@ class Heard(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WaveChannel(RecordChannel):
+class WaveChannel(GroupChannel):
     """One of the pairs of attributes, each as likely, and its `WaveCells`.
 
     With one attribute, that one's.
@@ -301,15 +300,8 @@ class WaveChannel(RecordChannel):
                 made[waves] = WaveCells(math.prod(wave.size for wave in waves), self.epsilon, waves)
         return tuple(made[tuple(self.waves[place] for place in group)] for group in self.groups)
 
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.groups), None, self.kind)
-
     def part_items(self, part: int, items: Items) -> Items:
-        node = np.zeros(len(items), dtype=np.int64)
-        for place in self.groups[part]:
-            node = node * self.attributes.sizes[place] + items[:, place]
-        return node
+        return self.combined(items, self.groups[part])
 
     def heard(self, aggregate: Aggregate) -> list[Heard]:
         """What the reports of each part say."""

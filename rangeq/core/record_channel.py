@@ -1,0 +1,59 @@
+"""RecordChannel: channels whose users hold records, rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from frequency.core.channel import UNNUMBERED, Channel
+from frequency.schema import Domain
+from mechdesign._support.arrays import Items
+
+
+@dataclass(frozen=True)
+class RecordChannel(Channel):
+    """A channel whose items are rows of a table, one column an attribute.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Of the records.
+    """
+
+    attributes: Domain
+
+    largest_domain: ClassVar[int] = UNNUMBERED
+
+    def items_of(self, values: Any) -> Items:
+        return self.attributes.records(values)
+
+    def every_item(self) -> Items:
+        return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
+
+    def combined(self, records: Items, places: Sequence[int]) -> Items:
+        """The values of some attributes as one number, the last one's counting fastest.
+
+        Parameters
+        ----------
+        records : numpy.ndarray of int64
+            Shape (users, attributes).
+        places : sequence of int
+            Of the attributes, whose combinations of values are at most 2^62.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (users,).
+        """
+        result = np.zeros(len(records), dtype=np.int64)
+        for place in places:
+            result *= self.attributes.sizes[place]
+            result += records[:, place]
+        return result
