@@ -32,7 +32,7 @@ from rangeq.local.item_sets import Ranges
 
 
 @dataclass(frozen=True)
-class Attribute(RecordChannel, Mixture):
+class OneAttribute(RecordChannel, Mixture):
     """One attribute of the record, and the report of its value, with that of another attribute.
 
     Parameters
@@ -53,6 +53,10 @@ class Attribute(RecordChannel, Mixture):
     given: str | None
 
     kind: ClassVar[str] = "attribute"
+
+    @property
+    def protocol_name(self) -> str:
+        return "Attribute"
 
     @property
     def parts(self) -> tuple[Channel, ...]:
@@ -248,11 +252,11 @@ class PerAttribute(Protocol):
         return cls(domain, tuple(ranges(size, epsilon) for size in cls.sizes(domain, given)), given)
 
     @cached_property
-    def channel(self) -> Attribute:
+    def channel(self) -> OneAttribute:
         """How a record becomes a report on one attribute."""
         channels = tuple(own.channel for own in self.protocols)
         epsilon = self.protocols[0].epsilon
-        return Attribute(self.domain.size, epsilon, self.domain, channels, self.given)
+        return OneAttribute(self.domain.size, epsilon, self.domain, channels, self.given)
 
     def items_of(self, values: Any) -> Any:
         return self.domain.records(values)
