@@ -18,6 +18,7 @@ PACKAGES = [
     "frequency.heavy",
     "frequency.marginals",
     "frequency.schema",
+    "frequency.storage",
     "rangeq",
     "rangeq.central",
     "rangeq.grids",

@@ -43,8 +43,12 @@ Reports: TypeAlias = npt.NDArray[np.void]
 LARGEST_LIST = 1 << 26
 """The most items of which a list is made."""
 
-UNNUMBERED = 1 << (1 << 20)
-"""The largest domain of channels that never number their items: none in practice."""
+UNNUMBERED = 10**4300 - 1
+"""The largest domain of channels that never number their items: parameters are text, and Python
+writes no integer of more digits.
+
+:meta hide-value:
+"""
 
 LEAST_EPSILON = 2.0**-32
 """Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning."""

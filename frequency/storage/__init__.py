@@ -1,13 +1,14 @@
 """Reports, aggregates and protocols in files, and the way from reports to an aggregate.
 
-Needs the extra ``storage``.
-
-A protocol is a small JSON file, reports are Parquet files, an aggregate is one binary file:
+A protocol is a small JSON file, an aggregate is one binary file. Reports are Parquet files, for
+which the extra ``storage`` is needed: `write_reports`, `read_reports`, `aggregate_files`, and what
+they return and raise, are loaded when they are asked for.
 
 >>> import tempfile
 >>> from pathlib import Path
 >>> import numpy as np
 >>> from frequency import HRR
+>>> from frequency.storage import aggregate_files, write_reports
 >>> place = Path(tempfile.mkdtemp())
 >>> save_protocol(place / "protocol.json", HRR(domain=64, epsilon=1.0))
 >>> protocol = load_protocol(place / "protocol.json")
@@ -25,16 +26,19 @@ A protocol is a small JSON file, reports are Parquet files, an aggregate is one 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.protocol import channel_of
 from frequency.exceptions import IncompatibleAggregate
-from frequency.storage.collection import Collected, aggregate_files
-from frequency.storage.parquet import RefusedFile, read_reports, write_reports
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from mechdesign._support.files import replacing
+
+if TYPE_CHECKING:
+    from frequency.storage.collection import Collected, aggregate_files
+    from frequency.storage.parquet import RefusedFile, read_reports, write_reports
 
 __all__ = [
     "Collected",
@@ -48,6 +52,25 @@ __all__ = [
     "save_protocol",
     "write_reports",
 ]
+
+_OF_REPORTS = {
+    "Collected": "collection",
+    "aggregate_files": "collection",
+    "RefusedFile": "parquet",
+    "read_reports": "parquet",
+    "write_reports": "parquet",
+}
+"""What needs pyarrow, and the file that it is in."""
+
+if not TYPE_CHECKING:  # a checker would take any misspelt name for one of these
+
+    def __getattr__(name):
+        if name in _OF_REPORTS:
+            return getattr(import_module(f"{__name__}.{_OF_REPORTS[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *_OF_REPORTS})
 
 
 def save_aggregate(path: str | os.PathLike[str], aggregate: Aggregate) -> None:

@@ -1,11 +1,18 @@
 """Aggregates as files, and which of them go on from others."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from frequency import HRR, OLH, IncompatibleAggregate
 from frequency.storage import continues, load_aggregate, save_aggregate
 from tests.contracts.examples import numbers
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_an_aggregate_is_what_it_was(tmp_path):
@@ -34,3 +41,71 @@ def test_an_aggregate_that_continues_another():
     for pair in ((both, foreign), (foreign, both)):
         with pytest.raises(ValueError, match="not an aggregate of this protocol"):
             continues(protocol, *pair)
+
+
+def python(program, directory):
+    """What a new process prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+USE = """
+import numpy as np
+from frequency import OLH
+from frequency.storage import (
+    continues, load_aggregate, load_protocol, save_aggregate, save_protocol
+)
+
+save_protocol("protocol.json", OLH(16, 1.0))
+protocol = load_protocol("protocol.json")
+aggregate = protocol.aggregate(protocol.privatize(np.arange(100) % 16))
+save_aggregate("aggregate", aggregate)
+assert load_aggregate("aggregate", protocol) == aggregate
+assert continues(protocol, aggregate, aggregate)
+"""
+
+
+def test_protocols_and_aggregates_need_no_pyarrow(tmp_path):
+    """In a process that has none: what is about files of reports says what it needs."""
+    program = f"""
+import sys
+sys.modules["pyarrow"] = None
+{USE}
+import frequency.storage
+for name in ("aggregate_files", "read_reports", "write_reports", "Collected", "RefusedFile"):
+    assert name in dir(frequency.storage)
+    try:
+        getattr(frequency.storage, name)
+    except ImportError as error:
+        assert "need pyarrow, of the extra 'storage'" in str(error), error
+    else:
+        raise AssertionError(name)
+try:
+    from frequency.storage import write_reports
+except ImportError as error:
+    print(error)
+"""
+    assert "pip install '.[storage]'" in python(program, tmp_path)
+
+
+def test_what_is_not_needed_is_not_loaded(tmp_path):
+    large = "{'pyarrow', 'dask', 'distributed', 'loky', 'pandas'}"
+    program = f"import sys\n{USE}\nprint(sorted({large} & set(sys.modules)))"
+    assert python(program, tmp_path) == "[]\n"
+    # And is seen where it is loaded
+    named = "import sys; from frequency.storage import RefusedFile"
+    assert python(f"{named}; print('pyarrow' in sys.modules)", tmp_path) == "True\n"
+
+
+def test_a_misspelt_name_is_an_error():
+    with pytest.raises(ImportError, match="write_report"):
+        exec("from frequency.storage import write_report")
