@@ -16,13 +16,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
+from mechdesign._support.figures import (
+    COLOURS,
+    DASHES,
+    DPI,
+    HATCHES,
+    MARKERS,
+    ink_on,
+    mark_numbers,
+    panel,
+)
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import printable
@@ -30,14 +38,6 @@ from mechdesign.exceptions import NotSquare
 from mechdesign.mechanism import Mechanism
 
 _Point = TypeVar("_Point", int, Fraction)
-
-# Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow, which is
-# faint on white. The lengths of colours and markers are coprime, so no two of the first 56 series
-# look alike.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
-_MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
-_DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)))
-_HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "oooo")
 
 _PRINTED = 9
 """Tables of at most this many rows and columns (n <= 8) have their entries printed."""
@@ -51,10 +51,11 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     figure : matplotlib.figure.Figure
         What to write.
     path : str or os.PathLike
-        Its suffix says which format: .png, .pdf, .svg, or another that matplotlib writes.
+        Its suffix says which format: .png, of 200 points an inch, .pdf, .svg, or another that
+        matplotlib writes.
     """
     with replacing(path) as stream:
-        figure.savefig(stream, format=Path(path).suffix[1:])
+        figure.savefig(stream, format=Path(path).suffix[1:], dpi=DPI)
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
@@ -98,17 +99,13 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
             cmap="viridis",
         )
         axes.set(title=title, xlabel="input", ylabel="output")
-        _whole(axes.xaxis)
-        _whole(axes.yaxis)
+        mark_numbers(axes.xaxis, whole=True)
+        mark_numbers(axes.yaxis, whole=True)
         if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:
-            # Relative luminance, with the usual power law for sRGB; at 0.18 black and white
-            # contrast equally.
-            dark = (image.cmap(scale(mechanism.matrix))[..., :3] ** 2.2) @ np.array(
-                [0.2126, 0.7152, 0.0722]
-            ) < 0.18
+            ink = ink_on(image.cmap(scale(mechanism.matrix)))
             for (i, j), entry in np.ndenumerate(mechanism.matrix):
-                text, colour = f"{entry:.2f}" if entry else "0", "white" if dark[i, j] else "black"
-                axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
+                text = f"{entry:.2f}" if entry else "0"
+                axes.text(j, i, text, ha="center", va="center", fontsize=8, color=ink[i, j])
     figure.colorbar(image, ax=figure.axes, label="Pr[output | input]")
     return figure
 
@@ -141,8 +138,8 @@ def error_histograms(
     }
     width = 0.84 / len(errors)
     inches = min(max(0.13 * (2 * n + 1) * (len(errors) + 0.5), 5.5), 14.0)
-    figure, axes = _axes("error (output minus input)", "probability of the error", inches)
-    _whole(axes.xaxis)
+    figure, axes = panel("error (output minus input)", "probability of the error", inches)
+    mark_numbers(axes.xaxis, whole=True)
     for index, (name, histogram) in enumerate(errors.items()):
         offset = (index - (len(errors) - 1) / 2) * width
         axes.bar(
@@ -150,8 +147,8 @@ def error_histograms(
             [float(share) for share in histogram.values()],
             width,
             label=name,
-            color=_COLOURS[index % len(_COLOURS)],
-            hatch=_HATCHES[index % len(_HATCHES)],
+            color=COLOURS[index % len(COLOURS)],
+            hatch=HATCHES[index % len(HATCHES)],
             edgecolor="white",
             linewidth=0,
         )
@@ -261,9 +258,9 @@ def lines(
     """
     _some(curves, "curves")
     _some(x, "x")
-    figure, axes = _axes(xlabel, ylabel)
+    figure, axes = panel(xlabel, ylabel)
     if whole:
-        _whole(axes.xaxis)
+        mark_numbers(axes.xaxis, whole=True)
     for index, (name, y) in enumerate(curves.items()):
         # Mechanisms often coincide, as GM and WM do for many n: a later line is thinner and markers
         # are hollow, so both show.
@@ -271,10 +268,10 @@ def lines(
             x,
             y,
             label=name,
-            color=_COLOURS[index % len(_COLOURS)],
-            linestyle=_DASHES[index % len(_DASHES)],
+            color=COLOURS[index % len(COLOURS)],
+            linestyle=DASHES[index % len(DASHES)],
             linewidth=max(2.8 - 0.5 * index, 1.2),
-            marker=_MARKERS[index % len(_MARKERS)],
+            marker=MARKERS[index % len(MARKERS)],
             markevery=-(-len(x) // 30),
             markersize=max(8.0 - index, 4.5),
             markerfacecolor="none",
@@ -306,18 +303,6 @@ def _common_n(mechanisms: Mapping[str, Mechanism]) -> int:
                 f"{printable(name)} has n = {mechanism.inputs - 1}"
             )
     return n
-
-
-def _axes(xlabel: str, ylabel: str, width: float = 6.4) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, 4.0), layout="constrained")
-    axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel, axisbelow=True)
-    axes.grid(color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def _whole(axis: Axis) -> None:
-    axis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
 
 def _legend(figure: Figure) -> None:

@@ -1,0 +1,331 @@
+"""How our figures look: colours, panels, ticks that have room, labels that fit.
+
+This loads matplotlib: it is imported where something is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import dates, rcParams
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis, XAxis
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+from matplotlib.ticker import (
+    FixedLocator,
+    Formatter,
+    Locator,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
+
+from mechdesign._support.arrays import Floats
+from mechdesign._support.text import printable
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+"""Okabe and Ito's palette, which colour-blind readers can tell apart.
+
+It is without its yellow, which is faint on white. The lengths of colours and markers are coprime,
+so no two of the first 56 series look alike.
+"""
+
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)))
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "oooo")
+
+ESTIMATE, TRUTH, BAND = COLOURS[0], COLOURS[1], COLOURS[5]
+"""What is estimated, the truth where it is known, and the error of the estimate."""
+
+GRID, MUTED = "0.9", "0.45"
+"""Greys: of lines behind the data, and of what is set apart from them."""
+
+DPI = 200
+"""Of pictures made of points."""
+
+
+def panel(
+    xlabel: str,
+    ylabel: str = "",
+    width: float = 6.4,
+    height: float = 4.0,
+    grid: Literal["both", "x", "y"] = "both",
+) -> tuple[Figure, Axes]:
+    """A figure with one panel: a light grid behind the data, and no frame.
+
+    Parameters
+    ----------
+    xlabel, ylabel : str
+        The labels of the axes; an empty one is for an axis of items, which explain themselves.
+    width, height : float
+        Of the figure, in inches.
+    grid : {"both", "x", "y"}
+        Where lines start.
+
+    Returns
+    -------
+    tuple of (matplotlib.figure.Figure, matplotlib.axes.Axes)
+        Numbers are marked on both axes, as many as have room.
+    """
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot(axisbelow=True)
+    axes.set_xlabel(printable(xlabel), parse_math=False)
+    axes.set_ylabel(printable(ylabel), parse_math=False)
+    axes.grid(axis=grid, color=GRID)
+    axes.spines[["top", "right"]].set_visible(False)
+    mark_numbers(axes.xaxis)
+    axes.yaxis.set_major_formatter(PlainNumbers())
+    return figure, axes
+
+
+def text_size(text: str, size: float | str | None = None) -> tuple[float, float]:
+    """The width and the height of a line of text, in points.
+
+    Parameters
+    ----------
+    text : str
+        One line.
+    size : float or str, optional
+        Of the font, in points or by name; None: that of tick labels.
+
+    Returns
+    -------
+    tuple of float
+        The height is that of a line, whatever the letters.
+    """
+    font = FontProperties(size=rcParams["xtick.labelsize"] if size is None else size)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width), 1.2 * float(font.get_size_in_points())
+
+
+class PlainNumbers(Formatter):
+    """Ticks as plain numbers: 0.025, 1,500,000. No factor is moved to the end of an axis.
+
+    Those at equal steps have as many decimals as any of them needs, others only their own.
+    """
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The labels of all ticks of an axis."""
+        exact = [f"{value:.12g}" for value in values]
+        decimals = [len(text.partition(".")[2]) if "e" not in text else 0 for text in exact]
+        steps = np.diff(values)
+        if np.allclose(steps, steps[:1], atol=0):
+            decimals = [max(decimals, default=0)] * len(exact)
+        return [
+            self._text(text, float(text) + 0.0, places)  # + 0.0: no negative zero
+            for text, places in zip(exact, decimals, strict=True)
+        ]
+
+    @staticmethod
+    def _text(exact: str, value: float, places: int) -> str:
+        plain = exact if "e" in exact and value else f"{value:,.{places}f}"
+        return plain.replace("-", "\N{MINUS SIGN}")
+
+    def __call__(self, value: float, place: int | None = None) -> str:
+        """The label of one number."""
+        return self.format_ticks([value])[0]
+
+
+class SpacedTicks(Locator):
+    """The densest of several choices of ticks whose labels have room beside each other.
+
+    Parameters
+    ----------
+    choices : sequence of matplotlib.ticker.Locator
+        The densest first; the last one is taken if none has room.
+    end : float, default inf
+        Where numbers end, and the axis goes on with something else.
+    """
+
+    def __init__(self, choices: Sequence[Locator], end: float = np.inf) -> None:
+        self._choices, self._end = choices, end
+
+    def __call__(self) -> list[float]:
+        """The ticks of the axis as it is now."""
+        assert isinstance(self.axis, Axis)
+        low, high = sorted(self.axis.get_view_interval())
+        return self.tick_values(low, high)
+
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+        """The ticks between two numbers."""
+        ticks = np.zeros(0)
+        for choice in self._choices:
+            ticks = np.asarray(choice.tick_values(vmin, min(vmax, self._end)), dtype=np.float64)
+            ticks = ticks[(ticks >= vmin) & (ticks <= min(vmax, self._end))]
+            if len(ticks) > 1 and self._have_room(ticks):
+                break
+        return ticks.tolist()
+
+    def _have_room(self, ticks: Floats) -> bool:
+        axis = self.axis
+        assert isinstance(axis, Axis)
+        labels = axis.get_major_formatter().format_ticks(ticks.tolist())
+        sizes = np.array([text_size(label) for label in labels])
+        figure = axis.axes.get_figure(root=True)
+        assert figure is not None
+        box = axis.axes.bbox
+        across = isinstance(axis, XAxis)
+        pixels = box.width if across else box.height
+        ends = axis.get_transform().transform(np.array(axis.get_view_interval()))
+        places = axis.get_transform().transform(ticks) / abs(ends[1] - ends[0])
+        steps = np.abs(np.diff(places)) * pixels / figure.dpi * 72
+        taken = (sizes[:-1, 0] + sizes[1:, 0]) / 2 if across else sizes[1:, 1]
+        gap = 1.5 * text_size("0")[0]
+        return bool((steps >= taken + gap).all())
+
+
+def mark_numbers(
+    axis: Axis,
+    first_choice: Sequence[float] = (),
+    *,
+    whole: bool = False,
+    logarithmic: bool = False,
+    most: int = 10,
+    end: float = np.inf,
+) -> None:
+    """Mark round numbers on an axis, as many as have room.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+        Of any scale.
+    first_choice : sequence of float, default ()
+        Numbers to mark instead, if they all have room.
+    whole : bool, default False
+        Only integers.
+    logarithmic : bool, default False
+        Powers of 10 and their first multiples, where there are some.
+    most : int, default 10
+        How many steps there may be.
+    end : float, default inf
+        Nothing is marked above it.
+    """
+    steps = [1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10]
+    choices: list[Locator] = [
+        MaxNLocator(count, steps=steps, integer=whole, min_n_ticks=1)
+        for count in range(most, 0, -1)
+    ]
+    if logarithmic:
+        choices = [
+            LogLocator(base, subs, numticks=1000)
+            for base, subs in ((10, (1, 2, 5)), (10, (1,)), (100, (1,)), (1000, (1,)))
+        ] + choices
+    if len(first_choice):
+        choices = [FixedLocator(first_choice), *choices]
+    axis.set_major_locator(SpacedTicks(choices, end))
+    axis.set_major_formatter(PlainNumbers())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def mark_dates(axis: Axis, first: float, last: float) -> None:
+    """Mark dates on an axis, with labels that say no more than they must.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+        Of days since 1970, as matplotlib counts them.
+    first, last : float
+        Between which dates are marked.
+    """
+    untyped: Any = dates
+    locator = untyped.AutoDateLocator(minticks=3, maxticks=8)
+    ticks = np.asarray(locator.tick_values(untyped.num2date(first), untyped.num2date(last)))
+    axis.set_major_locator(FixedLocator(ticks[(ticks >= first) & (ticks <= last)].tolist()))
+    axis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+    axis.set_minor_locator(NullLocator())
+
+
+def legend_above(figure: Figure) -> None:
+    """A legend above the panel, in as many columns as the figure has room for.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        All that has a label is drawn.
+    """
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    if not labels:
+        return
+    widths = np.array([text_size(label, 9)[0] + 50.0 for label in labels])  # with a sample each
+
+    def width(columns: int) -> float:
+        return float(sum(part.max() for part in np.array_split(widths, columns)))
+
+    room = 72.0 * figure.get_figwidth()
+    columns = next((k for k in range(len(widths), 0, -1) if width(k) <= room), 1)
+    legend = figure.legend(
+        handles, labels, loc="outside upper right", ncols=columns, frameon=False, fontsize=9
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def caption_above(axes: Axes, text: str, width: int = 84) -> None:
+    """A remark above the left end of a panel.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        The panel.
+    text : str
+        What a reader of the picture must know.
+    width : int, default 84
+        How many characters a line has room for.
+    """
+    axes.set_title(fill(printable(text), width), fontsize=9, loc="left", parse_math=False)
+
+
+def fitting(labels: Sequence[str], most: int) -> list[str]:
+    """Labels cut to a length, and safe to print: at the end, or inside if they would look alike.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Any texts.
+    most : int
+        The most characters of each, at least 3.
+
+    Returns
+    -------
+    list of str
+        As many, with "…" where something is left out.
+
+    >>> fitting(["short", "a rather long label"], 10)
+    ['short', 'a rather …']
+    >>> fitting(["in work, for a wage", "in work, for oneself"], 9)
+    ['in w…wage', 'in w…self']
+    """
+    safe = [printable(label) for label in labels]
+    cut = [text if len(text) <= most else text[: most - 1] + "…" for text in safe]
+    if len(set(cut)) == len(set(safe)):
+        return cut
+    tail = (most - 1) // 2
+    return [
+        text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[-tail:]}" for text in safe
+    ]
+
+
+def ink_on(colours: Floats) -> npt.NDArray[np.str_]:
+    """Black or white, whichever is legible on each colour.
+
+    Parameters
+    ----------
+    colours : numpy.ndarray of float64
+        Red, green and blue from 0 to 1 in the last dimension; more is left out.
+
+    Returns
+    -------
+    numpy.ndarray of str
+        Names of colours, without that dimension.
+    """
+    # Relative luminance, with the usual power law for sRGB; at 0.18 black and white contrast
+    # equally.
+    luminance = (colours[..., :3] ** 2.2) @ np.array([0.2126, 0.7152, 0.0722])
+    return np.where(luminance < 0.18, "white", "black")

@@ -1,0 +1,169 @@
+"""Ticks and labels have room, whatever is drawn."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from mechdesign import plot
+from mechdesign._support.figures import (
+    PlainNumbers,
+    caption_above,
+    fitting,
+    ink_on,
+    legend_above,
+    mark_dates,
+    mark_numbers,
+    panel,
+    text_size,
+)
+
+
+def tick_boxes(figure: Figure) -> list[tuple[str, float, float]]:
+    """The texts below the horizontal axis, with the left and right ends of each in pixels."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    axis = figure.axes[0].xaxis
+    low, high = sorted(axis.get_view_interval())
+    found = []
+    for tick in axis.get_major_ticks():
+        if low <= tick.get_loc() <= high and tick.label1.get_text():
+            box = tick.label1.get_window_extent(canvas.get_renderer())
+            found.append((tick.label1.get_text(), box.x0, box.x1))
+    return sorted(found, key=lambda one: one[1])
+
+
+def overlapping(figure: Figure) -> list[str]:
+    boxes = tick_boxes(figure)
+    return [f"{a}{b}" for (a, _, end), (b, start, _) in pairwise(boxes) if start < end + 3]
+
+
+RANGES = [
+    (-0.025, 0.024),
+    (0, 1),
+    (-1e-6, 3e-6),
+    (0, 3e8),
+    (1999.5, 2000.5),
+    (0, 7e15),
+    (0.1, 0.1000001),
+    (-5, -4.99),
+]
+
+
+@pytest.mark.parametrize("ends", RANGES)
+@pytest.mark.parametrize("width", [1.2, 2.6, 6.4])
+def test_numbers_have_room(ends, width) -> None:
+    figure, axes = panel("x", width=width)
+    axes.set_xlim(*ends)
+    assert overlapping(figure) == []
+    assert len(tick_boxes(figure)) >= (3 if width > 6 else 1)
+
+
+def test_the_ticks_of_matplotlib_do_collide() -> None:
+    """The check above rejects the ticks that are there by default."""
+    figure = Figure(figsize=(1.2, 2), layout="constrained")
+    figure.add_subplot(xlim=(-0.025, 0.024))
+    assert overlapping(figure)
+
+
+@pytest.mark.parametrize("ends", [(0.001, 1e9), (1, 1e12), (100, 300), (1000, 1100), (2, 2e6)])
+def test_logarithmic_axes(ends) -> None:
+    figure, axes = panel("x")
+    axes.set(xscale="log", xlim=ends)
+    mark_numbers(axes.xaxis, logarithmic=True)
+    assert overlapping(figure) == []
+    assert len(tick_boxes(figure)) >= 2
+
+
+@pytest.mark.parametrize("days", [1 / 24, 0.5, 1, 3, 6, 20, 90, 400, 3000, 40_000])
+def test_dates(days) -> None:
+    figure, axes = panel("x")
+    axes.set_xlim(15_700.0, 15_700 + days)
+    mark_dates(axes.xaxis, 15_700.0, 15_700 + days)
+    assert overlapping(figure) == []
+    assert 2 <= len(tick_boxes(figure)) <= 10
+
+
+def test_what_is_marked() -> None:
+    figure, axes = panel("x")
+    axes.set_xlim(0, 10)
+    mark_numbers(axes.xaxis, [0, 3, 10])
+    assert [text for text, *_ in tick_boxes(figure)] == ["0", "3", "10"]
+    mark_numbers(axes.xaxis, [0, 0.001, 10])  # without room for all
+    assert [text for text, *_ in tick_boxes(figure)] == [str(k) for k in range(11)]
+    mark_numbers(axes.xaxis, end=4)
+    assert [text for text, *_ in tick_boxes(figure)][-1] == "4"
+    axes.set_xlim(0, 1.2)
+    mark_numbers(axes.xaxis, whole=True)
+    assert [text for text, *_ in tick_boxes(figure)] == ["0", "1"]
+
+
+def test_plain_numbers() -> None:
+    def texts(*values: float) -> list[str]:
+        return PlainNumbers().format_ticks(values)
+
+    assert texts(-0.025, -0.0, 0.025) == ["−0.025", "0.000", "0.025"]
+    assert texts(0, 500_000, 1_000_000) == ["0", "500,000", "1,000,000"]
+    assert texts(0.01, 0.1, 1, 1000) == ["0.01", "0.1", "1", "1,000"]
+    assert texts(0, 2e-7) == ["0", "2e−07"]
+    assert texts() == []
+    assert PlainNumbers()(0.1 + 0.2) == "0.3"
+
+
+def test_labels_are_cut_and_stay_apart() -> None:
+    assert fitting(["a\x1b[2J", "b"], 10) == ["a\\x1b[2J", "b"]
+    assert fitting(["x" * 50], 6) == ["xxxxx…"]
+    assert fitting([f"{'x' * 50}{k}" for k in range(3)], 6) == ["xxx…x0", "xxx…x1", "xxx…x2"]
+    assert fitting(["same" * 9, "same" * 9], 6) == ["sames…", "sames…"]
+    assert fitting([], 6) == []
+
+
+def test_texts_are_no_formulas() -> None:
+    figure, axes = panel("$x", "a$ to b$")
+    axes.plot([0, 1], label="$\\frac$")
+    caption_above(axes, "$\\nothing$")
+    legend_above(figure)
+    FigureCanvasAgg(figure).draw()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["$\\frac$"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 9])
+def test_legends_are_within_the_figure(count) -> None:
+    figure, axes = panel("x")
+    for k in range(count):
+        axes.plot([k], label=f"{'a long name ' * (k % 4)}{k}")
+    legend_above(figure)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    box = figure.legends[0].get_window_extent(canvas.get_renderer())
+    assert box.x0 >= 0
+    assert box.x1 <= canvas.get_width_height()[0]
+
+
+def test_text_sizes_are_those_that_are_drawn() -> None:
+    figure, axes = panel("x")
+    canvas = FigureCanvasAgg(figure)
+    text = axes.text(0, 0, "1,234 of them", fontsize=9)
+    box = text.get_window_extent(canvas.get_renderer())
+    assert text_size("1,234 of them", 9)[0] == pytest.approx(72 * box.width / figure.dpi, rel=0.05)
+
+
+def test_ink() -> None:
+    assert ink_on(np.array([[1.0, 1, 1, 1], [0, 0, 0.5, 1]])).tolist() == ["black", "white"]
+
+
+def test_pictures_have_enough_points(tmp_path) -> None:
+    from matplotlib.image import imread
+
+    figure, _ = panel("x", width=3, height=2)
+    plot.save(figure, tmp_path / "figure.png")
+    assert imread(tmp_path / "figure.png").shape[:2] == (400, 600)
+    plot.save(figure, tmp_path / "figure.svg")
+    assert b"<svg" in (tmp_path / "figure.svg").read_bytes()[:1000]
+    plot.save(figure, tmp_path / "figure.pdf")
+    assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
