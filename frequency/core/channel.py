@@ -43,9 +43,9 @@ Reports: TypeAlias = npt.NDArray[np.void]
 LARGEST_LIST = 1 << 26
 """The most items of which a list is made."""
 
-UNNUMBERED = 10**4300 - 1
+UNNUMBERED = 1 << 14284
 """The largest domain of channels that never number their items: parameters are text, and Python
-writes no integer of more digits.
+writes no integer of more than 4300 digits.
 
 :meta hide-value:
 """
