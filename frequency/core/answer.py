@@ -81,14 +81,14 @@ class Answer:
         Raises
         ------
         UnknownVariance
-            As for `variance`.
+            Neither a variance nor intervals are known.
         ValueError
             Another confidence.
         """
-        z, variance = normal_quantile(confidence), self.variance
+        z = normal_quantile(confidence)
         if self._interval is not None:
             return self._interval(confidence)
-        half = z * np.sqrt(variance)
+        half = z * np.sqrt(self.variance)
         middle = np.where(np.isfinite(half), self.value, 0.0)
         return ConfidenceInterval(middle - half, middle + half)
 

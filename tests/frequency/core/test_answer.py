@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, HRR, OUE, HadamardCountMeanSketch
-from frequency.core.answer import Answer, conditions, normal_quantile, place_of
+from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.heavy import PrefixExtension
 from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, SquareWave, shaped
@@ -129,6 +129,23 @@ def test_answers_about_one_attribute(protocol: Any) -> None:
     assert many.variance == pytest.approx([each.variance for each in alone])
     assert estimate.answer(np.zeros(0, dtype=np.int64)).value.shape == (0,)
     assert estimate.answer([]).value == 0
+
+
+def test_intervals_may_be_known_where_the_variance_is_not() -> None:
+    def within(confidence: float) -> ConfidenceInterval:
+        return ConfidenceInterval(np.array([0.5 - confidence / 2]), np.array([0.5]))
+
+    told = Answer(np.array([0.5]), None, "ends lie inside bins", within)
+    assert told.interval(0.5) == (np.array([0.25]), np.array([0.5]))
+    with pytest.raises(UnknownVariance, match="inside bins"):
+        _ = told.variance
+    with pytest.raises(UnknownVariance, match="inside bins"):
+        _ = tuple(told)
+    for wrong in (0.0, 1.0, -0.5, float("nan")):
+        with pytest.raises(ValueError, match="confidence"):
+            told.interval(wrong)
+    with pytest.raises(UnknownVariance, match="inside bins"):
+        Answer(0.5, None, "ends lie inside bins").interval()
 
 
 def test_answers_about_ranges_have_the_intervals_of_ranges() -> None:
