@@ -16,11 +16,13 @@ from frequency.core.oracle import Oracle
 from frequency.exceptions import (
     FrequencyError,
     IncompatibleAggregate,
+    InvalidCell,
     InvalidEstimates,
     InvalidQuestion,
     InvalidReport,
     InvalidValue,
     NotIdentifiable,
+    UnknownColumn,
     UnknownVariance,
 )
 from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
@@ -32,6 +34,16 @@ from frequency.oracles.randomized_response import GRR, RR
 from frequency.oracles.subset_selection import SubsetSelection
 from frequency.oracles.tabular_response import Tabular
 from frequency.oracles.unary_encoding import OUE, SUE
+from frequency.schema import (
+    Boolean,
+    Categorical,
+    Dates,
+    Numeric,
+    Schema,
+    Survey,
+    SurveyEstimate,
+    Text,
+)
 
 __all__ = [
     "GRR",
@@ -42,21 +54,31 @@ __all__ = [
     "SUE",
     "Aggregate",
     "Answer",
+    "Boolean",
+    "Categorical",
     "CountMeanSketch",
+    "Dates",
     "Estimate",
     "FrequencyError",
     "HadamardCountMeanSketch",
     "IncompatibleAggregate",
+    "InvalidCell",
     "InvalidEstimates",
     "InvalidQuestion",
     "InvalidReport",
     "InvalidValue",
     "JLOracle",
     "NotIdentifiable",
+    "Numeric",
     "Oracle",
     "ProjectiveGeometry",
+    "Schema",
     "SubsetSelection",
+    "Survey",
+    "SurveyEstimate",
     "Tabular",
+    "Text",
+    "UnknownColumn",
     "UnknownVariance",
     "postprocess",
 ]

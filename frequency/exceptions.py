@@ -36,6 +36,41 @@ class InvalidValue(FrequencyError, ValueError):
         )
 
 
+class InvalidCell(InvalidValue):
+    """A cell of a table that its attribute does not take; nothing has been drawn.
+
+    Attributes
+    ----------
+    row : int
+        The row of the first bad one, from 0.
+    column : str
+        Its column.
+    value : object
+        What is there; None if nothing is.
+    expected : str
+        What there may be, in words.
+    """
+
+    def __init__(self, row: int, column: str, value: object, expected: str) -> None:
+        self.row, self.column, self.expected = row, column, expected
+        super().__init__(row, value, 0)
+        self.args = (row, column, value, expected)
+
+    def __str__(self) -> str:
+        return f"row {self.row}, {self.wrong}; nothing was drawn"
+
+    @property
+    def wrong(self) -> str:
+        """What is wrong with it, without where it is."""
+        found = "no value" if self.value is None else shown(self.value)
+        column = printable(repr(self.column))
+        return f"column {column}: {found} is not {printable(self.expected)}"
+
+
+class UnknownColumn(FrequencyError, ValueError):
+    """A table has no such column, has it twice, or is no table."""
+
+
 class InvalidReport(FrequencyError, ValueError):
     """A report, or a message of reports, that no client of this oracle can have sent."""
 

@@ -1,10 +1,34 @@
-"""What is asked of people: attributes, with names and sizes.
+"""Schemas: the attributes of users, with labels, units and bins, and protocols that ask for them.
 
->>> domain = Domain({"age": 5, "smokes": 2})
->>> domain.items([[4, 1], [0, 0]]).tolist()
-[9, 0]
+>>> import numpy as np
+>>> schema = Schema([Numeric("age", low=0, high=120, whole=True, unit="years", missing="item")])
+>>> schema.encode({"age": [44, None, 7]}).columns
+(array([ 44, 121,   7]),)
 """
 
+from frequency.schema.attribute import Attribute
+from frequency.schema.categorical import Boolean, Categorical
+from frequency.schema.dates import Dates
 from frequency.schema.domain import Domain
+from frequency.schema.estimate import SurveyEstimate
+from frequency.schema.numeric import Numeric
+from frequency.schema.ordered import Ordered
+from frequency.schema.schema import Encoded, Schema
+from frequency.schema.survey import ClippedValues, Survey
+from frequency.schema.text import Text
 
-__all__ = ["Domain"]
+__all__ = [
+    "Attribute",
+    "Boolean",
+    "Categorical",
+    "ClippedValues",
+    "Dates",
+    "Domain",
+    "Encoded",
+    "Numeric",
+    "Ordered",
+    "Schema",
+    "Survey",
+    "SurveyEstimate",
+    "Text",
+]

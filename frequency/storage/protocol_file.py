@@ -21,7 +21,8 @@ from frequency.core.aggregate import canonical, differing
 from frequency.core.channel import Channel
 from frequency.core.oracle import Oracle
 from frequency.core.protocol import Protocol, channel_of
-from frequency.schema import Domain
+from frequency.schema import Domain, Schema
+from frequency.schema.schema_file import schema_of
 from mechdesign import InvalidFile, Mechanism
 from mechdesign._support.files import replacing
 from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed
@@ -168,6 +169,8 @@ def _encoded(value: Any) -> Any:
         return [_encoded(item) for item in value]
     if isinstance(value, Mechanism):
         return {"mechanism": described(value, value.certificate)}
+    if isinstance(value, Schema):
+        return {"schema": value.content()}
     if isinstance(value, Domain):
         return {"attributes": [[name, value[name]] for name in value]}
     if isinstance(value, (Channel, Protocol)):
@@ -201,6 +204,8 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
         return _named(content, Oracle)
     if form == "mechanism":
         return Mechanism.from_parts(*checked(content, place, work))
+    if form == "schema":
+        return schema_of(content)
     if form not in ("attributes", "sizes"):  # the second in older files
         raise ValueError(f"unknown key {shown(form)}")
     sizes = dict(content)

@@ -1,0 +1,263 @@
+"""Attribute: what a column of a table may hold, and the items that stand for its values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.exceptions import InvalidCell, InvalidQuestion
+from frequency.schema.column import Column
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.text import listed, printable, shown
+
+Missing: TypeAlias = Literal["refuse", "item", "skip"]
+"""What becomes of a missing value."""
+
+Outside: TypeAlias = Literal["refuse", "clip", "item"]
+"""What becomes of a value that the attribute does not have."""
+
+MISSING, OUTSIDE = "missing", "outside"
+"""The labels of the items that the policies ``item`` add."""
+
+ABSENT, BELOW, ABOVE, UNKNOWN = -1, -2, -3, -4
+"""In the place of an item: a missing value, and one outside of the attribute's."""
+
+MOST_ITEMS = 1 << 24
+"""How many items an attribute may have."""
+
+
+class Coded(NamedTuple):
+    """A column as items.
+
+    Attributes
+    ----------
+    items : numpy.ndarray
+        Shape (rows,): int64, -1 for users who do not report; of short text the strings.
+    clipped : int
+        How many values outside were put into the first or last bin.
+    """
+
+    items: npt.NDArray[Any]
+    clipped: int
+
+
+class Span(NamedTuple):
+    """A range of an ordered attribute, in bins: its ends may lie within bins.
+
+    Attributes
+    ----------
+    first, last : numpy.ndarray of float64
+        0 <= first < last <= bins; k is the lower edge of bin k. Of the shape of the question.
+    """
+
+    first: Floats
+    last: Floats
+
+
+@dataclass(frozen=True)
+class Attribute(ABC):
+    """What is asked of every user: a name, a unit, and the values that there may be.
+
+    Each value stands for one of the items ``0 .. size - 1``.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    unit : str, default ""
+        Such as "years".
+    missing : str, default "refuse"
+        "refuse": an error. "item": no value is an answer like any other, and hidden like any other.
+        "skip": the user does not report, which tells that the value is missing.
+    outside : str, default "refuse"
+        "refuse": an error. "clip": the first or last bin, which is counted and said; of ordered
+        attributes and text alone. "item": an answer of its own.
+
+    Raises
+    ------
+    ValueError
+        Anything else.
+    """
+
+    name: str
+    _: KW_ONLY
+    unit: str = ""
+    missing: Missing = "refuse"
+    outside: Outside = "refuse"
+
+    kind: ClassVar[str]
+    """What files call it."""
+    ordered: ClassVar[bool] = False
+    """Whether ranges of its values may be asked for."""
+    policies: ClassVar[tuple[str, ...]] = ("refuse", "item")
+    """What ``outside`` may be."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ValueError(f"an attribute's name is text, got {shown(self.name)}")
+        if not isinstance(self.unit, str):
+            raise ValueError(f"the unit of {printable(self.name)} is text, got {shown(self.unit)}")
+        for what, given, known in (
+            ("missing", self.missing, get_args(Missing)),
+            ("outside", self.outside, self.policies),
+        ):
+            if given not in known:
+                raise ValueError(
+                    f"{what} of {printable(self.name)} must be one of {listed(known)}, got"
+                    f" {shown(given)}"
+                )
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of items, those of the policies included."""
+
+    @property
+    @abstractmethod
+    def values(self) -> str:
+        """The values that there may be, in words."""
+
+    @abstractmethod
+    def coded(self, values: Any) -> Coded:
+        """A column as items.
+
+        Parameters
+        ----------
+        values : Series or array_like
+            Shape (rows,): of pandas, polars, pyarrow or NumPy, or a list.
+
+        Returns
+        -------
+        Coded
+            The items, and how many values were clipped.
+
+        Raises
+        ------
+        InvalidCell
+            The first value that is none of the attribute's, or missing, unless a policy takes it.
+        """
+
+    @abstractmethod
+    def asked(self, given: Any) -> Any:
+        """What a question in units and labels asks of the items.
+
+        Parameters
+        ----------
+        given : object
+            A value, an array or a list of values, or of ordered attributes a closed range
+            ``(first, last)`` whose ends may be None; "missing" and "outside" where they are items.
+
+        Returns
+        -------
+        int, list of int, numpy.ndarray or Span
+            An item, several of which it may be one, an item for each of many questions, or a range.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no value of the attribute.
+        """
+
+    def _refusal(self, column: Column, row: int, expected: str) -> InvalidCell:
+        return InvalidCell(row, self.name, column.value(row), expected)
+
+    # ---------------------------------------------------------------------------------------- files
+
+    @abstractmethod
+    def _content(self) -> dict[str, Any]:
+        """What makes it, beside the name, the unit and the policies: as JSON has it."""
+
+    def content(self) -> dict[str, Any]:
+        """What makes it, as TOML and JSON have it."""
+        content = {"name": self.name, "kind": self.kind, **self._content()}
+        if self.unit:
+            content["unit"] = self.unit
+        return {**content, "missing": self.missing, "outside": self.outside}
+
+
+class ItemAttribute(Attribute):
+    """An attribute whose values are listed: each stands for one of few enough items.
+
+    First those of the values, in order, then one for values outside and one for missing values,
+    where the policies say so.
+    """
+
+    @property
+    @abstractmethod
+    def bins(self) -> int:
+        """The number of items that stand for values."""
+
+    @property
+    def size(self) -> int:
+        return self.bins + len(self.extra)
+
+    @property
+    def extra(self) -> tuple[str, ...]:
+        """The labels of the items after the bins."""
+        policies = ((OUTSIDE, self.outside), (MISSING, self.missing))
+        return tuple(label for label, policy in policies if policy == "item")
+
+    @property
+    def item_labels(self) -> tuple[str, ...]:
+        """What each item is called."""
+        return (*(self.label(item) for item in range(self.bins)), *self.extra)
+
+    @abstractmethod
+    def label(self, item: int) -> str:
+        """What an item ``0 .. bins - 1`` is called."""
+
+    def coded(self, values: Any) -> Coded:
+        column = values if isinstance(values, Column) else Column(self.name, values)
+        items = self._raw(column)
+        if not len(items) or items.min() >= 0:
+            return Coded(items, 0)
+        absent, clipped = items == ABSENT, 0
+        if self.missing == "refuse" and absent.any():
+            raise self._refusal(column, int(np.argmax(absent)), "a value")
+        outside = items < ABSENT
+        if self.outside == "refuse" and outside.any():
+            raise self._refusal(column, int(np.argmax(outside)), self.values)
+        if self.outside == "clip":
+            clipped = int(outside.sum())
+            items[items == BELOW] = 0
+            items[items == ABOVE] = self.bins - 1
+        else:
+            items[outside] = self.bins
+        if self.missing == "item":
+            items[absent] = self.size - 1
+        return Coded(items, clipped)
+
+    @abstractmethod
+    def _raw(self, column: Column) -> Items:
+        """Shape (rows,): items, or the negative numbers above; a new array."""
+
+    def asked(self, given: Any) -> Any:
+        if isinstance(given, (list, set, frozenset)):
+            return [self._item(one) for one in given]
+        if isinstance(given, np.ndarray) and given.ndim:
+            items = [self._item(one) for one in given.ravel().tolist()]
+            return np.array(items, dtype=np.int64).reshape(given.shape)
+        if isinstance(given, tuple):
+            raise InvalidQuestion(
+                f"{printable(self.name)} has no order: ask for values, not for a range"
+            )
+        return self._item(given)
+
+    def _item(self, given: Any) -> int:
+        if isinstance(given, str) and given in self.extra:
+            return self.bins + self.extra.index(given)
+        item = self._own_item(given)
+        if item is None:
+            extra = f", or {listed(self.extra)}" if self.extra else ""
+            raise InvalidQuestion(
+                f"{printable(self.name)} is {self.values}{extra}, got {shown(given)}"
+            )
+        return item
+
+    @abstractmethod
+    def _own_item(self, given: Any) -> int | None:
+        """The item that stands for this value alone; None if there is none."""

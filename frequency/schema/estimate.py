@@ -1,0 +1,431 @@
+"""SurveyEstimate: estimates that answer in labels and units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
+from frequency.exceptions import InvalidQuestion, UnknownVariance
+from frequency.schema.attribute import ItemAttribute, Span
+from frequency.schema.ordered import Ordered
+from frequency.schema.schema import Schema
+from frequency.schema.text import Text
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.text import printable
+
+_CUT = (
+    "the range ends within bins, where the distribution of users is not known: its interval holds"
+    " for any"
+)
+
+MOST_CELLS = 1 << 20
+"""How many answers a table of all combinations may have."""
+
+
+class SurveyEstimate:
+    """Answers in the labels and units of a schema.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the attributes that were asked for.
+    estimate : object
+        Of `frequency` or `rangeq`: what answers questions about their items.
+    measure : str, default "fraction of the users"
+        What answers are: of a curator's release "users".
+    """
+
+    def __init__(
+        self, schema: Schema, estimate: Any, measure: str = "fraction of the users"
+    ) -> None:
+        self.schema, self.estimate, self.measure = schema, estimate, measure
+
+    @property
+    def n(self) -> Any:
+        """The number of users that the answers are about, as the estimate knows it."""
+        return self.estimate.n
+
+    def answer(self, where: Any) -> Answer:
+        """How many users have these values.
+
+        Parameters
+        ----------
+        where : mapping
+            For each attribute that matters, by its name: a value or label, a list of them, or the
+            ends ``(first, last)`` of a closed range in the attribute's unit, None where it is open.
+            "missing" and "outside" where these are items. Arrays of ends or values are many
+            questions. With one attribute the mapping may be left out.
+
+        Returns
+        -------
+        Answer
+            In `measure`. A range whose ends lie within bins is interpolated, as if users were even
+            within them. It has no variance then; its interval reaches from that of the bins that
+            lie in the range to that of the bins that it meets, and so holds for any users within.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question: the first thing wrong.
+
+        Examples
+        --------
+        >>> import frequency as fq
+        >>> schema = fq.Schema([fq.Numeric("delay", [-60, 0, 15, 60, 600], unit="minutes")])
+        >>> survey = fq.Survey(fq.GRR(4, 3.0), schema)
+        >>> minutes = np.random.default_rng(1).uniform(-60, 60, 50_000)
+        >>> reports = survey.privatize({"delay": minutes}, np.random.default_rng(2))
+        >>> estimate = survey.estimate(survey.aggregate(reports))
+        >>> round(estimate.answer((0, 60)).value, 1), round(estimate.answer((-30, 0)).value, 2)
+        (0.5, 0.25)
+        """
+        asked = self._asked(where)
+        spans = {place: one for place, one in asked.items() if isinstance(one, Span)}
+        if all(_is_whole(one.first) and _is_whole(one.last) for one in spans.values()):
+            return self._of_items({**asked, **{k: _ends(*one) for k, one in spans.items()}})
+        return self._of_cut_bins(asked, spans)
+
+    def _asked(self, where: Any) -> dict[int, Any]:
+        """What is asked of the items of each attribute, by its place."""
+        names = self.schema.names
+        if not isinstance(where, Mapping):
+            if len(names) > 1:
+                raise InvalidQuestion(
+                    f"a question about several attributes is a mapping, such as {{{names[0]!r}:"
+                    f" ...}}, got {where!r:.60}"
+                )
+            where = {names[0]: where}
+        if not where:
+            raise InvalidQuestion("the question is empty: it names no attribute")
+        asked: dict[int, Any] = {}
+        for name, given in where.items():
+            place = place_of(name, names)
+            if place in asked:
+                raise InvalidQuestion(f"the attribute {printable(names[place])} is named twice")
+            asked[place] = self.schema.attributes[place].asked(given)
+        return asked
+
+    def _of_items(self, asked: Mapping[int, Any]) -> Answer:
+        """The answer to a question about items."""
+        found: Answer = self.estimate.answer(asked[0] if len(self.schema) == 1 else dict(asked))
+        return found
+
+    def _of_cut_bins(self, asked: dict[int, Any], spans: Mapping[int, Span]) -> Answer:
+        """By interpolation: the answer is linear in the position of each end, within its bin."""
+        corners = []
+        for place, (first, last) in spans.items():
+            for side, end in ((0, first), (1, last)):
+                below = np.floor(end)
+                part = end - below
+                corners.append([(place, side, below, 1 - part), (place, side, np.ceil(end), part)])
+        value: Any = 0.0
+        for corner in product(*corners):
+            weight: Any = 1.0
+            ends: dict[int, list[Any]] = {place: [None, None] for place in spans}
+            for place, side, end, part in corner:
+                ends[place][side] = end
+                weight = weight * part
+            if np.any(weight):
+                value = value + weight * self._signed(asked, ends)
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            inner = {k: [np.ceil(one.first), np.floor(one.last)] for k, one in spans.items()}
+            outer = {k: [np.floor(one.first), np.ceil(one.last)] for k, one in spans.items()}
+            shape = np.shape(value)
+            holds = np.logical_and.reduce(
+                [np.broadcast_to(a < b, shape) for a, b in inner.values()]
+            )
+            low = np.zeros(shape)
+            if holds.any():
+                told = self._of_boxes(asked, inner).interval(confidence).low
+                low = np.where(holds, told, 0.0)
+            high = self._of_boxes(asked, outer).interval(confidence).high
+            return ConfidenceInterval(plain(low), plain(np.asarray(high)))
+
+        return Answer(plain(np.asarray(value)), None, _CUT, interval)
+
+    def _signed(self, asked: dict[int, Any], ends: Mapping[int, Sequence[Floats]]) -> Any:
+        """The answer between ends in whole bins; negative where the last one is before the first,
+        0 where they are the same.
+        """
+        sign: Any = 1.0
+        for first, last in ends.values():
+            sign = sign * np.sign(last - first)
+        if not np.any(sign):
+            return sign
+        return sign * self._of_boxes(asked, ends).value
+
+    def _of_boxes(self, asked: dict[int, Any], ends: Mapping[int, Sequence[Floats]]) -> Answer:
+        """The answer between ends in whole bins, in any order; of no bins that of some."""
+        own = {}
+        for place, (first, last) in ends.items():
+            low, high = np.minimum(first, last), np.maximum(first, last)
+            low = np.minimum(low, self._attribute(place).bins - 1)
+            own[place] = _ends(low, np.maximum(high, low + 1))
+        return self._of_items({**asked, **own})
+
+    def _attribute(self, place: int) -> Any:
+        return self.schema.attributes[place]
+
+    # ------------------------------------------------------------------------------------ quantiles
+
+    def quantile(self, phi: npt.ArrayLike, attribute: str | None = None) -> Any:
+        """The value with the fraction phi of the users at or below it, of those who have a value.
+
+        Interpolated within its bin, as if users were even there; of whole numbers and dates the
+        value where that is.
+
+        Parameters
+        ----------
+        phi : array_like
+            In [0, 1]: a number, or an array.
+        attribute : str, optional
+            Its name; None: the only one.
+
+        Returns
+        -------
+        int, float, numpy.datetime64 or numpy.ndarray
+            In the attribute's unit; an array, of the shape of ``phi``, for an array.
+
+        Raises
+        ------
+        InvalidQuestion
+            The attribute has no order, or the protocol's estimates have no quantiles.
+        ValueError
+            A phi outside of [0, 1], or no reports.
+        """
+        place, one = self._ordered(attribute)
+        wanted = np.asarray(phi, dtype=np.float64)
+        cells = np.arange(one.bins)
+        cdf = np.asarray(self._of_items({place: (np.zeros_like(cells), cells)}).value)
+        total = self._total
+        share = 1.0 if not one.extra else float(np.clip(cdf[-1] / total, 0.0, 1.0))
+        bins = np.minimum(self._inner_quantile(wanted * share, place), one.bins - 1)
+        below = np.where(bins > 0, cdf[bins - 1], 0.0) / total
+        within = cdf[bins] / total - below
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.where(within > 0, (wanted * share - below) / within, 0.5)
+        return plain(one.values_in(bins, np.clip(part, 0.0, 1.0)))
+
+    def quantile_interval(
+        self, phi: npt.ArrayLike, confidence: float = 0.95, attribute: str | None = None
+    ) -> tuple[Any, Any]:
+        """The values between which the phi-quantile lies, with about this probability.
+
+        From the beginning of the first to the end of the last bin in which it may be.
+
+        Parameters
+        ----------
+        phi : array_like
+            In [0, 1]: a number, or an array.
+        confidence : float, default 0.95
+            In (0, 1).
+        attribute : str, optional
+            Its name; None: the only one.
+
+        Returns
+        -------
+        tuple
+            The first and the last value, like those of `quantile`.
+
+        Raises
+        ------
+        InvalidQuestion, ValueError
+            As for `quantile`, and for a confidence out of range.
+        UnknownVariance
+            The protocol does not know its errors.
+        """
+        place, one = self._ordered(attribute)
+        normal_quantile(confidence)  # refuses what is none
+        wanted = np.asarray(phi, dtype=np.float64)
+        shares = [1.0, 1.0]
+        if one.extra:  # the fraction of those with a value is estimated too
+            confidence = 1 - (1 - confidence) / 2
+            told = self._of_items({place: (0, one.bins - 1)}).interval(confidence)
+            shares = [float(np.clip(end / self._total, 0.0, 1.0)) for end in told]
+        ends = [
+            np.minimum(self._inner_interval(wanted * share, confidence, place)[side], one.bins - 1)
+            for side, share in enumerate(shares)
+        ]
+        return tuple(
+            plain(one.values_in(np.asarray(end), np.asarray(float(side))))
+            for side, end in enumerate(ends)
+        )
+
+    @property
+    def _total(self) -> float:
+        return 1.0 if self.measure != "users" else float(self.estimate.n)
+
+    def _ordered(self, attribute: str | None) -> tuple[int, Ordered]:
+        names = self.schema.names
+        if attribute is None and len(names) > 1:
+            raise InvalidQuestion(f"there are {len(names)} attributes: name one")
+        place = 0 if attribute is None else place_of(attribute, names)
+        one = self.schema.attributes[place]
+        if not isinstance(one, Ordered):
+            raise InvalidQuestion(
+                f"{printable(one.name)} has no order, and so no quantiles: ask for its labels"
+            )
+        if not hasattr(self.estimate, "quantile"):
+            raise InvalidQuestion(
+                f"a {type(self.estimate).__name__} has no quantiles: protocols for ranges have,"
+                " such as rangeq.HaarHRR"
+            )
+        return place, one
+
+    def _place(self, place: int) -> dict[str, int]:
+        return {} if len(self.schema) == 1 else {"attribute": place}
+
+    def _inner_quantile(self, phi: Floats, place: int) -> Integers:
+        return np.asarray(self.estimate.quantile(phi, **self._place(place)))
+
+    def _inner_interval(self, phi: Floats, confidence: float, place: int) -> Any:
+        if not hasattr(self.estimate, "quantile_interval"):
+            raise UnknownVariance(f"a {type(self.estimate).__name__} does not know its errors")
+        return self.estimate.quantile_interval(phi, confidence, **self._place(place))
+
+    # --------------------------------------------------------------------------------------- tables
+
+    def cells(self, attributes: Sequence[str] | None = None) -> Answer:
+        """The answer about each item of an attribute, or each combination of items of several.
+
+        Parameters
+        ----------
+        attributes : sequence of str, optional
+            Their names; None: all.
+
+        Returns
+        -------
+        Answer
+            Its arrays have one axis an attribute, in the order asked for. Of short text those are
+            the texts that were found.
+
+        Raises
+        ------
+        InvalidQuestion
+            Other names, too many combinations, or what the protocol does not tell.
+        """
+        places = self._places(attributes)
+        if any(isinstance(self.schema.attributes[place], Text) for place in places):
+            found: Answer = self.estimate.answer(self.estimate.items)
+            return found
+        sizes = [self.schema.sizes[place] for place in places]
+        if np.prod(np.array(sizes, dtype=float)) > MOST_CELLS:
+            raise InvalidQuestion(f"there are more than {MOST_CELLS} combinations: ask for some")
+        axes = np.ix_(*(np.arange(size) for size in sizes))
+        return self._of_items(dict(zip(places, axes, strict=True)))
+
+    def _places(self, attributes: Sequence[str] | None) -> list[int]:
+        names = self.schema.names
+        wanted = names if attributes is None else attributes
+        places = [
+            place_of(name, names) for name in ([wanted] if isinstance(wanted, str) else wanted)
+        ]
+        if not places or len(set(places)) < len(places):
+            raise InvalidQuestion(f"attributes are distinct names, got {wanted!r:.60}")
+        return places
+
+    def item_labels(self, attribute: str) -> Sequence[Any]:
+        """What the items of an attribute are called; of short text those that were found."""
+        one = self.schema[attribute]
+        if isinstance(one, ItemAttribute):
+            return one.item_labels
+        found: Sequence[Any] = self.estimate.items.tolist()
+        return found
+
+    def columns(
+        self, attributes: Sequence[str] | None = None, confidence: float = 0.95
+    ) -> dict[str, list[Any]]:
+        """The estimates as columns of a table, one row for each item or combination.
+
+        Parameters
+        ----------
+        attributes : sequence of str, optional
+            Their names; None: all.
+        confidence : float, default 0.95
+            Of each interval by itself.
+
+        Returns
+        -------
+        dict of str to list
+            For each attribute the labels; then "frequency" or "users", "standard error", "low" and
+            "high": None where they are not known.
+
+        Raises
+        ------
+        InvalidQuestion
+            As for `cells`.
+        """
+        names = [self.schema.names[place] for place in self._places(attributes)]
+        answer = self.cells(names)
+        rows = list(product(*(self.item_labels(name) for name in names)))
+        table: dict[str, list[Any]] = (
+            {
+                name: list(column)
+                for name, column in zip(names, zip(*rows, strict=True), strict=True)
+            }
+            if rows
+            else {name: [] for name in names}
+        )
+        value = np.asarray(answer.value, dtype=np.float64).ravel()
+        table["users" if self.measure == "users" else "frequency"] = value.tolist()
+        unknown = [None] * len(value)
+        try:
+            table["standard error"] = np.sqrt(np.asarray(answer.variance)).ravel().tolist()
+        except UnknownVariance:
+            table["standard error"] = list(unknown)
+        try:
+            ends = answer.interval(confidence)
+            table["low"], table["high"] = (np.asarray(end).ravel().tolist() for end in ends)
+        except UnknownVariance:
+            table["low"], table["high"] = list(unknown), list(unknown)
+        return table
+
+    def to_frame(
+        self,
+        attributes: Sequence[str] | None = None,
+        confidence: float = 0.95,
+        backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
+    ) -> Any:
+        """The estimates as a DataFrame: label, frequency, standard error, interval.
+
+        Parameters
+        ----------
+        attributes : sequence of str, optional
+            Their names; None: all.
+        confidence : float, default 0.95
+            Of each interval by itself.
+        backend : str, default "pandas"
+            "pandas", "polars" or "pyarrow", which must be installed.
+
+        Returns
+        -------
+        DataFrame
+            See `columns`.
+
+        Raises
+        ------
+        InvalidQuestion
+            As for `cells`.
+        """
+        import narwhals as nw
+
+        return nw.from_dict(self.columns(attributes, confidence), backend=backend).to_native()
+
+    def __repr__(self) -> str:
+        return f"<SurveyEstimate of {', '.join(self.schema.names)}: {self.estimate!r}>"
+
+
+def _is_whole(positions: Floats) -> bool:
+    return bool((positions == np.floor(positions)).all())
+
+
+def _ends(first: Floats, last: Floats) -> tuple[Any, Any]:
+    """The first and the last item between positions in whole bins."""
+    low, high = np.asarray(first).astype(np.int64), np.asarray(last).astype(np.int64) - 1
+    return (int(low), int(high)) if not low.ndim and not high.ndim else (low, high)

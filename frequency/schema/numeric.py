@@ -1,0 +1,222 @@
+"""Numeric: numbers in bins, whole or real."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.exceptions import InvalidCell, InvalidQuestion
+from frequency.schema.attribute import ABOVE, ABSENT, BELOW, MOST_ITEMS
+from frequency.schema.column import Column, number_of
+from frequency.schema.ordered import Ordered
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import whole as whole_number
+from mechdesign._support.text import printable, shown
+
+_LARGEST = 2.0**53
+"""Larger numbers are not all floats."""
+
+
+@dataclass(frozen=True)
+class Numeric(Ordered):
+    """Numbers, put into bins: between given edges, or from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    edges : sequence of numbers, optional
+        Of the bins, ascending, two at least. Of whole numbers the last one is the first that is
+        too large.
+    low, high : number, optional
+        Instead of edges: the smallest and the largest value.
+    bins : int, optional
+        How many bins there are from low to high; of whole numbers, which need not be given, the
+        default is one for each.
+    spacing : str, default "equal"
+        "equal" bins, or "logarithmic" ones, of equal ratios, for which low is above 0.
+    whole : bool, default False
+        True: values are integers, and so are edges. Bins may then be a little unequal.
+    unit, missing, outside
+        See `Attribute`.
+
+    Raises
+    ------
+    ValueError
+        Edges that do not ascend, bounds and bins that make none, or what `Attribute` refuses.
+
+    Examples
+    --------
+    >>> Numeric("age", low=0, high=120, whole=True, unit="years").size
+    121
+    >>> delay = Numeric("delay", [-60, 0, 15, 60, 600], unit="minutes", outside="clip")
+    >>> delay.coded([-3.5, 15, 1000]).items, delay.item_labels[1]
+    (array([0, 2, 3]), '0 to 15')
+    """
+
+    edges: Sequence[float] | None = None
+    _: KW_ONLY
+    low: float | None = None
+    high: float | None = None
+    bins: int = 0
+    spacing: Literal["equal", "logarithmic"] = "equal"
+    whole: bool = False
+
+    kind: ClassVar[str] = "numeric"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.whole, bool) or self.spacing not in ("equal", "logarithmic"):
+            raise ValueError(
+                f"{printable(self.name)}: whole is True or False, and spacing 'equal' or"
+                f" 'logarithmic', got {shown(self.whole)} and {shown(self.spacing)}"
+            )
+        if (self.edges is None) == (self.low is None or self.high is None):
+            raise ValueError(f"{printable(self.name)} needs edges, or low and high, and not both")
+        if self.edges is not None:
+            self._check_edges(self.edges)
+        else:
+            self._check_bounds()
+
+    def _check_edges(self, given: Sequence[float]) -> None:
+        if any(one is not None for one in (self.low, self.high)) or self.spacing != "equal":
+            raise ValueError(f"{printable(self.name)} has edges: bounds and spacing are not needed")
+        edges = tuple(self._number(one, "an edge") for one in given)
+        if not 2 <= len(edges) <= MOST_ITEMS + 1:
+            raise ValueError(
+                f"{printable(self.name)} has {len(edges)} edges, and needs two at least"
+            )
+        for place in range(1, len(edges)):
+            if edges[place] <= edges[place - 1]:
+                raise ValueError(
+                    f"the edges of {printable(self.name)} must ascend, got"
+                    f" {edges[place]:.12g} after {edges[place - 1]:.12g}"
+                )
+        if self.bins not in (0, len(edges) - 1):
+            raise ValueError(
+                f"{printable(self.name)} has {len(edges) - 1} bins between its edges, not"
+                f" {shown(self.bins)}"
+            )
+        set_fields(self, edges=edges, bins=len(edges) - 1)
+
+    def _check_bounds(self) -> None:
+        low, high = self._number(self.low, "low"), self._number(self.high, "high")
+        values = int(high - low) + 1 if self.whole else MOST_ITEMS
+        if high < low or (high == low and not self.whole):
+            raise ValueError(
+                f"{printable(self.name)}: low is {low:.12g} and high {high:.12g}, not above it"
+            )
+        if self.spacing == "logarithmic" and low <= 0:
+            raise ValueError(
+                f"{printable(self.name)}: bins of equal ratios begin above 0, not at {low:.12g}"
+            )
+        given = values if self.whole and self.bins == 0 else self.bins
+        bins = whole_number(given, "bins", 1, min(values, MOST_ITEMS), what="a number of bins")
+        set_fields(self, low=low, high=high, bins=bins)
+        if not (np.diff(self.cuts) > 0).all():
+            raise ValueError(
+                f"{printable(self.name)}: {bins} bins from {low:.12g} to {high:.12g} are too narrow"
+            )
+
+    def _number(self, given: Any, what: str) -> float:
+        number = number_of(given) if not isinstance(given, str) else None
+        if number is None or not abs(number) <= _LARGEST or (self.whole and number % 1):
+            kind = "an integer" if self.whole else "a finite number"
+            raise ValueError(f"{what} of {printable(self.name)} must be {kind}, got {shown(given)}")
+        return int(number) if self.whole or isinstance(given, int) else number
+
+    @cached_property
+    def cuts(self) -> npt.NDArray[Any]:
+        kind = np.int64 if self.whole else np.float64
+        if self.edges is not None:
+            return np.array(self.edges, dtype=kind)
+        assert self.low is not None
+        assert self.high is not None
+        step = np.arange(self.bins + 1)
+        low, end = self.low, self.high + self.whole  # whole numbers end before the next one
+        if self.spacing == "logarithmic":
+            # To twelve digits: beyond them the logarithms of machines may differ
+            ratios = (math.log(end / low) / self.bins) * step[1:-1]
+            inner = [float(f"{low * math.exp(one):.12g}") for one in ratios.tolist()]
+            cuts = np.array([low, *inner, end])
+            return np.rint(cuts).astype(np.int64) if self.whole else cuts.astype(np.float64)
+        if self.whole:
+            return np.int64(low) + step * int(end - low) // self.bins
+        cuts = low + (end - low) * (step / self.bins)
+        cuts[-1] = end
+        return cuts
+
+    @cached_property
+    def single(self) -> bool:
+        return self.whole and bool(self.cuts[-1] - self.cuts[0] == self.bins)
+
+    @property
+    def values(self) -> str:
+        last = self.cuts[-1] - 1 if self.whole else self.cuts[-1]
+        what = "an integer" if self.whole else "a number"
+        return f"{what} from {self.value_text(self.cuts[0])} to {self.value_text(last)}"
+
+    def value_text(self, value: Any) -> str:
+        return f"{int(value)}" if self.whole else f"{float(value):.6g}"
+
+    def _raw(self, column: Column) -> Items:
+        numbers, cuts = column.numbers(), self.cuts
+        integers = numbers.dtype.kind in "iu"
+        absent = np.False_ if integers else np.isnan(numbers)
+        if self.single and integers and numbers.dtype != np.uint64:
+            items = numbers.astype(np.int64) - cuts[0]
+            above = items >= self.bins
+            below = items < 0
+        else:
+            if self.whole and not integers:
+                broken = np.floor(numbers) != numbers
+                broken &= ~absent
+                broken |= np.isinf(numbers)
+                self._refuse_first(broken, column, "an integer")
+            items = np.searchsorted(cuts, numbers, side="right") - 1
+            if self.whole:
+                above = items >= self.bins
+            else:
+                above = numbers > cuts[-1]
+                items[items == self.bins] = self.bins - 1  # the last bin is closed
+                if not integers:
+                    self._refuse_first(np.isinf(numbers), column, "a finite number")
+            below = items < 0
+        items[above] = ABOVE
+        items[below] = BELOW
+        items[absent] = ABSENT
+        return items
+
+    def _refuse_first(self, bad: npt.NDArray[np.bool_], column: Column, expected: str) -> None:
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InvalidCell(row, self.name, column.value(row), expected)
+
+    def _ends(self, given: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        numbers = np.asarray(number_of(given) if np.ndim(given) == 0 else given)
+        if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
+            raise InvalidQuestion(f"{printable(self.name)} is {self.values}, got {shown(given)}")
+        if not self.whole:
+            return numbers, numbers
+        if (numbers % 1 != 0).any():
+            raise InvalidQuestion(f"{printable(self.name)} is {self.values}, got {shown(given)}")
+        return numbers, numbers + 1
+
+    def values_in(self, items: Items, part: Floats) -> npt.NDArray[Any]:
+        first, width = self.cuts[items], self.cuts[items + 1] - self.cuts[items]
+        if self.whole:
+            return first + np.minimum((width * part).astype(np.int64), width - 1)
+        return first + width * part
+
+    def _content(self) -> dict[str, Any]:
+        if self.edges is not None:
+            return {"edges": list(self.edges), "whole": self.whole}
+        bins = {} if self.single else {"bins": self.bins, "spacing": self.spacing}
+        return {"low": self.low, "high": self.high, **bins, "whole": self.whole}

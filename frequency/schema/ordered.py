@@ -1,0 +1,118 @@
+"""Ordered: attributes whose values are put into bins, of which ranges are asked."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.exceptions import InvalidQuestion
+from frequency.schema.attribute import ItemAttribute, Span
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.text import printable, shown
+
+
+class Ordered(ItemAttribute):
+    """Attributes with bins between edges, in order.
+
+    Positions are bins and parts of bins: k + t is t of the way through bin k, from 0 to `bins`.
+    """
+
+    ordered: ClassVar[bool] = True
+    policies: ClassVar[tuple[str, ...]] = ("refuse", "clip", "item")
+
+    @property
+    @abstractmethod
+    def cuts(self) -> npt.NDArray[Any]:
+        """The edges of the bins, ascending, shape (bins + 1,): numbers, or times to the second.
+
+        Bins are closed on the left and open on the right, but the last one is closed.
+        """
+
+    @property
+    @abstractmethod
+    def single(self) -> bool:
+        """Whether each bin is one value, such as a year of age or a day."""
+
+    @abstractmethod
+    def _ends(self, given: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Where a value, or each of an array, begins and ends, comparable with `cuts`.
+
+        InvalidQuestion for what is none.
+        """
+
+    @abstractmethod
+    def values_in(self, items: Items, part: Floats) -> npt.NDArray[Any]:
+        """The values that are part of the way through bins.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            The bins, 0 .. `bins` - 1.
+        part : numpy.ndarray of float64
+            From 0 to 1.
+
+        Returns
+        -------
+        numpy.ndarray
+            In the attribute's unit: of whole numbers and dates those where that is, in the bin.
+        """
+
+    @abstractmethod
+    def value_text(self, value: Any) -> str:
+        """A value as text."""
+
+    def label(self, item: int) -> str:
+        first, last = (self.values_in(np.array(item), np.array(part)) for part in (0.0, 1.0))
+        return (
+            self.value_text(first)
+            if self.single
+            else f"{self.value_text(first)} to {self.value_text(last)}"
+        )
+
+    def _positions(self, values: npt.NDArray[Any]) -> Floats:
+        """The positions of values, those outside at the ends."""
+        cuts = self.cuts
+        inside = np.clip(values, cuts[0], cuts[-1])
+        bins = np.minimum(np.searchsorted(cuts, inside, side="right") - 1, self.bins - 1)
+        return bins + (inside - cuts[bins]) / (cuts[bins + 1] - cuts[bins])
+
+    def asked(self, given: Any) -> Any:
+        if isinstance(given, tuple):
+            return self._span(given)
+        return super().asked(given)
+
+    def _span(self, given: tuple[Any, ...]) -> Span:
+        if len(given) != 2:
+            raise InvalidQuestion(f"a range is a tuple of two ends, got {shown(given)}")
+        low, high = given
+        ends = [
+            self.cuts[:1].reshape(()) if low is None else self._ends(low)[0],
+            self.cuts[-1:].reshape(()) if high is None else self._ends(high)[1],
+        ]
+        try:
+            first, last = np.broadcast_arrays(*ends)
+        except ValueError:
+            raise InvalidQuestion(
+                f"the ends of ranges must broadcast, got shapes {ends[0].shape} and {ends[1].shape}"
+            ) from None
+        span = Span(self._positions(first), self._positions(last))
+        bad = (first >= last) | (span.first >= span.last)
+        if bad.any():
+            raise InvalidQuestion(
+                f"{printable(self.name)} is {self.values}: the range {shown(given)} holds none"
+            )
+        return span
+
+    def _own_item(self, given: Any) -> int | None:
+        first, last = self._ends(given)
+        if first.ndim or first < self.cuts[0] or last > self.cuts[-1]:
+            return None
+        start, end = self._positions(first), self._positions(last)
+        if start != int(start) or end != start + 1:
+            raise InvalidQuestion(
+                f"{shown(given)} is not all of a bin of {printable(self.name)}: ask for a range"
+            )
+        return int(start)

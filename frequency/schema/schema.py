@@ -1,0 +1,258 @@
+"""Schema: the attributes that a table of users has, and its rows as items."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.schema.attribute import Attribute
+from frequency.schema.column import columns_of
+from frequency.schema.domain import MOST_ATTRIBUTES, Domain
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.strict_json import digest_of
+from mechdesign._support.text import aligned, listed, shown
+
+
+class Encoded(NamedTuple):
+    """The rows of a table as items.
+
+    Attributes
+    ----------
+    columns : tuple of numpy.ndarray
+        One for each attribute, shape (users,): int64 items, of short text the strings. Of the users
+        who report, in the order of the rows.
+    clipped : dict of str to int
+        How many values of each attribute were put into its first or last bin, or cut short; only
+        attributes that have any.
+    skipped : int
+        How many users do not report, since a value is missing.
+    """
+
+    columns: tuple[npt.NDArray[Any], ...]
+    clipped: dict[str, int]
+    skipped: int
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What is asked of users: attributes with names, units, values, and what missing ones become.
+
+    A schema is public. It must not be made from the private data: nothing here reads it off them.
+
+    Parameters
+    ----------
+    attributes : sequence of Attribute
+        `Categorical`, `Numeric`, `Dates`, `Boolean` and `Text`, of distinct names.
+    public_source : str, default ""
+        What a draft was made from, by somebody who declared it public.
+
+    Raises
+    ------
+    ValueError
+        No attributes or more than 256, two of one name, or what is no attribute.
+
+    Examples
+    --------
+    >>> from frequency.schema import Categorical, Numeric
+    >>> species = Categorical("species", ["Adelie", "Chinstrap", "Gentoo"])
+    >>> mass = Numeric("mass", low=2000, high=7000, bins=50, unit="grams", missing="item")
+    >>> schema = Schema([species, mass])
+    >>> print(schema)
+    name     kind         items  values                            unit   missing  outside
+    species  categorical  3      one of Adelie, Chinstrap, Gentoo         refuse   refuse
+    mass     numeric      51     a number from 2000 to 7000        grams  item     refuse
+    >>> schema.encode({"species": ["Gentoo", "Adelie"], "mass": [5000.0, None]}).columns
+    (array([2, 0]), array([30, 50]))
+    """
+
+    attributes: Sequence[Attribute]
+    public_source: str = ""
+
+    def __post_init__(self) -> None:
+        given = self.attributes
+        attributes = tuple(given) if isinstance(given, (list, tuple)) else ()
+        if not attributes or not all(isinstance(one, Attribute) for one in attributes):
+            raise ValueError(f"a schema is a list of attributes, got {shown(given)}")
+        if len(attributes) > MOST_ATTRIBUTES:
+            raise ValueError(f"there are {len(attributes)} attributes, more than {MOST_ATTRIBUTES}")
+        names = [one.name for one in attributes]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two attributes have the name {shown(twice)}")
+        set_fields(self, attributes=attributes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in order."""
+        return tuple(one.name for one in self.attributes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of items of each attribute."""
+        return tuple(one.size for one in self.attributes)
+
+    @property
+    def domain(self) -> Domain:
+        """Names and numbers of items, as protocols for several attributes take them."""
+        return Domain(dict(zip(self.names, self.sizes, strict=True)))
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def __iter__(self) -> Iterator[Attribute]:
+        return iter(self.attributes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __getitem__(self, name: str) -> Attribute:
+        for one in self.attributes:
+            if one.name == name:
+                return one
+        raise KeyError(f"the schema has no attribute {name!r}; it has {listed(self.names)}")
+
+    def project(self, names: Sequence[str]) -> Schema:
+        """The schema of some of the attributes.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Distinct names; a single string is one.
+
+        Returns
+        -------
+        Schema
+            Of these, in the order asked for.
+
+        Raises
+        ------
+        ValueError
+            Other names, or none.
+        """
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        unknown = [name for name in wanted if name not in self.names]
+        if unknown:
+            raise ValueError(
+                f"the schema has no attribute {shown(unknown[0])}; it has {listed(self.names)}"
+            )
+        return Schema([self[name] for name in wanted], self.public_source)
+
+    def encode(self, table: Any) -> Encoded:
+        """The rows of a table as items.
+
+        Parameters
+        ----------
+        table : DataFrame or mapping
+            Of pandas, polars or pyarrow, or of names to columns (arrays or lists), with a column
+            for each attribute; others are not looked at. Texts are read as the numbers and dates
+            that they spell. With one attribute: perhaps the column itself.
+
+        Returns
+        -------
+        Encoded
+            The items, and what the policies did.
+
+        Raises
+        ------
+        InvalidCell
+            The first value of the first such column that no policy takes.
+        UnknownColumn
+            A column that is missing or there twice, or what is no table.
+        """
+        coded = [
+            attribute.coded(column)
+            for attribute, column in zip(
+                self.attributes, columns_of(table, self.names), strict=True
+            )
+        ]
+        clipped = {
+            name: one.clipped for name, one in zip(self.names, coded, strict=True) if one.clipped
+        }
+        columns = tuple(one.items for one in coded)
+        skipping = [
+            _absent(items)
+            for one, items in zip(self.attributes, columns, strict=True)
+            if one.missing == "skip"
+        ]
+        reports = ~np.logical_or.reduce(skipping) if skipping else np.True_
+        if reports.all():
+            return Encoded(columns, clipped, 0)
+        skipped = int(reports.size - reports.sum())
+        return Encoded(tuple(items[reports] for items in columns), clipped, skipped)
+
+    # ---------------------------------------------------------------------------------------- files
+
+    def content(self) -> dict[str, Any]:
+        """What files hold: attributes with what makes them, as TOML and JSON have it."""
+        source = {"public_source": self.public_source} if self.public_source else {}
+        return {**source, "attributes": [one.content() for one in self.attributes]}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content: of equal schemas the same."""
+        return digest_of(self.content())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Schema:
+        """The schema in a file, TOML or JSON by its name.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Ends in .toml or .json.
+
+        Returns
+        -------
+        Schema
+            Equal to the one that was saved.
+
+        Raises
+        ------
+        InvalidFile
+            It holds no schema; the first thing wrong. A digest, if there is one, must be right.
+        """
+        from frequency.schema.schema_file import load_schema
+
+        return load_schema(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as TOML or JSON, replacing the file in one step or not at all.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Ends in .toml or .json.
+
+        Raises
+        ------
+        ValueError
+            Another name.
+        """
+        from frequency.schema.schema_file import save_schema
+
+        save_schema(path, self)
+
+    def __str__(self) -> str:
+        rows = [["name", "kind", "items", "values", "unit", "missing", "outside"]]
+        rows += [
+            [one.name, one.kind, _number(one.size), one.values, one.unit, one.missing, one.outside]
+            for one in self.attributes
+        ]
+        source = f"\ndrafted from {self.public_source}" if self.public_source else ""
+        return "\n".join(aligned(rows)) + source
+
+
+def _absent(items: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which rows have no item."""
+    absent: npt.NDArray[np.bool_] = items == None if items.dtype == object else items < 0  # noqa: E711
+    return absent
+
+
+def _number(size: int) -> str:
+    return str(size) if size < 1 << 32 else f"2^{size.bit_length() - 1}"

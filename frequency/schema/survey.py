@@ -1,0 +1,285 @@
+"""Survey: a protocol and the schema of what it asks."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Channel, Reports
+from frequency.core.protocol import Protocol, channel_of
+from frequency.core.tally import Sample
+from frequency.schema.domain import Domain
+from frequency.schema.estimate import SurveyEstimate
+from frequency.schema.schema import Encoded, Schema
+from frequency.schema.text import Text
+from mechdesign import Audit
+from mechdesign._support.arrays import Items
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import listed, shown
+from mechdesign.symbolic.privacy_proof import PrivacyProof
+
+
+class ClippedValues(UserWarning):
+    """Values outside of an attribute's were put into its first or last bin, as its policy says."""
+
+
+@dataclass(frozen=True)
+class SurveyChannel(Channel):
+    """A channel whose reports and aggregates belong to a schema: made by `Survey`.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    inner : Channel
+        By which users report.
+    digest : str
+        Of the schema.
+    """
+
+    inner: Channel
+    digest: str
+
+    def __post_init__(self) -> None:
+        pass  # the inner channel has been checked
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        return {"protocol": "Survey", "schema": self.digest, "channel": self.inner.parameters}
+
+    @property
+    def max_ratio(self) -> Fraction:
+        return self.inner.max_ratio
+
+    def items_of(self, values: Any) -> Items:
+        return self.inner.items_of(values)
+
+    @property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return self.inner.report_dtype
+
+    @property
+    def report_bits(self) -> int:
+        return self.inner.report_bits
+
+    @property
+    def batch_size(self) -> int:
+        return self.inner.batch_size
+
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
+        self.inner.fill(items, reports, source)
+
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return self.inner.possible(reports)
+
+    @property
+    def counts_shape(self) -> tuple[int, ...]:
+        return self.inner.counts_shape
+
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return self.inner.counts_of(reports)
+
+    def add_counts(
+        self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.int64]:
+        return self.inner.add_counts(reports, counts)
+
+    def consistent(self, aggregate: Aggregate) -> bool:
+        return self.inner.consistent(self.inner_aggregate(aggregate))
+
+    def inner_aggregate(self, aggregate: Aggregate) -> Aggregate:
+        """The same counts, as those of the inner channel."""
+        return Aggregate(self.inner.signature, aggregate.n, aggregate.counts)
+
+    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
+        return self.inner.samples(n, counts)
+
+    def every_item(self) -> Items:
+        return self.inner.every_item()
+
+    def simulated_counts(
+        self, items: Items, counts: Items, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        return self.inner.simulated_counts(items, counts, rng)
+
+    def audit(self) -> Audit:
+        return self.inner.audit()
+
+    def proof(self) -> PrivacyProof:
+        return self.inner.proof()
+
+
+@dataclass(frozen=True)
+class Survey(Protocol):
+    """A protocol and the schema of what it asks: users' values are rows of a table, with labels.
+
+    Answers are in labels and units: see `SurveyEstimate`. Reports and aggregates belong to this
+    schema; those of another are refused.
+
+    Parameters
+    ----------
+    protocol : Channel or Protocol
+        Of `frequency` or `rangeq`, over as many items as the schema has.
+    schema : Schema
+        Of the attributes that the protocol asks for, in its order: one for protocols over items,
+        short text for those that list frequent strings, several for those over records.
+
+    Raises
+    ------
+    ValueError
+        A schema of other attributes.
+
+    Examples
+    --------
+    >>> from frequency import GRR, Categorical
+    >>> island = Categorical("island", ["Biscoe", "Dream", "Torgersen"], missing="item")
+    >>> survey = Survey(GRR(island.size, epsilon=2.0), Schema([island]))
+    >>> answers = {"island": ["Dream"] * 6_000 + ["Biscoe"] * 3_000 + [None] * 1_000}
+    >>> reports = survey.privatize(answers, np.random.default_rng(1))
+    >>> estimate = survey.estimate(survey.aggregate(reports))
+    >>> round(estimate.answer({"island": ["Dream", "Biscoe"]}).value, 1)
+    0.9
+    """
+
+    protocol: Any
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        channel_of(self.protocol)
+        if not isinstance(self.schema, Schema):
+            raise ValueError(f"schema must be a frequency.Schema, got {shown(self.schema)}")
+        asked = getattr(self.protocol, "inner", self.protocol)
+        domain, universe = self._domain, getattr(asked, "universe", None)
+        texts = [one for one in self.schema if isinstance(one, Text)]
+        if domain is not None:
+            fits = (domain.names, domain.sizes) == (self.schema.names, self.schema.sizes)
+            what = f"records of {shown(dict(zip(domain.names, domain.sizes, strict=True)))}"
+        elif universe is not None and universe.text:
+            fits = len(texts) == 1 and texts[0].size == universe.size
+            what = f"texts of {universe.bits // 8} bytes"
+        else:
+            items = channel_of(asked).domain if universe is None else universe.size
+            # Those that list frequent integers may have room for more
+            fits = not texts and (
+                self.schema.sizes[0] == items if universe is None else self.schema.sizes[0] <= items
+            )
+            what = f"one attribute of {items} items"
+        fits = fits and (domain is not None or len(self.schema) == 1)
+        if not fits:
+            sizes = [f"{one.name}: {one.size}" for one in self.schema]
+            raise ValueError(
+                f"{type(self.protocol).__name__} asks for {what}; the schema has {listed(sizes)}"
+            )
+
+    @cached_property
+    def _domain(self) -> Domain | None:
+        """The attributes of the records that the protocol takes; None if it takes items."""
+        asked = getattr(self.protocol, "inner", self.protocol)
+        found = (getattr(asked, name, None) for name in ("domain", "attributes"))
+        return next((one for one in found if isinstance(one, Domain)), None)
+
+    @cached_property
+    def channel(self) -> SurveyChannel:
+        """How a user's items become a report."""
+        inner = channel_of(self.protocol)
+        return SurveyChannel(inner.domain, inner.epsilon, inner, self.schema.digest)
+
+    def items_of(self, values: Any) -> Any:
+        return self.inner_items(self.schema.encode(values))
+
+    def inner_items(self, encoded: Encoded) -> Any:
+        """Encoded rows as the channel takes them.
+
+        Parameters
+        ----------
+        encoded : Encoded
+            By the schema.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of as many users as report.
+        """
+        columns = encoded.columns
+        values = columns[0] if self._domain is None else np.stack(columns, axis=1)
+        return values if isinstance(self.protocol, Channel) else self.protocol.items_of(values)
+
+    def privatize(
+        self,
+        table: Any,
+        rng: np.random.Generator | None = None,
+        tally: Counter[str] | None = None,
+    ) -> Reports:
+        """One private report for each user who has one to send.
+
+        Parameters
+        ----------
+        table : DataFrame or mapping
+            One row a user: see `Schema.encode`.
+        rng : numpy.random.Generator, optional
+            See `Channel.privatize`.
+        tally : collections.Counter, optional
+            Counts the clipped values by their attribute, and under "" the users who do not report.
+            None: a warning tells of clipped values.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users who report,), of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidCell, UnknownColumn
+            The first thing wrong with the table; nothing has been drawn.
+        """
+        encoded = self.schema.encode(table)
+        if tally is not None:
+            tally.update(encoded.clipped)
+            tally[""] += encoded.skipped
+        elif encoded.clipped:
+            said = listed(f"{count} of {name}" for name, count in encoded.clipped.items())
+            warnings.warn(
+                f"values outside were put into the first or last bin: {said}",
+                ClippedValues,
+                stacklevel=2,
+            )
+        return self.channel.privatize(self.inner_items(encoded), rng)
+
+    def estimate(self, aggregate: Aggregate) -> SurveyEstimate:
+        """Estimates in labels and units.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this survey's reports.
+
+        Returns
+        -------
+        SurveyEstimate
+            Of the protocol's estimate; of protocols that list frequent items, of that list.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            The aggregate is of another protocol or schema.
+        """
+        inner = self.channel.inner_aggregate(self.channel.require_own(aggregate))
+        find = getattr(self.protocol, "find", None)
+        return SurveyEstimate(
+            self.schema, self.protocol.estimate(inner) if find is None else find(inner)
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        own = self.channel.parameters
+        return {**own, "channel": self.protocol.parameters}

@@ -1,0 +1,89 @@
+"""Text: short texts that nobody can list, of which the frequent ones are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from frequency.schema.attribute import Attribute, Coded
+from frequency.schema.column import Column, is_nothing
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import whole
+from mechdesign._support.text import printable
+
+LONGEST = 8
+"""Bytes of the longest texts."""
+
+
+@dataclass(frozen=True)
+class Text(Attribute):
+    """Short texts, for `frequency.heavy`: users' texts are not listed, the frequent ones are found.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    bytes : int, default 8
+        The length of the longest in UTF-8, 1 to 8.
+    unit, missing
+        See `Attribute`; the item of missing values is the empty text.
+    outside : str, default "refuse"
+        Of texts that are too long; "clip": their first characters stand for them.
+
+    Raises
+    ------
+    ValueError
+        Another length, or what `Attribute` refuses.
+    """
+
+    bytes: int = LONGEST
+
+    kind: ClassVar[str] = "text"
+    policies: ClassVar[tuple[str, ...]] = ("refuse", "clip")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        what = f"the number of bytes of {printable(self.name)}"
+        set_fields(self, bytes=whole(self.bytes, "bytes", 1, LONGEST, what=what))
+
+    @property
+    def size(self) -> int:
+        return 1 << (8 * self.bytes)
+
+    @property
+    def values(self) -> str:
+        return f"a text of at most {self.bytes} bytes of UTF-8"
+
+    def coded(self, values: Any) -> Coded:
+        column = values if isinstance(values, Column) else Column(self.name, values)
+        codes, found = column.factors()
+        texts: list[str | None] = [None if is_nothing(one) else self._fitting(one) for one in found]
+        for code, text in enumerate(texts):
+            if text is None:
+                raise self._refusal(column, int(np.argmax(codes == code)), self.values)
+        absent = codes < 0
+        if self.missing == "refuse" and absent.any():
+            raise self._refusal(column, int(np.argmax(absent)), "a value")
+        lookup = np.array([*texts, "" if self.missing == "item" else None], dtype=object)
+        clipped = np.array([*(one != text for one, text in zip(found, texts, strict=True)), False])
+        return Coded(lookup[codes], int(clipped[codes].sum()))
+
+    def _fitting(self, value: Any) -> str | None:
+        """The text that stands for a value; None if none does."""
+        if not isinstance(value, str) or "\0" in value:
+            return None
+        try:
+            spelt = value.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return None
+        if len(spelt) <= self.bytes:
+            return value
+        return spelt[: self.bytes].decode(errors="ignore") if self.outside == "clip" else None
+
+    def asked(self, given: Any) -> Any:
+        return given
+
+    def _content(self) -> dict[str, Any]:
+        return {"bytes": self.bytes}

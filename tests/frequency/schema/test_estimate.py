@@ -1,0 +1,252 @@
+"""Answers in labels and units: those of the items, interpolated within bins, with intervals."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from frequency import (
+    GRR,
+    Categorical,
+    Dates,
+    InvalidQuestion,
+    Numeric,
+    Schema,
+    Survey,
+    SurveyEstimate,
+    Text,
+    UnknownVariance,
+)
+from frequency.heavy import PrefixExtension
+from frequency.marginals import MargPS
+from rangeq import Distribution, HaarHRR, PerAttribute
+from rangeq.central import CentralFlat
+from rangeq.grids import HDG
+
+AGE = Numeric("age", low=0, high=15, whole=True, unit="years", missing="item")
+DELAY = Numeric("delay", [-60, 0, 15, 60, 600], unit="minutes")
+SEX = Categorical("sex", ["female", "male"])
+DAY = Dates("day", "2013-01-01", "2013-12-31", "month")
+
+
+def known(schema, frequencies):
+    """Answers of a distribution that is known, without noise."""
+    return SurveyEstimate(schema, Distribution(np.array(frequencies, dtype=float)))
+
+
+def ages(n=4000, epsilon=8.0, seed=1):
+    values = np.random.default_rng(seed).binomial(15, 0.4, n).astype(object)
+    values[: n // 4] = None
+    survey = Survey(HaarHRR(AGE.size, epsilon), Schema([AGE]))
+    reports = survey.privatize({"age": values}, np.random.default_rng(seed + 1))
+    return survey.estimate(survey.aggregate(reports)), values
+
+
+def test_answers_about_whole_bins_are_those_of_the_items():
+    estimate, _ = ages()
+    inner = estimate.estimate
+    for asked, items in [
+        ((3, 7), (3, 7)),
+        ({"age": (3, 7)}, (3, 7)),
+        ({0: (3, 7)}, (3, 7)),
+        ((None, 7), (0, 7)),
+        ((3, None), (3, 15)),
+        ((-5, 99), (0, 15)),
+        (4, 4),
+        ("missing", 16),
+        ([1, 2, "missing"], [1, 2, 16]),
+        ((np.array([1, 2]), 7), (np.array([1, 2]), 7)),
+        (np.array([1, 2]), np.array([1, 2])),
+    ]:
+        ours, theirs = estimate.answer(asked), inner.answer(items)
+        np.testing.assert_array_equal(ours.value, theirs.value)
+        np.testing.assert_array_equal(ours.variance, theirs.variance)
+        np.testing.assert_array_equal(ours.interval(), theirs.interval())
+
+
+def test_ranges_that_cut_bins_are_interpolated():
+    estimate = known(Schema([DELAY]), [0.1, 0.2, 0.3, 0.4])
+
+    def cdf(x):
+        return np.interp(x, [-60, 0, 15, 60, 600], [0, 0.1, 0.3, 0.6, 1.0])
+
+    rng = np.random.default_rng(1)
+    for low, high in np.sort(rng.uniform(-60, 600, (50, 2))):
+        expected = cdf(high) - cdf(low)
+        assert estimate.answer((low, high)).value == pytest.approx(expected, abs=1e-12)
+    low, high = np.sort(rng.uniform(-60, 600, (2, 50)), axis=0)
+    found = estimate.answer({"delay": (low, high)}).value
+    np.testing.assert_allclose(found, cdf(high) - cdf(low), atol=1e-12)
+
+
+def test_several_attributes_that_are_cut_are_interpolated_each():
+    schema = Schema([DELAY, SEX, Numeric("hour", low=0, high=24, bins=4)])
+    cells = np.random.default_rng(1).dirichlet(np.ones(32)).reshape(4, 2, 4)
+    mechanism = CentralFlat((4, 2, 4), 1.0)
+    # Without noise: these cells themselves, in units of 2^-40
+    counts = np.rint(cells * 2**40).astype(np.int64)
+    estimate = SurveyEstimate(schema, mechanism.estimate([counts]), "users")
+    value = estimate.answer({"delay": (7.5, 100), "sex": "male", "hour": (5, 9)}).value
+    one = np.array([0, 0.5, 1, 40 / 540])
+    other = np.array([1 / 6, 0.5, 0, 0])
+    expected = np.einsum("i,ij,j->", one, counts[:, 1], other)
+    assert value == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_interval_of_a_cut_range_holds_for_any_users_within_the_bins():
+    survey = Survey(GRR(4, 3.0), Schema([DELAY]))
+    rng, missed = np.random.default_rng(1), 0
+    for _ in range(200):
+        edge = rng.choice([1.0, 14.0])  # all users of the bin 0 to 15 are at one of its ends
+        values = rng.choice([-30.0, edge, 40.0, 500.0], 3000, p=[0.1, 0.5, 0.2, 0.2])
+        estimate = survey.estimate(
+            survey.simulate(
+                np.bincount(survey.schema.encode({"delay": values}).columns[0], minlength=4), rng
+            )
+        )
+        answer = estimate.answer((5, 60))
+        low, high = answer.interval()
+        missed += not low <= np.mean((values >= 5) & (values <= 60)) <= high
+        with pytest.raises(UnknownVariance, match="ends within bins"):
+            _ = answer.variance
+    assert missed <= 10  # about 2.5 % at each end: more than 20 of 200 have probability below 1e-6
+
+
+def test_quantiles_are_interpolated_within_bins():
+    estimate = known(Schema([DELAY]), [0.1, 0.2, 0.3, 0.4])
+    phi = np.array([0.0, 0.05, 0.1, 0.2, 0.45, 0.8, 1.0])
+    expected = np.interp(phi, [0, 0.1, 0.3, 0.6, 1.0], [-60, 0, 15, 60, 600])
+    np.testing.assert_allclose(estimate.quantile(phi), expected, atol=1e-9)
+    assert estimate.quantile(0.45) == pytest.approx(37.5)
+    with pytest.raises(UnknownVariance):
+        estimate.quantile_interval(0.5)
+
+
+def test_quantiles_of_whole_numbers_and_dates_are_such():
+    ages = known(Schema([Numeric("age", low=0, high=3, whole=True)]), [0.1, 0.2, 0.3, 0.4])
+    assert [ages.quantile(phi) for phi in (0.05, 0.1, 0.25, 0.6, 0.7)] == [0, 0, 1, 2, 3]
+    assert ages.quantile(np.array([0.05, 0.7])).tolist() == [0, 3]
+    wide = known(Schema([Numeric("age", low=0, high=9, whole=True, bins=2)]), [0.5, 0.5])
+    assert [wide.quantile(phi) for phi in (0.05, 0.25, 0.5, 0.75, 1.0)] == [0, 2, 4, 7, 9]
+    months = known(Schema([DAY]), [1 / 12] * 12)
+    assert months.quantile(1 / 24) == dt.date(2013, 1, 16)
+
+
+def test_quantiles_are_of_those_who_have_a_value():
+    estimate, values = ages(400_000)
+    told = np.array([one for one in values if one is not None], dtype=float)
+    for phi in (0.1, 0.5, 0.9):
+        assert abs(estimate.quantile(phi) - np.quantile(told, phi)) <= 1
+        low, high = estimate.quantile_interval(phi)
+        assert low <= np.quantile(told, phi) <= high
+        assert high - low <= 2
+
+
+@pytest.mark.slow
+def test_intervals_of_quantiles_cover():
+    missed = 0
+    for seed in range(300):
+        estimate, values = ages(2000, 2.0, seed)
+        told = np.sort([one for one in values if one is not None])
+        low, high = estimate.quantile_interval(0.3)
+        missed += not low <= told[int(np.ceil(0.3 * len(told))) - 1] <= high
+    assert missed <= 35  # at most 5 %: more than 35 of 300 have probability below 1e-6
+
+
+def test_a_curators_answers_are_users():
+    counts = np.array([40, 30, 20, 10])
+    noiseless = CentralFlat(4, 1024).release(counts, np.random.default_rng(1))
+    estimate = SurveyEstimate(Schema([DELAY]), noiseless, "users")
+    assert estimate.answer((0, 60)).value == 50
+    assert estimate.answer((None, 7.5)).value == 55
+    assert estimate.quantile(0.55) == pytest.approx(7.5)
+    low, high = estimate.quantile_interval(0.55)
+    assert low <= 7.5 <= high
+    assert estimate.columns()["users"] == [40, 30, 20, 10]
+
+
+def test_labels_of_several_attributes():
+    schema = Schema([AGE, SEX])
+    rows = {"age": [3] * 600 + [9] * 400, "sex": (["female", "male"] * 500)}
+    for protocol in (MargPS(schema.domain, 2, 8.0), HDG(schema.domain, 8.0, 1000)):
+        survey = Survey(protocol, schema)
+        estimate = survey.estimate(survey.aggregate(survey.privatize(rows)))
+        answer = estimate.answer({"age": (0, 5), "sex": "female"})
+        assert answer.value == pytest.approx(0.3, abs=0.15)
+        cells = estimate.cells(["sex", "age"])
+        assert np.shape(cells.value) == (2, 17)
+        assert cells.value[0, 3] == pytest.approx(
+            estimate.answer({"age": 3, "sex": "female"}).value
+        )
+
+
+def test_frames():
+    estimate, _ = ages()
+    for backend, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        frame = estimate.to_frame(backend=backend)
+        assert isinstance(frame, kind)
+        assert list(frame.columns) == ["age", "frequency", "standard error", "low", "high"]
+        assert list(frame["age"])[-2:] == ["15", "missing"]
+        assert frame["frequency"].to_numpy() == pytest.approx(estimate.estimate.frequencies)
+        assert (frame["low"].to_numpy() < frame["frequency"].to_numpy()).all()
+    unknown = known(Schema([DELAY]), [0.1, 0.2, 0.3, 0.4]).to_frame()
+    assert unknown["delay"].tolist() == ["-60 to 0", "0 to 15", "15 to 60", "60 to 600"]
+    assert unknown["standard error"].isna().all()
+
+
+def test_frequent_texts_are_labels():
+    survey = Survey(PrefixExtension(32, 6.0, True), Schema([Text("word", 4)]))
+    values = ["home"] * 3000 + ["work"] * 2000
+    estimate = survey.estimate(survey.aggregate(survey.privatize({"word": values})))
+    assert estimate.columns()["word"][:2] == ["home", "work"]
+    assert estimate.answer({"word": "home"}).value == pytest.approx(0.6, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({}, "names no attribute"),
+        ({"sex": 1}, "an attribute is one of delay"),
+        ({"delay": (30, 20)}, "the range .* holds none"),
+        ({"delay": (700, 800)}, "the range .* holds none"),
+        ({"delay": (20, 20)}, "the range .* holds none"),
+        ({"delay": (1, 2, 3)}, "a tuple of two ends"),
+        ({"delay": ("a", 20)}, "a number from -60 to 600"),
+        ({"delay": 20}, "is not all of a bin"),
+        ({"delay": "missing"}, "a number from -60 to 600"),
+        ({"delay": (np.nan, 20)}, "a number from -60 to 600"),
+        ({"delay": (np.zeros(2), np.zeros(3))}, "must broadcast"),
+        ({"delay": (0, 20), 0: (0, 20)}, "named twice"),
+    ],
+)
+def test_what_is_no_question_is_refused(where, message):
+    with pytest.raises(InvalidQuestion, match=message):
+        known(Schema([DELAY]), [0.1, 0.2, 0.3, 0.4]).answer(where)
+
+
+def test_what_has_no_order_is_refused():
+    survey = Survey(GRR(2, 1.0), Schema([SEX]))
+    estimate = survey.estimate(survey.simulate([50, 50]))
+    with pytest.raises(InvalidQuestion, match="sex has no order: ask for values"):
+        estimate.answer({"sex": ("female", "male")})
+    with pytest.raises(InvalidQuestion, match="sex is one of female, male, got 'x'"):
+        estimate.answer({"sex": "x"})
+    with pytest.raises(InvalidQuestion, match="no order, and so no quantiles"):
+        estimate.quantile(0.5)
+    plain = Survey(GRR(4, 1.0), Schema([DELAY]))
+    with pytest.raises(InvalidQuestion, match="protocols for ranges have"):
+        plain.estimate(plain.simulate([5, 5, 5, 5])).quantile(0.5)
+
+
+def test_no_reports_are_told_as_such():
+    for protocol, schema in [
+        (HaarHRR(17, 1.0), Schema([AGE])),
+        (PerAttribute.of(Schema([AGE, SEX]).domain, 1.0), Schema([AGE, SEX])),
+    ]:
+        survey = Survey(protocol, schema)
+        estimate = survey.estimate(survey.aggregate(survey.privatize({"age": [], "sex": []})))
+        assert np.isnan(estimate.answer({"age": (3, 5)}).value)
+        with pytest.raises(ValueError, match=r"no reports|no quantiles"):
+            estimate.quantile(0.5, "age")
