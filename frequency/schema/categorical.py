@@ -44,8 +44,12 @@ class Categorical(Labelled):
         The column's name.
     labels : sequence of str
         Distinct; integers stand for their text.
-    unit, missing, outside
-        See `Attribute`; the item of values outside stands for all other labels.
+    unit : str, default ""
+        Such as "years".
+    missing : str, default "refuse"
+        "refuse", "item" or "skip": see `Attribute`.
+    outside : str, default "refuse"
+        "refuse" or "item", which stands for all other labels: see `Attribute`.
 
     Raises
     ------
@@ -129,8 +133,12 @@ class Boolean(Labelled):
     ----------
     name : str
         The column's name.
-    unit, missing, outside
-        See `Attribute`.
+    unit : str, default ""
+        Such as "years".
+    missing : str, default "refuse"
+        "refuse", "item" or "skip": see `Attribute`.
+    outside : str, default "refuse"
+        "refuse" or "item": see `Attribute`.
 
     Raises
     ------

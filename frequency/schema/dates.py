@@ -50,8 +50,12 @@ class Dates(Ordered):
         The first and the last date or time, such as "2013-01-01" or "2013-01-01 05:00".
     every : str, default "day"
         "minute", "hour", "day", "week", "month", "quarter" or "year".
-    unit, missing, outside
-        See `Attribute`.
+    unit : str, default ""
+        Such as "years".
+    missing : str, default "refuse"
+        "refuse", "item" or "skip": see `Attribute`.
+    outside : str, default "refuse"
+        "refuse", "clip" or "item": see `Attribute`.
 
     Raises
     ------

@@ -150,9 +150,7 @@ class SurveyEstimate:
         return Answer(plain(np.asarray(value)), None, _CUT, interval)
 
     def _signed(self, asked: dict[int, Any], ends: Mapping[int, Sequence[Floats]]) -> Any:
-        """The answer between ends in whole bins; negative where the last one is before the first,
-        0 where they are the same.
-        """
+        """The answer between ends in whole bins, with the sign of last - first of all of them."""
         sign: Any = 1.0
         for first, last in ends.values():
             sign = sign * np.sign(last - first)

@@ -44,8 +44,12 @@ class Numeric(Ordered):
         "equal" bins, or "logarithmic" ones, of equal ratios, for which low is above 0.
     whole : bool, default False
         True: values are integers, and so are edges. Bins may then be a little unequal.
-    unit, missing, outside
-        See `Attribute`.
+    unit : str, default ""
+        Such as "years".
+    missing : str, default "refuse"
+        "refuse", "item" or "skip": see `Attribute`.
+    outside : str, default "refuse"
+        "refuse", "clip" or "item": see `Attribute`.
 
     Raises
     ------

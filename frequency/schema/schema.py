@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,11 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.schema.attribute import Attribute
+from frequency.schema.categorical import Boolean, Categorical
 from frequency.schema.column import columns_of
+from frequency.schema.dates import Dates
 from frequency.schema.domain import MOST_ATTRIBUTES, Domain
+from frequency.schema.numeric import Numeric
+from frequency.schema.schema_file import content_in, save_content
+from frequency.schema.text import Text
+from mechdesign import InvalidFile
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.strict_json import digest_of
 from mechdesign._support.text import aligned, listed, shown
+
+_KINDS: dict[str, type[Attribute]] = {
+    kind.kind: kind for kind in (Categorical, Numeric, Dates, Boolean, Text)
+}
 
 
 class Encoded(NamedTuple):
@@ -199,6 +209,31 @@ class Schema:
         return digest_of(self.content())
 
     @staticmethod
+    def of_content(content: Any) -> Schema:
+        """The schema with this content.
+
+        Parameters
+        ----------
+        content : dict
+            As `content` gives it, and as files hold it.
+
+        Returns
+        -------
+        Schema
+            Equal to the one whose content it is.
+
+        Raises
+        ------
+        ValueError
+            It is no content of a schema: the first thing wrong.
+        """
+        _require_keys(content, "the schema", {"attributes", "public_source"}, "attributes")
+        source = content.get("public_source", "")
+        if not isinstance(content["attributes"], list) or not isinstance(source, str):
+            raise ValueError("attributes is a list of them, and public_source a text")
+        return Schema([_attribute(one, k) for k, one in enumerate(content["attributes"])], source)
+
+    @staticmethod
     def load(path: str | os.PathLike[str]) -> Schema:
         """The schema in a file, TOML or JSON by its name.
 
@@ -217,9 +252,18 @@ class Schema:
         InvalidFile
             It holds no schema; the first thing wrong. A digest, if there is one, must be right.
         """
-        from frequency.schema.schema_file import load_schema
-
-        return load_schema(path)
+        content = content_in(path)
+        digest = content.pop("digest", None)
+        try:
+            schema = Schema.of_content(content)
+            if digest is not None and digest != schema.digest:
+                raise ValueError(
+                    "the digest does not match: the file was changed after it was written. To"
+                    " accept what it holds now, delete the line of the digest"
+                )
+        except ValueError as error:
+            raise InvalidFile(f"{path}: {error}") from error
+        return schema
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as TOML or JSON, replacing the file in one step or not at all.
@@ -234,9 +278,7 @@ class Schema:
         ValueError
             Another name.
         """
-        from frequency.schema.schema_file import save_schema
-
-        save_schema(path, self)
+        save_content(path, {"digest": self.digest, **self.content()})
 
     def __str__(self) -> str:
         rows = [["name", "kind", "items", "values", "unit", "missing", "outside"]]
@@ -246,6 +288,32 @@ class Schema:
         ]
         source = f"\ndrafted from {self.public_source}" if self.public_source else ""
         return "\n".join(aligned(rows)) + source
+
+
+def _attribute(content: Any, place: int) -> Attribute:
+    where = f"attribute {place + 1}"
+    if not isinstance(content, dict) or content.get("kind") not in _KINDS:
+        found = shown(content.get("kind") if isinstance(content, dict) else content)
+        raise ValueError(f"{where}: its kind is one of {listed(_KINDS)}, got {found}")
+    kind = _KINDS[content["kind"]]
+    if isinstance(content.get("name"), str):
+        where += f", {shown(content['name'])}"
+    rest = {key: value for key, value in content.items() if key != "kind"}
+    _require_keys(rest, where, {one.name for one in fields(kind)}, "name")
+    try:
+        return kind(**rest)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _require_keys(content: Any, where: str, known: set[str], needed: str) -> None:
+    if not isinstance(content, dict):
+        raise ValueError(f"{where} is {shown(content)}")
+    unknown = sorted({*content} - known)
+    if unknown:
+        raise ValueError(f"{where} has no {shown(unknown[0])}; it may have {listed(sorted(known))}")
+    if needed not in content:
+        raise ValueError(f"{where} lacks {needed!r}")
 
 
 def _absent(items: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

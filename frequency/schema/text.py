@@ -27,10 +27,12 @@ class Text(Attribute):
         The column's name.
     bytes : int, default 8
         The length of the longest in UTF-8, 1 to 8.
-    unit, missing
-        See `Attribute`; the item of missing values is the empty text.
+    unit : str, default ""
+        Such as "language".
+    missing : str, default "refuse"
+        "refuse", "item", which is the empty text, or "skip": see `Attribute`.
     outside : str, default "refuse"
-        Of texts that are too long; "clip": their first characters stand for them.
+        Of texts that are too long: "refuse", or "clip", their first characters stand for them.
 
     Raises
     ------

@@ -22,7 +22,6 @@ from frequency.core.channel import Channel
 from frequency.core.oracle import Oracle
 from frequency.core.protocol import Protocol, channel_of
 from frequency.schema import Domain, Schema
-from frequency.schema.schema_file import schema_of
 from mechdesign import InvalidFile, Mechanism
 from mechdesign._support.files import replacing
 from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed
@@ -205,7 +204,7 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
     if form == "mechanism":
         return Mechanism.from_parts(*checked(content, place, work))
     if form == "schema":
-        return schema_of(content)
+        return Schema.of_content(content)
     if form not in ("attributes", "sizes"):  # the second in older files
         raise ValueError(f"unknown key {shown(form)}")
     sizes = dict(content)
