@@ -318,6 +318,36 @@ class SurveyEstimate:
         axes = np.ix_(*(np.arange(size) for size in sizes))
         return self._of_items(dict(zip(places, axes, strict=True)))
 
+    @property
+    def frequencies(self) -> Floats:
+        """In `measure`, of each item or combination: see `cells`."""
+        return np.asarray(self.cells().value)
+
+    @property
+    def variances(self) -> Floats:
+        """Of the frequencies; UnknownVariance where they are not known."""
+        return np.asarray(self.cells().variance)
+
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+        """Intervals for the frequencies, each by itself.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, shaped like the frequencies.
+
+        Raises
+        ------
+        UnknownVariance
+            Where they are not known.
+        """
+        return self.cells().interval(confidence)
+
     def _places(self, attributes: Sequence[str] | None) -> list[int]:
         names = self.schema.names
         wanted = names if attributes is None else attributes

@@ -55,7 +55,9 @@ class SurveyChannel(Channel):
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        return {"protocol": "Survey", "schema": self.digest, "channel": self.inner.parameters}
+        inner = self.inner.parameters
+        own = {"protocol": "Survey", "alpha": inner["alpha"], "schema": self.digest}
+        return {**own, "channel": inner}
 
     @property
     def max_ratio(self) -> Fraction:
@@ -278,8 +280,3 @@ class Survey(Protocol):
         return SurveyEstimate(
             self.schema, self.protocol.estimate(inner) if find is None else find(inner)
         )
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        own = self.channel.parameters
-        return {**own, "channel": self.protocol.parameters}

@@ -98,9 +98,11 @@ GRIDS = [
         )
     ),
 ]
+AGE = frequency.Numeric("age", low=0, high=29, whole=True, unit="years")
+SURVEYS = [frequency.Survey(rangeq.HaarHRR(30, 1.0), frequency.Schema([AGE]))]
 CENTRAL = [central.CentralFlat(5, 0.5), central.Hierarchy(9, 0.5, 3), central.Wavelet(8, 0.5)]
 
-PROTOCOLS = [*ORACLES, *MARGINALS, *HEAVY, *RANGES, *GRIDS]
+PROTOCOLS = [*ORACLES, *MARGINALS, *HEAVY, *RANGES, *GRIDS, *SURVEYS]
 PACKAGES = (frequency, marginals, heavy, rangeq, grids)
 
 RECORDS = {"a": 3, "b": 2, "c": 4}
@@ -191,6 +193,9 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
         np.stack([numbers(12), numbers(2)], axis=1),
     )
     yield rangeq.SquareWave(30, 1.0), numbers(30)
+    yield SURVEYS[0], numbers(30)
+    few = frequency.Numeric("few", range(5), whole=True)
+    yield frequency.Survey(frequency.GRR(4, 1.0), frequency.Schema([few])), numbers(4)
     yield rangeq.shaped(30, 1.0, 200), numbers(30)
     for kind in ("TDG", "HDG", "HIO", "LHIO", "RangeCALM", "MSW", "Uniform", "WaveGrid"):
         yield getattr(grids, kind)(RECORDS, 1.0, 200), records()

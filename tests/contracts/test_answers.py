@@ -19,6 +19,7 @@ from frequency import (
     InvalidQuestion,
     Oracle,
     SubsetSelection,
+    Survey,
     Tabular,
     UnknownVariance,
 )
@@ -81,7 +82,12 @@ def names_of(protocol):
     return {} if isinstance(domain, int) else {name: domain[name] for name in domain}
 
 
-SINGLE = cases(lambda protocol: not lists(protocol) and not several(protocol))
+# Surveys are asked in units: see tests/frequency/schema/test_estimate.py
+SINGLE = cases(
+    lambda protocol: (
+        not lists(protocol) and not several(protocol) and not isinstance(protocol, Survey)
+    )
+)
 SEVERAL = cases(several)
 LISTS = cases(lists)
 

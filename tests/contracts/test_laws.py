@@ -35,7 +35,8 @@ from frequency.oracles import hadamard_response as hadamard
 from frequency.oracles import local_hashing as olh
 from frequency.oracles import projective_geometry as geometry
 from frequency.oracles import subset_selection as subset
-from frequency.schema import Domain
+from frequency.schema import Domain, Survey
+from frequency.schema.survey import SurveyChannel
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign._support.randomness import bit_source
 from mechdesign.sampling import Sampler
@@ -218,6 +219,7 @@ def test_no_protocol_is_forgotten():
         rangeq.Flat,
     }  # of one bit: below
     known.add(InputProtocol)  # of which oracle is for its subclasses to say
+    known |= {Survey, SurveyChannel}  # byte for byte the reports of what they hold: test_survey
     for case in CASES.values():
         protocol = case.make()
         channel = channel_of(protocol)

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from frequency import GRR, InvalidValue
+from frequency import GRR, InvalidValue, Survey
 from frequency.core.protocol import channel_of
 from frequency.heavy import UniqueHeavyHitter
 from tests.contracts.examples import WITH_VALUES
@@ -52,15 +52,27 @@ def check_reports(protocol, values):
         assert protocol.privatize(values).tobytes() != protocol.privatize(values).tobytes()
 
 
-def bad_values(values, blank):
-    """Values of which the one at place 2 is the first bad one; ``blank``: users may have none."""
+def bad_values(values, blank, spelt):
+    """Values of which the one at place 2 is the first bad one.
+
+    ``blank``: users may have none; ``spelt``: numbers may be texts.
+    """
     if values.dtype.kind == "U":
         yield [*values[:2], "x" * 99, *values[2:]]
         yield [*values[:2], 5, "x" * 99]
         if not blank:
             yield [*values[:2], None]
         return
-    for wrong in (-1, 1 << 62, 1 << 70, 0.5, np.nan, np.inf, "0", *([] if blank else [None])):
+    for wrong in (
+        -1,
+        1 << 62,
+        1 << 70,
+        0.5,
+        np.nan,
+        np.inf,
+        "x" if spelt else "0",
+        *([] if blank else [None]),
+    ):
         bad = values[:4].astype(object)
         bad[2] = wrong
         yield bad.tolist()
@@ -75,7 +87,9 @@ def check_refusal(protocol, values):
     """The first bad value is named; of what is no list of values nothing is drawn either."""
     rng = np.random.default_rng(1)
     before = copy.deepcopy(rng.bit_generator.state)
-    for bad in bad_values(values, isinstance(protocol, UniqueHeavyHitter)):
+    for bad in bad_values(
+        values, isinstance(protocol, UniqueHeavyHitter), isinstance(protocol, Survey)
+    ):
         with pytest.raises(InvalidValue, match="nothing was drawn") as refused:
             protocol.privatize(bad, rng)
         assert np.ravel(refused.value.index)[0] == 2, bad

@@ -28,7 +28,7 @@ SCHEMA = Schema(
         Boolean("male", missing="item"),
     ]
 )
-ROWS = {
+ROWS: dict[str, list[object]] = {
     "species": ["Gentoo", None, "Emperor", "Adelie", "Chinstrap"],
     "mass": [5000.0, None, 1000.0, 9000.0, 7000.0],
     "year": [2007, 2008, 2009, 2008, 2007],
@@ -82,7 +82,7 @@ def test_every_kind_of_table_gives_the_same_items(library):
     ],
 )
 def test_the_first_bad_cell_is_named(library, column, value, expected):
-    rows = {name: list(one) for name, one in ROWS.items()}
+    rows: dict[str, list[object]] = {name: list(one) for name, one in ROWS.items()}
     if isinstance(value, str) and "texts" not in library:
         rows[column] = [None if one is None else str(one) for one in rows[column]]
     rows[column][1] = value
@@ -130,7 +130,8 @@ def test_columns_of_different_lengths_are_refused():
 
 
 def test_an_empty_table_has_no_items():
-    for table in (pd.DataFrame({"year": []}), {"year": []}, pl.DataFrame({"year": []})):
+    tables: list[object] = [pd.DataFrame({"year": []}), {"year": []}, pl.DataFrame({"year": []})]
+    for table in tables:
         assert SCHEMA.project("year").encode(table).columns[0].shape == (0,)
 
 

@@ -119,7 +119,7 @@ def test_clipped_values_are_said():
     survey = SURVEYS["ranges"]
     with pytest.warns(ClippedValues, match="2 of age"):
         survey.privatize({"age": [40, 3, -1]})
-    tally = Counter()
+    tally: Counter[str] = Counter()
     assert len(survey.privatize({"age": [40, 3, -1]}, None, tally)) == 3
     assert tally == {"age": 2, "": 0}
 
@@ -127,7 +127,7 @@ def test_clipped_values_are_said():
 def test_users_without_a_value_may_be_left_out():
     age = Numeric("age", low=0, high=31, whole=True, missing="skip")
     survey = Survey(HaarHRR(32, 1.0), Schema([age]))
-    tally = Counter()
+    tally: Counter[str] = Counter()
     reports = survey.privatize({"age": [3, None, 4, None]}, np.random.default_rng(1), tally)
     assert len(reports) == 2
     assert tally[""] == 2
