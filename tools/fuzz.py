@@ -23,6 +23,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import multiprocessing
 import random
 import re
@@ -49,6 +50,7 @@ import pyarrow.parquet as pq
 from frequency import GRR, HRR, OUE, IncompatibleAggregate, InvalidReport
 from frequency.heavy import PrefixExtension
 from frequency.marginals import CALM, Domain
+from frequency.schema import Boolean, Numeric, Schema
 from frequency.storage import (
     RefusedFile,
     aggregate_files,
@@ -63,6 +65,16 @@ from mechdesign.device import Device
 from mechdesign.losses import L0, L1
 from mechdesign.privacy import Metric
 from rangeq import HierarchicalHistogram
+from rangeq.central import (
+    CentralFlat,
+    CentralMechanism,
+    Hierarchy,
+    QuantileRelease,
+    Release,
+    ReleasedQuantiles,
+    TreeQuantiles,
+    Wavelet,
+)
 from rangeq.grids import HDG
 
 SECONDS, MEGABYTES = 2.0, 200
@@ -523,6 +535,45 @@ class ProtocolFile(JSONFormat):
         return None
 
 
+# Releases are of these attributes.
+
+AGE = Numeric("age", low=0, high=9, whole=True, missing="item", outside="clip")
+PAY = Numeric("pay", [0, 1, 2.5, 10, 100, 1000], unit="euros")
+SMOKES = Boolean("smokes")
+
+
+def loses_more(content: dict[str, Any], alphas: list[str]) -> bool:
+    """Whether noises of these alphas lose more than the file's epsilon."""
+    loss = sum(-math.log(rational(alpha)) for alpha in alphas)
+    return loss > rational(content["epsilon"]) * (1 + 1e-9)
+
+
+class QuantilesFile(JSONFormat):
+    """Quantiles that a curator has published."""
+
+    name = "quantiles"
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidFile,)
+
+    def valid(self) -> Iterator[bytes]:
+        q = (Fraction(1, 4), Fraction(1, 2))
+        for kind in (QuantileRelease, TreeQuantiles):
+            for attribute in (AGE, PAY):
+                mechanism = kind(attribute.bins, q, Fraction(1, 3))
+                found = ReleasedQuantiles(Schema([attribute]), mechanism, (2, 4))
+                yield self.saved(found.save)
+
+    def read(self, path: Path) -> Any:
+        return ReleasedQuantiles.load(path)
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        content = json.loads(data)
+        if [*found.bins] != content["bins"] or [*found.q] != [*map(rational, content["q"])]:
+            return "it is not what the file says"
+        if loses_more(content, [content["alpha"]]):
+            return "it loses more than its epsilon"
+        return None
+
+
 # Reports, aggregates and states are of three oracles whose definitions fit in a line.
 
 ORACLES = (GRR(5, 1.0), OUE(9, 1.0), HRR(16, 1.0, 2))
@@ -677,6 +728,44 @@ class AggregateMessage(MessageFormat):
             return "it is not what the message says"
         if found.counts.shape != COUNTS[k] or not countable(k, found.n, counts):
             return f"no {found.n} reports have these counts"
+        return None
+
+
+class ReleaseFile(MessageFormat):
+    """The histogram that a curator has published."""
+
+    name = "release"
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidFile,)
+    sealed = True
+
+    def valid(self) -> Iterator[bytes]:
+        for schema, kind in (
+            (Schema([AGE]), partial(Hierarchy, branching=[3, 4], budget=(1, 2))),
+            (Schema([PAY, SMOKES]), partial(Hierarchy, branching=2, inference=False)),
+            (Schema([AGE, PAY, SMOKES]), CentralFlat),
+            (Schema([AGE, PAY]), Wavelet),
+        ):
+            mechanism: CentralMechanism = kind(schema.sizes, Fraction(1, 2))
+            counts = np.arange(mechanism.domain).reshape(mechanism.sizes)
+            found = Release.draw(schema, mechanism, counts, np.random.default_rng(1))
+            yield self.saved(found.save)
+
+    def read(self, path: Path) -> Any:
+        found = Release.load(path)
+        found.estimate.cells()
+        return found
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        header, body = split(data[:-32])
+        content = json.loads(header)
+        alphas = [alpha for alpha in content["alphas"] if alpha is not None]
+        if b"".join(level.astype("<i8").tobytes() for level in found.levels) != body:
+            return "it is not what the file says"
+        drawn = [noise.alpha for noise in found.mechanism.noise if noise is not None]
+        if drawn != [*map(rational, alphas)]:
+            return "its noise is not that of the file"
+        if loses_more(content["mechanism"], alphas):
+            return "it loses more than its epsilon"
         return None
 
 
@@ -871,7 +960,7 @@ FORMATS: dict[str, type[Format]] = {
     kind.name: kind
     for kind in (
         *(MechanismFile, DeviceFile, LedgerFile, ProtocolFile, ReportsMessage, AggregateMessage),
-        *(StateFile, ReportsFile, CountsTable),
+        *(StateFile, ReportsFile, CountsTable, ReleaseFile, QuantilesFile),
     )
 }
 

@@ -30,6 +30,10 @@ True
 Quantiles alone are had with less noise from `quantiles`: a few by the exponential mechanism, many
 from a smoothed tree.
 
+Of a table with a `frequency.schema.Schema`, what is published is a `Release`: an object and a file
+that answer in labels and units. `count_cells` counts the table; ``mechdesign curate`` does it all
+in a shell.
+
 Unlike the fractions of local protocols, all answers here are numbers of users. The total number of
 users is not taken as known.
 
@@ -45,12 +49,15 @@ decompositions.
 from frequency.core.answer import ConfidenceInterval
 from rangeq.central.branching import Branching, Branchings, best_branching
 from rangeq.central.budget import Budget
+from rangeq.central.cell_counts import count_cells
 from rangeq.central.estimate import CentralEstimate, Number
 from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
 from rangeq.central.mechanism import LEAST_EPSILON, CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease, quantiles
+from rangeq.central.release import Release, load_release
+from rangeq.central.released_quantiles import ReleasedQuantiles
 from rangeq.central.tree_quantiles import TreeQuantiles
 from rangeq.central.wavelet import Wavelet
 from rangeq.core.intervals import InvalidRange
@@ -71,8 +78,12 @@ __all__ = [
     "InvalidRange",
     "Number",
     "QuantileRelease",
+    "Release",
+    "ReleasedQuantiles",
     "TreeQuantiles",
     "Wavelet",
     "best_branching",
+    "count_cells",
+    "load_release",
     "quantiles",
 ]

@@ -12,17 +12,19 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
-from frequency.schema import Domain
+from frequency.schema import Domain, Schema
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, is_whole
 from mechdesign._support.text import listed, shown
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
+from rangeq.central.cell_counts import cells_along
 from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import checked_quantiles, checked_shape
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease
+from rangeq.central.released_quantiles import ordered_attribute
 from rangeq.central.tree_quantiles import TreeQuantiles
 from rangeq.central.wavelet import Wavelet
 
@@ -44,8 +46,9 @@ class CuratedRanges(Task):
 
     Attributes
     ----------
-    domain : int, sequence of int or mapping of str to int
-        The number of cells of one attribute, or along each of up to 8: 2^26 in all at most.
+    domain : int, sequence of int, mapping of str to int or Schema
+        The number of cells of one attribute, or along each of up to 8: 2^26 in all at most. Or a
+        `frequency.schema.Schema`, which says what is unordered.
     unordered : str or sequence of str, default ()
         The attributes whose items have no order: names, or where there are none places such as "0".
         A string has commas between them.
@@ -56,9 +59,12 @@ class CuratedRanges(Task):
     users_report: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        domain = Domain.of([self.domain] if is_whole(self.domain) else self.domain)
+        given, asked = self.unordered, self.domain
+        if isinstance(asked, Schema):
+            given = [one.name for one in asked if not one.ordered]
+            asked = dict(zip(asked.names, cells_along(asked), strict=True))
+        domain = Domain.of([asked] if is_whole(asked) else asked)
         checked_shape(domain.sizes)
-        given = self.unordered
         if isinstance(given, str):
             given = [name.strip() for name in given.split(",")]
         unordered = tuple(given)
@@ -201,8 +207,9 @@ class CuratedQuantiles(Task):
 
     Attributes
     ----------
-    domain : int
-        How many values there may be.
+    domain : int or Schema
+        How many values there may be. Or a `frequency.schema.Schema` of one ordered attribute, of
+        whose bins the quantiles are.
     q : str or number or sequence of numbers, default "0.5"
         The quantiles, each in [0, 1]. A string has commas between them.
     """
@@ -213,7 +220,10 @@ class CuratedQuantiles(Task):
 
     def __post_init__(self) -> None:
         given = tuple(self.q.split(",")) if isinstance(self.q, str) else self.q
-        asked = QuantileRelease(self.domain, given, 1)
+        domain = self.domain
+        if isinstance(domain, Schema):
+            domain = ordered_attribute(domain).bins
+        asked = QuantileRelease(domain, given, 1)
         set_fields(self, domain=asked.domain, q=checked_quantiles(given))
 
     @property

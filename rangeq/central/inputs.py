@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mechdesign._support.arrays import Integers
 from mechdesign._support.numbers import Rational, exact, is_whole, whole
-from mechdesign._support.text import shown
+from mechdesign._support.text import from_text, shown
 
 LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""
@@ -23,6 +23,8 @@ LARGEST_TOTAL = 1 << 52
 """Users that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
 and in floats.
 """
+
+_LONGEST_NUMBER = 1 << 12
 
 
 class InvalidHistogram(ValueError):
@@ -64,6 +66,29 @@ def fraction(value: float | Rational, name: str) -> Fraction:
             raise ValueError(f"{name} must be finite, got {value}")
         return Fraction(float(value))
     return exact(value, name)
+
+
+def stored_number(text: Any) -> Fraction:
+    """A number that a file holds, as `mechdesign._support.text.to_text` wrote it.
+
+    Parameters
+    ----------
+    text : str
+        Of at most 4096 characters, which no number of a release exceeds.
+
+    Returns
+    -------
+    Fraction
+        The number.
+
+    Raises
+    ------
+    ValueError
+        Anything else.
+    """
+    if isinstance(text, str) and len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(text)} characters, more than {_LONGEST_NUMBER}")
+    return from_text(text)
 
 
 def checked_quantiles(q: Any) -> tuple[Fraction, ...]:

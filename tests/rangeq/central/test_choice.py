@@ -33,7 +33,7 @@ def test_errors_are_the_mean_variances_of_what_is_released(domain, epsilon):
     assert found.best.error == min(item.error for item in found.candidates)
 
 
-@pytest.mark.parametrize("shape", [(40, 3), (3, 40), (2, 40, 3), (12, 3, 15), (3, 12, 1, 15)])
+@pytest.mark.parametrize("shape", [(40, 3), (3, 40), (2, 40, 3), (9, 3, 10), (3, 9, 1)])
 def test_errors_beside_unordered_attributes_are_those_of_one_item(shape):
     unordered = [str(i) for i, size in enumerate(shape) if size <= 3]
     task = CuratedRanges(shape, unordered)
@@ -84,7 +84,7 @@ def test_the_best_tree_is_no_worse_than_usual_ones():
             assert error**2 <= other * (1 + 1e-4)  # budgets are rounded to a thousandth
 
 
-@pytest.mark.parametrize("shape", [(2,), (65536,), (1 << 26,), (65536, 16), (64,) * 3, (2,) * 8])
+@pytest.mark.parametrize("shape", [(2,), (65536,), (65536, 16), (64,) * 3])
 def test_large_shapes(shape):
     """How long that takes: ``python benchmarks/central_boxes.py``."""
     task = CuratedRanges(shape)

@@ -1,0 +1,303 @@
+"""Release: what a curator has published of a table, with its schema, as an object and as a file."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.aggregate import pack, unpack
+from frequency.schema import Schema, SurveyEstimate
+from mechdesign import InvalidFile
+from mechdesign._support.arrays import Integers
+from mechdesign._support.files import replacing
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.strict_json import keyed
+from mechdesign._support.text import brief, listed, shown, to_text
+from rangeq.central.cell_counts import cells_along
+from rangeq.central.flat import CentralFlat
+from rangeq.central.hierarchy import Hierarchy
+from rangeq.central.inputs import stored_number
+from rangeq.central.mechanism import CentralMechanism
+from rangeq.central.released_quantiles import ReleasedQuantiles
+from rangeq.central.wavelet import Wavelet
+
+KIND = "release"
+"""What the header of a file says that it is."""
+
+_DIGEST = 32
+
+_MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
+
+_LARGEST_NUMBER = 1 << 62
+"""Noise takes no number beyond it, but with a probability below exp(-2^15)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """The noisy numbers that a curator published of a table, once, and what they are.
+
+    Everything in it is public. `Release.draw` makes it.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the attributes that were counted.
+    mechanism : CentralMechanism
+        `CentralFlat`, `Hierarchy` or `Wavelet`, over the schema's items. Its epsilon is kept as a
+        Fraction, and budgets that a search found as the shares that it found.
+    levels : sequence of numpy.ndarray of int64
+        What `CentralMechanism.noisy_levels` gave; read-only.
+
+    Raises
+    ------
+    ValueError
+        Parts that do not belong together.
+    TypeError
+        A mechanism of another class.
+    """
+
+    schema: Schema
+    mechanism: CentralMechanism
+    levels: Sequence[Integers]
+
+    def __post_init__(self) -> None:
+        mechanism = _settled(self.mechanism)
+        sizes = cells_along(self.schema)
+        if sizes != mechanism.sizes:
+            raise ValueError(
+                f"the schema has {shown(sizes)} items, and the mechanism is for"
+                f" {shown(mechanism.sizes)} cells"
+            )
+        given = [np.asarray(level) for level in self.levels]
+        if [level.shape for level in given] != _shapes(mechanism) or any(
+            level.dtype.kind != "i" for level in given
+        ):
+            raise ValueError("the numbers are not those that the mechanism releases")
+        levels = tuple(level.astype(np.int64) for level in given)
+        for level in levels:
+            if ((level > _LARGEST_NUMBER) | (level < -_LARGEST_NUMBER)).any():
+                raise ValueError("a number is too large for 2^52 users and their noise")
+            level.setflags(write=False)
+        set_fields(self, mechanism=mechanism, levels=levels)
+
+    @classmethod
+    def draw(
+        cls,
+        schema: Schema,
+        mechanism: CentralMechanism,
+        counts: npt.ArrayLike,
+        rng: np.random.Generator | None = None,
+    ) -> Release:
+        """Add noise to a histogram, once.
+
+        Every call costs the mechanism's epsilon again.
+
+        Parameters
+        ----------
+        schema : Schema
+            Of the attributes that were counted.
+        mechanism : CentralMechanism
+            As for `Release`: what ``plan("curated-ranges", schema, epsilon=..)`` recommends, or
+            another one.
+        counts : array_like
+            The histogram, from `count_cells`: as for `CentralMechanism.release`.
+        rng : numpy.random.Generator, optional
+            None for the operating system's randomness, or a generator for results that can be
+            repeated, and are not private.
+
+        Returns
+        -------
+        Release
+            What may be published.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `Release`; nothing was drawn.
+        InvalidHistogram
+            As for `CentralMechanism.release`; nothing was drawn.
+        """
+        nothing = [np.zeros(shape, dtype=np.int64) for shape in _shapes(mechanism)]
+        cls(schema, mechanism, nothing)  # refuses what does not belong together
+        return cls(schema, mechanism, mechanism.noisy_levels(counts, rng))
+
+    @cached_property
+    def estimate(self) -> SurveyEstimate:
+        """Answers in the schema's labels and units, as numbers of users; see `CentralEstimate`."""
+        return SurveyEstimate(self.schema, self.mechanism.estimate(list(self.levels)), "users")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file that `load` reads, replacing it in one step or not at all.
+
+        The numbers take 8 bytes each, so the length of the file tells nothing of the users.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where; what is there is replaced.
+        """
+        header = {
+            "kind": KIND,
+            "schema": self.schema.content(),
+            "mechanism": _content(self.mechanism),
+            "alphas": _alphas(self.mechanism),
+        }
+        digest = hashlib.sha256()
+        with replacing(path) as stream:
+            for part in (
+                pack(header, b""),
+                *(level.astype("<i8").tobytes() for level in self.levels),
+            ):
+                digest.update(part)
+                stream.write(part)
+            stream.write(digest.digest())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Release:
+        """The release in a file; its mechanism is made and audited again.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            What `save` wrote.
+
+        Returns
+        -------
+        Release
+            Equal to the one that was saved.
+
+        Raises
+        ------
+        InvalidFile
+            It is no release, is cut short or was changed, or says something else than what it
+            holds: of the schema, of the mechanism, of its noise.
+        """
+        message = memoryview(Path(path).read_bytes())
+        try:
+            if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
+                raise ValueError("cut short or changed: the digest does not match")
+            header, body = unpack(message[:-_DIGEST], KIND, "schema", "mechanism", "alphas")
+            return _release_of(header, body)
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
+            raise InvalidFile(f"{path}: no release: {error!s:.300}") from error
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Release):
+            return NotImplemented
+        return (self.schema, self.mechanism) == (other.schema, other.mechanism) and all(
+            map(np.array_equal, self.levels, other.levels)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Release of {listed(self.schema.names)} by {type(self.mechanism).__name__}, epsilon"
+            f" {brief(self.mechanism.given_epsilon)}>"
+        )
+
+
+def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
+    """What a curator has published, of either kind.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        What ``save`` wrote.
+
+    Returns
+    -------
+    Release or ReleasedQuantiles
+        Equal to the one that was saved.
+
+    Raises
+    ------
+    InvalidFile
+        As for `Release.load` and `ReleasedQuantiles.load`.
+    """
+    with open(path, "rb") as stream:
+        kind = ReleasedQuantiles if stream.read(1) == b"{" else Release
+    return kind.load(path)
+
+
+def _settled(mechanism: CentralMechanism) -> CentralMechanism:
+    """The same mechanism, of nothing that another computer might compute otherwise."""
+    if type(mechanism) not in _MECHANISMS.values():
+        raise TypeError(
+            f"a mechanism is one of {listed(_MECHANISMS)}, got a {type(mechanism).__name__}"
+        )
+    changes: dict[str, Any] = {}
+    if mechanism.epsilon != mechanism.given_epsilon:
+        changes["epsilon"] = mechanism.given_epsilon
+    if isinstance(mechanism, Hierarchy) and mechanism.budget != mechanism.shares:
+        changes["budget"] = mechanism.shares
+    return replace(mechanism, **changes) if changes else mechanism
+
+
+def _shapes(mechanism: CentralMechanism) -> list[tuple[int, ...]]:
+    """Those of the levels; (0,) of one that is not asked."""
+    nobody = np.broadcast_to(np.zeros((), dtype=np.int64), mechanism.sizes)
+    return [
+        (0,) if noise is None else level.shape
+        for level, noise in zip(mechanism.levels(nobody), mechanism.noise, strict=True)
+    ]
+
+
+def _content(mechanism: CentralMechanism) -> dict[str, Any]:
+    """A settled mechanism as JSON has it. Its shape is that of the schema."""
+    content = {"name": type(mechanism).__name__, "epsilon": to_text(mechanism.given_epsilon)}
+    if not isinstance(mechanism, Hierarchy):
+        return content
+    budget = [to_text(share) for share in mechanism.shares]
+    own = {"branching": mechanism.branching, "inference": mechanism.inference, "budget": budget}
+    return {**content, **own}
+
+
+def _alphas(mechanism: CentralMechanism) -> list[str | None]:
+    """Of the noise of each level, from the top."""
+    return [None if noise is None else to_text(noise.alpha) for noise in mechanism.noise]
+
+
+def _release_of(header: dict[str, Any], body: memoryview) -> Release:
+    schema = Schema.of_content(header["schema"])
+    sizes = cells_along(schema)
+    # Before anything is made of so many cells
+    if len(body) % 8 or math.prod(sizes) > len(body) // 8:
+        raise ValueError(f"{len(body)} bytes are not the numbers of {shown(sizes)} cells")
+    mechanism = _mechanism_of(header["mechanism"], sizes)
+    mechanism.audit().require()
+    if header["alphas"] != _alphas(mechanism):
+        raise ValueError("the noise that it names is not that of its mechanism")
+    shapes = _shapes(mechanism)
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    numbers = np.frombuffer(body, dtype="<i8")
+    if ends[-1] != len(numbers):
+        raise ValueError(f"{len(numbers)} numbers, and its mechanism releases {ends[-1]}")
+    parts = np.split(numbers, ends[:-1])
+    levels = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+    return Release(schema, mechanism, levels)
+
+
+def _mechanism_of(content: Any, sizes: tuple[int, ...]) -> CentralMechanism:
+    name = content.get("name") if isinstance(content, dict) else None
+    if name not in _MECHANISMS:
+        raise ValueError(f"a mechanism is one of {listed(_MECHANISMS)}, got {shown(name)}")
+    own = ("branching", "inference", "budget") if name == "Hierarchy" else ()
+    keyed(content, "name", "epsilon", *own)
+    epsilon = stored_number(content["epsilon"])
+    if name != "Hierarchy":
+        kind = Wavelet if name == "Wavelet" else CentralFlat
+        return kind(sizes, epsilon)
+    if not isinstance(content["budget"], list):
+        raise ValueError(f"the budget is a list of shares, got {shown(content['budget'])}")
+    budget = [stored_number(share) for share in content["budget"]]
+    return Hierarchy(sizes, epsilon, content["branching"], content["inference"], budget)

@@ -1,0 +1,242 @@
+"""ReleasedQuantiles: the quantiles that a curator has published, as an object and as a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.schema import Ordered, Schema
+from mechdesign import InvalidFile, Privacy
+from mechdesign._support.files import replacing
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import whole
+from mechdesign._support.strict_json import content_of, digest_of
+from mechdesign._support.text import aligned, brief, listed, shown, to_text
+from rangeq.central.inputs import fraction, histogram, stored_number
+from rangeq.central.quantile_release import QuantileRelease
+from rangeq.central.tree_quantiles import TreeQuantiles
+
+FORMAT, VERSION = "mechdesign.quantiles", 1
+
+QuantileMechanism: TypeAlias = QuantileRelease | TreeQuantiles
+"""What releases quantiles and nothing else."""
+
+_MECHANISMS: dict[str, type[QuantileMechanism]] = {
+    kind.__name__: kind for kind in (QuantileRelease, TreeQuantiles)
+}
+
+
+@dataclass(frozen=True)
+class ReleasedQuantiles:
+    """Quantiles of one attribute, published once; of users who have a value.
+
+    They are bins: within its bin a quantile is not known. Nothing else was released, so there are
+    no intervals, and no other quantiles.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of one ordered attribute.
+    mechanism : QuantileRelease or TreeQuantiles
+        Over the attribute's bins. Its epsilon is kept as a Fraction.
+    bins : sequence of int
+        What it released: one for each of ``mechanism.q``.
+
+    Raises
+    ------
+    ValueError
+        Parts that do not belong together.
+    TypeError
+        A mechanism of another class.
+    """
+
+    schema: Schema
+    mechanism: QuantileMechanism
+    bins: Sequence[int]
+
+    def __post_init__(self) -> None:
+        if type(self.mechanism) not in _MECHANISMS.values():
+            found = type(self.mechanism).__name__
+            raise TypeError(f"a mechanism is one of {listed(_MECHANISMS)}, got a {found}")
+        epsilon = fraction(self.mechanism.epsilon, "epsilon")
+        set_fields(self, mechanism=replace(self.mechanism, epsilon=epsilon))
+        attribute = ordered_attribute(self.schema)
+        if attribute.bins != self.mechanism.domain:
+            raise ValueError(
+                f"the attribute has {attribute.bins} bins, and the mechanism is for"
+                f" {self.mechanism.domain}"
+            )
+        if len(self.bins) != len(self.q):
+            raise ValueError(f"{len(self.q)} quantiles are so many bins, got {shown(self.bins)}")
+        bins = tuple(whole(one, "a quantile's bin", 0, attribute.bins - 1) for one in self.bins)
+        set_fields(self, bins=bins)
+
+    @classmethod
+    def draw(
+        cls,
+        schema: Schema,
+        mechanism: QuantileMechanism,
+        counts: npt.ArrayLike,
+        rng: np.random.Generator | None = None,
+    ) -> ReleasedQuantiles:
+        """Draw the quantiles of a histogram, once.
+
+        Every call costs the mechanism's epsilon again. It takes some 40 bytes for each user.
+
+        Parameters
+        ----------
+        schema : Schema
+            Of one ordered attribute.
+        mechanism : QuantileRelease or TreeQuantiles
+            As for `ReleasedQuantiles`: what ``plan("curated-quantiles", schema, epsilon=.., q=..)``
+            recommends, or another one.
+        counts : array_like
+            The histogram, from `count_cells`. Users without a value are left out, and in no bin.
+        rng : numpy.random.Generator, optional
+            None for the operating system's randomness, or a generator for results that can be
+            repeated, and are not private.
+
+        Returns
+        -------
+        ReleasedQuantiles
+            What may be published.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `ReleasedQuantiles`; nothing was drawn.
+        InvalidHistogram
+            As for `CentralMechanism.release`; nothing was drawn.
+        """
+        cls(schema, mechanism, [0] * len(mechanism.q))  # refuses what does not belong together
+        exactly = histogram(counts, schema.sizes)[: mechanism.domain]
+        users = np.repeat(np.arange(mechanism.domain), exactly)
+        return cls(schema, mechanism, mechanism.release(users, rng).tolist())
+
+    @property
+    def attribute(self) -> Ordered:
+        """The attribute that the quantiles are of."""
+        return ordered_attribute(self.schema)
+
+    @property
+    def q(self) -> tuple[Fraction, ...]:
+        """Which quantiles: fractions of the users, in the order in which they were asked for."""
+        return self.mechanism.q
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The middle of each quantile's bin, in the attribute's unit."""
+        return self._values(0.5)
+
+    @property
+    def ends(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The first and the last value of each quantile's bin."""
+        return self._values(0.0), self._values(1.0)
+
+    def _values(self, part: float) -> npt.NDArray[Any]:
+        return self.attribute.values_in(np.array(self.bins), np.array(part))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The quantiles as columns of a table.
+
+        Returns
+        -------
+        dict of str to list
+            "quantile", "value", and "first" and "last" of its bin.
+        """
+        names = ("value", "first", "last")
+        found = zip(names, (self.values, *self.ends), strict=True)
+        return {"quantile": [*map(float, self.q)], **{name: one.tolist() for name, one in found}}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write JSON that `load` reads, replacing a file in one step or not at all.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where; what is there is replaced.
+        """
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "schema": self.schema.content(),
+            "mechanism": type(self.mechanism).__name__,
+            "q": [to_text(one) for one in self.q],
+            "epsilon": to_text(fraction(self.mechanism.epsilon, "epsilon")),
+            "alpha": to_text(_alpha(self.mechanism)),
+            "bins": list(self.bins),
+        }
+        content["digest"] = digest_of(content)
+        with replacing(path) as stream:
+            stream.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> ReleasedQuantiles:
+        """The quantiles in a file; their mechanism is made and audited again.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            What `save` wrote.
+
+        Returns
+        -------
+        ReleasedQuantiles
+            Equal to the ones that were saved.
+
+        Raises
+        ------
+        InvalidFile
+            It holds none, is cut short or was changed, or says something else than what it holds.
+        """
+        names = ("schema", "mechanism", "q", "epsilon", "alpha", "bins", "digest")
+        content = content_of(path, FORMAT, VERSION, *names)
+        try:
+            schema, name = Schema.of_content(content["schema"]), content["mechanism"]
+            if not isinstance(name, str) or name not in _MECHANISMS:
+                raise ValueError(f"a mechanism is one of {listed(_MECHANISMS)}, got {shown(name)}")
+            if not all(isinstance(content[key], list) for key in ("q", "bins")):
+                raise ValueError("q and bins are lists")
+            q = tuple(stored_number(one) for one in content["q"])
+            mechanism = _MECHANISMS[name](
+                ordered_attribute(schema).bins, q, stored_number(content["epsilon"])
+            )
+            mechanism.audit().require()
+            if content["alpha"] != to_text(_alpha(mechanism)):
+                raise ValueError("the alpha that it names is not that of its epsilon")
+            return ReleasedQuantiles(schema, mechanism, content["bins"])
+        except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+            raise InvalidFile(f"{path}: no released quantiles: {error!s:.300}") from error
+
+    def __str__(self) -> str:
+        unit = self.attribute.unit
+        head = ["quantile", f"{self.schema.names[0]}{f' ({unit})' if unit else ''}"]
+        rows = [
+            [brief(one), self.attribute.label(item)]
+            for one, item in zip(self.q, self.bins, strict=True)
+        ]
+        return "\n".join(aligned([head, *rows]))
+
+
+def ordered_attribute(schema: Schema) -> Ordered:
+    """The only attribute of a schema, whose values have an order.
+
+    Raises
+    ------
+    ValueError
+        There are several, or it has none.
+    """
+    if len(schema) != 1 or not isinstance(schema.attributes[0], Ordered):
+        raise ValueError(f"quantiles are of one ordered attribute, got {listed(schema.names)}")
+    return schema.attributes[0]
+
+
+def _alpha(mechanism: QuantileMechanism) -> Fraction:
+    return Privacy.from_epsilon(fraction(mechanism.epsilon, "epsilon")).alpha
