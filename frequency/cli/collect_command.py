@@ -16,7 +16,7 @@ from mechdesign._support.text import comma_separated, printable
 from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
 
 
-def collect(add: AddCommand) -> None:
+def add_collect(add: AddCommand) -> None:
     """Add the command."""
     chosen = add(
         "collect",
