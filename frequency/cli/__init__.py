@@ -1,1 +1,1 @@
-"""The commands of frequency: collect."""
+"""The commands of frequency."""

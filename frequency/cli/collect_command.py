@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from frequency.cli.chain import show_chain
 from frequency.exceptions import IncompatibleAggregate
 from mechdesign._support.files import replacing
 from mechdesign._support.text import comma_separated, printable
@@ -46,6 +47,7 @@ def add_collect(add: AddCommand) -> None:
         help="of a Dask cluster that does the work, such as tcp://10.0.0.1:8786",
     )
     add_force(chosen)
+    show_chain(chosen)
 
 
 def _collect(options: argparse.Namespace) -> int:

@@ -11,9 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-_BINARY = getattr(os, "O_BINARY", 0)
-"""Windows would otherwise translate line ends."""
-
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
@@ -38,12 +35,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     elif os.path.islink(path):
         raise FileNotFoundError(errno.ENOENT, "a symbolic link that leads nowhere", os.fspath(path))
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    # Before it has the permissions of the file that it replaces, only its owner may read it.
-    opened = os.open(
-        aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666 if mode is None else 0o600
-    )
+
+    def opened(path: str, flags: int) -> int:
+        # Before it has the permissions of the file that it replaces, only its owner may read it.
+        return os.open(path, flags, 0o666 if mode is None else 0o600)
+
     try:
-        with open(opened, "wb") as stream:
+        with open(aside, "xb", opener=opened) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

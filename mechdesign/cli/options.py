@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
+import numpy as np
+
 from mechdesign._support.text import printable
 from mechdesign.privacy import Neighbours, Privacy
 
@@ -60,6 +62,30 @@ def import_modules(names: Sequence[str]) -> None:
 def add_force(parser: argparse.ArgumentParser) -> None:
     """Add ``--force``, which `check_targets` looks at."""
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add ``--seed``, which `generator_of` looks at."""
+    parser.add_argument(
+        "--seed", type=_seed, help="reproducible randomness, for experiments only: NOT private"
+    )
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0, got {text!r}")
+    return int(text)
+
+
+def generator_of(options: argparse.Namespace, what: str) -> np.random.Generator | None:
+    """Secure randomness (None), or that of ``--seed``: ``what`` is then said not to be private."""
+    if options.seed is None:
+        return None
+    say(
+        f"mechdesign: --seed was given: {what} are reproducible and therefore not private",
+        sys.stderr,
+    )
+    return np.random.default_rng(options.seed)
 
 
 def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent") -> Privacy:

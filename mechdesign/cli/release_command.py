@@ -6,10 +6,16 @@ import argparse
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from mechdesign._support.csv_rows import SEPARATORS
-from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
+from mechdesign.cli.options import (
+    AddCommand,
+    add_force,
+    add_seed,
+    check_suffix,
+    check_targets,
+    generator_of,
+    say,
+)
 from mechdesign.column_release import release_column
 from mechdesign.mechanism import Mechanism
 
@@ -40,16 +46,8 @@ def add_release(add: AddCommand) -> None:
         help="what separates cells, in both files (default: found from the header line)",
     )
     chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    chosen.add_argument(
-        "--seed", type=_seed, help="reproducible randomness, for experiments only: NOT private"
-    )
+    add_seed(chosen)
     add_force(chosen)
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0, got {text!r}")
-    return int(text)
 
 
 def _release(options: argparse.Namespace) -> int:
@@ -68,7 +66,7 @@ def _release(options: argparse.Namespace) -> int:
         options.column,
         options.keep,
         "\t" if options.separator == "tab" else options.separator,
-        None if options.seed is None else np.random.default_rng(options.seed),
+        generator_of(options, "these counts"),
     )
     say(
         f"mechdesign: read {read.rows} rows of {options.input}, "
@@ -76,9 +74,4 @@ def _release(options: argparse.Namespace) -> int:
         sys.stderr,
     )
     say(f"wrote {options.out}: {read.rows} counts")
-    if options.seed is not None:
-        print(
-            "mechdesign: --seed was given: these counts are reproducible and therefore not private",
-            file=sys.stderr,
-        )
     return 0

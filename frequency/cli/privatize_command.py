@@ -1,0 +1,106 @@
+"""The command ``mechdesign privatize``: from a table of users to private reports."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from frequency.cli.chain import show_chain
+from frequency.schema import Schema, Survey
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import listed
+from mechdesign.cli.options import (
+    AddCommand,
+    add_force,
+    add_seed,
+    check_suffix,
+    check_targets,
+    generator_of,
+    say,
+)
+
+
+def add_privatize(add: AddCommand) -> None:
+    """Add the command."""
+    chosen = add(
+        "privatize",
+        _privatize,
+        "draw a private report for each row of a table, by the protocol and the schema in its file;"
+        " the table is read in blocks and may be of any length",
+        "privatize people.csv --protocol age.json --out reports/day1.parquet",
+    )
+    chosen.add_argument(
+        "table",
+        type=Path,
+        help="one row a user: .csv or .tsv (in UTF-8 with a header line, perhaps .gz) or .parquet",
+    )
+    chosen.add_argument(
+        "--protocol", type=Path, required=True, help="a protocol with a schema (.json)"
+    )
+    chosen.add_argument("--out", type=Path, required=True, help="the reports to write (.parquet)")
+    add_seed(chosen)
+    add_force(chosen)
+    show_chain(chosen)
+
+
+def _privatize(options: argparse.Namespace) -> int:
+    check_suffix(options.out, ".parquet")
+    if options.out.exists() and any(
+        options.out.samefile(path) for path in (options.table, options.protocol) if path.exists()
+    ):
+        raise ValueError(f"{options.out} would replace what it is made from")
+    from frequency.storage import load_protocol, write_reports  # pyarrow only for those who need it
+    from frequency.storage.table import applied
+
+    survey = load_protocol(options.protocol)
+    if not isinstance(survey, Survey):
+        raise ValueError(
+            f"{options.protocol} has no schema, which says what the columns of a table hold; make"
+            " one with mechdesign schema, and the protocol with mechdesign protocol --schema"
+        )
+    tally = Counter[str]()
+    with _folder_of(options), ProgressMeter("privatize", unit="rows") as meter:
+        rng = generator_of(options, "these reports")
+
+        def privatized(block: Any) -> Any:
+            reports = survey.privatize(block, rng, tally)
+            meter.update(len(block))
+            return reports
+
+        reports = applied(options.table, survey.schema.names, privatized)
+        written = write_reports(options.out, survey, reports)
+    for line in _account(survey.schema, written, tally):
+        say(line)
+    say(f"wrote {options.out}")
+    return 0
+
+
+def _account(schema: Schema, written: int, tally: Counter[str]) -> Iterator[str]:
+    """What became of the rows."""
+    skipped = tally[""]
+    yield f"{written + skipped} rows: {written} reports"
+    if any(attribute.missing == "skip" for attribute in schema):
+        yield f"left out, since a value is missing: {skipped} rows"
+    clipped = [attribute.name for attribute in schema if attribute.outside == "clip"]
+    if clipped:
+        counts = listed(f"{name} {tally[name]}" for name in clipped)
+        yield f"values outside, put into the first or last bin: {counts}"
+
+
+@contextmanager
+def _folder_of(options: argparse.Namespace) -> Iterator[None]:
+    """`check_targets`, but the folder of the reports is made, and removed if there are none."""
+    made = list(takewhile(lambda folder: not folder.exists(), options.out.parents))
+    check_targets(options, made[-1] if made else options.out)
+    try:
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):  # it was not made yet, or others have written to it
+                folder.rmdir()
+        raise

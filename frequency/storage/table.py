@@ -1,0 +1,315 @@
+"""Tables with a row for each user, in files: CSV or Parquet, a block of rows at a time.
+
+Of a CSV file every cell is text as it is written, and an empty one is no value: what it means is
+for a schema to say. The fast reader, pyarrow's, is lenient with quotes, so that a stray one could
+hide users. It cannot as long as there are as many rows as lines; a file with fewer rows, some of
+whose cells have line ends, is read a second time by the strict reader of the standard library.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from frequency.exceptions import InvalidCell, UnknownColumn
+from mechdesign._support.csv_rows import read_csv
+from mechdesign._support.text import shown
+from mechdesign.exceptions import InvalidTable
+
+try:
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+except ImportError as error:
+    raise ImportError(
+        "tables in files need pyarrow, of the extra 'storage': in a clone, pip install '.[storage]'"
+    ) from error
+
+T = TypeVar("T")
+
+_SEPARATORS = {".csv": None, ".csv.gz": None, ".tsv": "\t", ".tsv.gz": "\t"}
+"""What separates cells, by the end of a file's name; None: what the header line tells."""
+
+_PARQUET = ".parquet"
+
+_ROWS, _BYTES = 1 << 18, 1 << 26
+"""Rows in a block; fewer only where they take more than so many bytes."""
+
+_CHUNK, _BATCH = 1 << 20, 1 << 15
+"""Bytes of CSV that are parsed at a time, of which rows may have as many; rows of Parquet."""
+
+
+def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """The rows of a table, in order, in tables that are small enough for memory.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A file whose name ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet. CSV is in UTF-8 with a
+        header line, and quotes around separators and line ends.
+    columns : sequence of str, optional
+        Those that are needed; None: all.
+
+    Yields
+    ------
+    pyarrow.Table
+        At most 2^18 rows of these columns: of CSV strings as they are written, null where they are
+        empty; of Parquet what is there.
+
+    Raises
+    ------
+    UnknownColumn
+        A column that is not there, or there twice.
+    InvalidTable
+        Another kind of file, no rows, or a file that is malformed: the message names the line. Some
+        of that shows only after the last block.
+    OSError
+        The file cannot be read.
+    """
+    source = Path(path)
+    kind = _kind(source)
+    if source.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(source))
+    read = _parquet(source, columns) if kind == _PARQUET else _csv(source, columns)
+    total = 0
+    for block in _regrouped(read):
+        total += len(block)
+        yield block
+    if not total:
+        raise InvalidTable(f"{source} has no rows; nothing was written")
+
+
+def applied(
+    path: str | os.PathLike[str], columns: Sequence[str], function: Callable[[Any], T]
+) -> Iterator[T]:
+    """What a function makes of each block of a table.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        As for `blocks`.
+    columns : sequence of str
+        Those that the function needs.
+    function : callable
+        Given a block, such as ``schema.encode`` or ``survey.privatize``.
+
+    Yields
+    ------
+    object
+        What it returns.
+
+    Raises
+    ------
+    InvalidTable
+        The function refuses a cell (`InvalidCell`): with its line in the file. Or a malformed file.
+    UnknownColumn, OSError
+        As for `blocks`.
+    """
+    source, before = Path(path), 0
+    for block in blocks(source, columns):
+        try:
+            made = function(block)
+        except InvalidCell as error:
+            where = _place(source, before + error.row)
+            raise InvalidTable(f"{source}, {where}, {error.wrong}; nothing was written") from error
+        yield made
+        before += len(block)
+
+
+def _kind(source: Path) -> str:
+    """How the name of a file ends."""
+    for kind in (*_SEPARATORS, _PARQUET):
+        if source.name.lower().endswith(kind):
+            return kind
+    raise InvalidTable(
+        f"{source}: the name of a table's file must end in"
+        f" {', '.join((*_SEPARATORS, _PARQUET))}; nothing was written"
+    )
+
+
+def _places(source: Path, header: Sequence[str], columns: Sequence[str] | None) -> list[int]:
+    """Where the columns are that are needed."""
+    for name in header if columns is None else columns:
+        if header.count(name) != 1:
+            many = f"{header.count(name)} columns" if name in header else "no column"
+            raise UnknownColumn(
+                f"{source} has {many} {name!r}; its columns are {_listed(header)}; nothing was"
+                " written"
+            )
+    return [header.index(name) for name in (header if columns is None else columns)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for a message, at most so many."""
+    most = 20
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(shown, names[:most])) + more
+
+
+def _regrouped(parts: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in blocks that do not depend on the file, unless rows are long."""
+    held: list[Any] = []
+    rows = size = 0
+    for part in parts:
+        while len(part):
+            here, part = part.slice(0, _ROWS - rows), part.slice(_ROWS - rows)
+            held.append(here)
+            rows, size = rows + len(here), size + here.nbytes
+            if rows == _ROWS or size >= _BYTES:
+                yield pa.Table.from_batches(held)
+                held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+# ---------------------------------------------------------------------------------------------- CSV
+
+
+class _Utf8(io.RawIOBase):
+    """The bytes of a file, which must be UTF-8 without NUL; counts its lines.
+
+    Attributes
+    ----------
+    lines : int
+        How many have been read, empty ones at the end not counted.
+    """
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._stream = (gzip.open if source.suffix.lower() == ".gz" else open)(source, "rb")
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._ends = 0  # line ends so far
+        self._last = b""
+        self.lines = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            part: bytes = self._stream.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InvalidTable(
+                f"{self._source} is damaged, or not compressed by gzip; nothing was written"
+            ) from error
+        try:
+            self._decoder.decode(part, final=not part)
+        except UnicodeDecodeError as error:
+            # What is wrong may have begun in the part before, but not a line before.
+            raise self._refusal(part[: max(error.start, 0)], "is not UTF-8") from None
+        if b"\0" in part:
+            raise self._refusal(part[: part.index(b"\0")], "holds a NUL byte")
+        full = part.rstrip(b"\r\n")
+        if full:
+            self.lines = self._ends + self._line_ends(full) + 1
+        self._ends += self._line_ends(part)
+        self._last = part[-1:] or self._last
+        return part
+
+    def readinto(self, buffer: Any) -> int:
+        part = self.read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def _line_ends(self, part: bytes) -> int:
+        """How many line ends there are in the next bytes."""
+        ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
+        return ends - (self._last == b"\r" and part.startswith(b"\n"))
+
+    def _refusal(self, before: bytes, wrong: str) -> InvalidTable:
+        line = self._ends + self._line_ends(before) + 1
+        return InvalidTable(
+            f"{self._source}, line {line}, {wrong}: save the table as CSV in UTF-8; nothing was"
+            " written"
+        )
+
+
+def _text(source: Path) -> io.TextIOWrapper:
+    """The same file for the strict reader."""
+    return io.TextIOWrapper(io.BufferedReader(_Utf8(source)), encoding="utf-8", newline="")
+
+
+def _csv(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+    with _text(source) as text, _Utf8(source) as stream:
+        strict = read_csv(text, source, _SEPARATORS[_kind(source)])
+        if not strict.header:
+            raise InvalidTable(f"{source} is empty; nothing was written")
+        places = _places(source, strict.header, columns)
+        names = [strict.header[place] for place in places]
+        rows, malformed = 0, False
+        try:
+            for batch in _parsed(stream, strict.separator, places):
+                rows += len(batch)
+                yield batch.rename_columns(names)
+        except pa.ArrowInvalid:  # whose message would show the row
+            malformed = True
+        if malformed or rows + 1 != stream.lines:
+            held = sum(1 for _ in strict.rows)  # says what is wrong and where, if it can
+            if held and (malformed or held != rows):
+                raise InvalidTable(
+                    f"{source} has a row of more than {_CHUNK:,} bytes, or stray quotes; nothing"
+                    " was written"
+                )
+
+
+def _parsed(stream: _Utf8, separator: str, places: Sequence[int]) -> Iterator[Any]:
+    """The columns at these places, as pyarrow parses them."""
+    names = [f"f{place}" for place in places]  # as it calls them
+    yield from pc.open_csv(
+        pa.PythonFile(stream, mode="r"),
+        pc.ReadOptions(block_size=_CHUNK, skip_rows_after_names=1, autogenerate_column_names=True),
+        pc.ParseOptions(delimiter=separator, newlines_in_values=True),
+        pc.ConvertOptions(
+            include_columns=names,
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def _place(source: Path, row: int) -> str:
+    """Where a row is, which is counted from 0: its line, counted from 1, if there are lines."""
+    if _kind(source) != _PARQUET:
+        with _text(source) as text:
+            rows = read_csv(text, source, _SEPARATORS[_kind(source)]).rows
+            for _, line in islice(rows, row, None):
+                return f"line {line}"
+    return f"row {row}"
+
+
+# ------------------------------------------------------------------------------------------ Parquet
+
+
+def _parquet(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+    try:
+        # Nothing is read ahead: a row group may be as large as the file.
+        with pq.ParquetFile(source, pre_buffer=False, buffer_size=_CHUNK) as file:
+            schema = file.schema_arrow
+            names = [schema.names[place] for place in _places(source, schema.names, columns)]
+            for name in names:
+                if pa.types.is_nested(schema.field(name).type):
+                    raise InvalidTable(
+                        f"{source}: column {name!r} holds {schema.field(name).type}, not one value"
+                        " a row; nothing was written"
+                    )
+            for batch in file.iter_batches(_BATCH, columns=names):
+                yield batch.select(names)
+    except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # there is no such file, or no right to it
+            raise
+        raise InvalidTable(
+            f"{source} is not a Parquet file, or damaged: {error!s:.200}; nothing was written"
+        ) from error
