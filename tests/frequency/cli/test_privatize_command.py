@@ -83,7 +83,7 @@ def test_the_reports_are_those_of_the_slow_way(name, attributes, privatize, monk
     code, out, err = privatize(written(columns, name), survey, "--seed", 7)
     assert (code, "reproducible and therefore not private" in err) == (0, True)
 
-    rng, tally = np.random.default_rng(7), Counter()
+    rng, tally = np.random.default_rng(7), Counter[str]()
     with open(written(columns), newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     read = {one.name: [row[one.name] or None for row in rows] for one in attributes}
@@ -220,7 +220,7 @@ def test_an_interrupt_at_any_line_leaves_a_whole_file_or_none(privatize, monkeyp
     source, survey = written(cells(5)), survey_of(AGE)
     save_protocol("protocol.json", survey)
     command = f"privatize {source} --protocol protocol.json --out reports/day1.parquet"
-    outcomes = Counter()
+    outcomes = Counter[tuple[int, bool]]()
     for line in itertools.count(1):
         with Interrupt(line, privatize_command, table, reports_file, files) as interrupt:
             code = main(command.split())

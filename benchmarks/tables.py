@@ -1,0 +1,112 @@
+"""Private reports of a table in a file, by `mechdesign privatize`: rows a second, and memory.
+
+Prints a Markdown table. Every row is measured in its own process; memory is the largest resident
+set, with all libraries.
+
+    python benchmarks/tables.py [--quick]        a minute, 250 MB of disk
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
+from io import StringIO
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from range_queries import table
+
+from frequency import GRR, Categorical, Numeric, Schema, Survey
+from frequency.storage import save_protocol
+from mechdesign import plan
+from mechdesign.cli import main as command
+
+AGE = Numeric("age", low=0, high=127, whole=True, unit="years")
+STATE = Categorical("state", [f"state {letter}" for letter in "ABCDEFGHIJKLMNOP"])
+EPSILON, USERS, BLOCK = 1, 10**7, 10**6
+
+
+def surveys() -> dict[str, Survey]:
+    """The protocol that is planned for ranges of ages, and one for the sixteen states."""
+    best: Any = plan("ranges", AGE.size, n=USERS, epsilon=EPSILON).best
+    return {
+        "age": Survey(best.protocol, Schema([AGE])),
+        "state": Survey(GRR(STATE.size, EPSILON), Schema([STATE])),
+    }
+
+
+def written(path: Path, rows: int) -> None:
+    """Identifiers, ages and states."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    rng, labels = np.random.default_rng(1), np.array(STATE.labels)
+    names = ("id", "age", "state")
+    schema = pa.schema(zip(names, (pa.int64(), pa.int64(), pa.string()), strict=True))
+    kind = pc.CSVWriter if path.suffix == ".csv" else pq.ParquetWriter
+    with kind(path, schema) as writer:
+        for start in range(0, rows, BLOCK):
+            size = min(BLOCK, rows - start)
+            ids = np.arange(start, start + size)
+            ages, states = rng.integers(0, AGE.size, size), rng.integers(0, STATE.size, size)
+            writer.write_table(pa.table([ids, ages, labels[states]], schema=schema))
+
+
+def privatized(path: Path, protocol: Path) -> tuple[float, float, float]:
+    """Wall and processor seconds, and MB of memory."""
+    wall, processor = time.perf_counter(), time.process_time()
+    out = path.with_name("reports.parquet")
+    given = ["privatize", path, "--protocol", protocol, "--out", out, "--force"]
+    with redirect_stdout(StringIO()):
+        if command([*map(str, given)]):
+            raise SystemExit("the command failed")
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    return wall, processor, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def alone(function: Any, *arguments: Any) -> Any:
+    """Call a function of this module in a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    most = USERS // (10 if parser.parse_args().quick else 1)
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, survey in surveys().items():
+            save_protocol(protocol := Path(folder, f"{name}.json"), survey)
+            for suffix in (".csv", ".parquet"):
+                for rows in (most // 10, most):
+                    alone(written, path := Path(folder, f"people{suffix}"), rows)
+                    wall, processor, memory = alone(privatized, path, protocol)
+                    found.append(
+                        [
+                            f"{name}, {survey.schema.sizes[0]} items",
+                            type(survey.protocol).__name__,
+                            suffix[1:],
+                            f"{rows:,}",
+                            f"{wall:.1f}",
+                            f"{processor:.1f}",
+                            f"{rows / wall / 1e6:.1f}",
+                            f"{memory:.0f}",
+                        ]
+                    )
+    table(
+        "Private reports of one column of three, secure randomness",
+        ["column", "protocol", "file", "rows", "s", "processor, s", "million rows/s", "MB, peak"],
+        found,
+    )
+
+
+if __name__ == "__main__":
+    main()
