@@ -10,6 +10,7 @@ from frequency.schema.attribute import Attribute
 from frequency.schema.categorical import Boolean, Categorical
 from frequency.schema.dates import Dates
 from frequency.schema.domain import Domain
+from frequency.schema.draft import Draft, draft_schema
 from frequency.schema.estimate import SurveyEstimate
 from frequency.schema.numeric import Numeric
 from frequency.schema.ordered import Ordered
@@ -24,6 +25,7 @@ __all__ = [
     "ClippedValues",
     "Dates",
     "Domain",
+    "Draft",
     "Encoded",
     "Numeric",
     "Ordered",
@@ -31,4 +33,5 @@ __all__ = [
     "Survey",
     "SurveyEstimate",
     "Text",
+    "draft_schema",
 ]

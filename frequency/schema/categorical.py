@@ -125,6 +125,12 @@ _TRUTHS = {
 }
 
 
+def truth_of(value: Any) -> int | None:
+    """1 for what is true, or spells it, 0 for what is false; None for anything else."""
+    text = _text(value)
+    return _TRUTHS.get(text.strip().lower()) if isinstance(text, str) else None
+
+
 @dataclass(frozen=True)
 class Boolean(Labelled):
     """No or yes: true or false, 0 or 1, t or f, y or n, in any case.
@@ -165,8 +171,7 @@ class Boolean(Labelled):
         return "yes or no, true or false, 1 or 0"
 
     def _own_item(self, given: Any) -> int | None:
-        text = _text(given)
-        return _TRUTHS.get(text.strip().lower()) if isinstance(text, str) else None
+        return truth_of(given)
 
     def _content(self) -> dict[str, Any]:
         return {}

@@ -1,0 +1,214 @@
+"""Drafts of schemas, from tables that somebody declares public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frequency.schema.attribute import Attribute
+from frequency.schema.categorical import Boolean, Categorical, truth_of
+from frequency.schema.column import Column, is_no_value, number_of, time_of
+from frequency.schema.dates import Dates, Every
+from frequency.schema.numeric import Numeric
+from frequency.schema.schema import Schema
+from frequency.schema.text import LONGEST, Text
+from mechdesign.exceptions import InvalidTable
+
+_MOST_LABELS = 1 << 8
+"""A column of more different texts is one of short texts, or is left out."""
+
+_MOST_BINS = 100
+"""Bins of real numbers, and of integers that would have more than `_MOST_INTEGERS`."""
+
+_MOST_INTEGERS = 1 << 11
+
+_NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+_DAYS: tuple[tuple[Every, float], ...] = (
+    ("minute", 1 / 24),
+    ("hour", 31),
+    ("day", 3 * 366),
+    ("week", 10 * 366),
+    ("month", 100 * 366),
+)
+"""How finely times are told apart that lie within so many days; dates not below days."""
+
+
+class Draft(NamedTuple):
+    """A schema to look through and change.
+
+    Attributes
+    ----------
+    schema : Schema
+        What the columns seem to be.
+    left_out : dict of str to str
+        Why there is no attribute for some of the columns.
+    """
+
+    schema: Schema
+    left_out: dict[str, str]
+
+
+def draft_schema(tables: Iterable[Any], source: str) -> Draft:
+    """A schema that fits a table which is public.
+
+    It tells what is in the table: the labels that occur, the least and the largest numbers. It is
+    not for private data, of which a schema must be written by hand.
+
+    Parameters
+    ----------
+    tables : iterable of DataFrame
+        The rows, some at a time: of a library that narwhals reads.
+    source : str
+        What the table is, for the schema to say.
+
+    Returns
+    -------
+    Draft
+        Integers have a bin each where there are few, real numbers about a hundred bins between
+        round edges, dates and times some hundreds. Missing values are an item where there are
+        some; numbers and dates outside are clipped, other labels refused.
+
+    Raises
+    ------
+    InvalidTable
+        No column that a schema can hold.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> public = pd.DataFrame({"species": ["Adelie", "Gentoo", None], "mass": [3750.5, 5000, 4000]})
+    >>> print(draft_schema([public], "three penguins").schema)
+    name     kind         items  values                      unit  missing  outside
+    species  categorical  3      one of Adelie, Gentoo             item     refuse
+    mass     numeric      64     a number from 3740 to 5020        refuse   clip
+    drafted from three penguins
+    """
+    import narwhals as nw
+
+    seen: dict[str, _Seen] = {}
+    for table in tables:
+        frame = nw.from_native(table, eager_only=True)
+        for name in frame.columns:
+            seen.setdefault(name, _Seen()).add(Column(name, frame[name]))
+    found = {name: one.attribute(name) for name, one in seen.items()}
+    attributes = [one for one in found.values() if isinstance(one, Attribute)]
+    left_out = {name: one for name, one in found.items() if isinstance(one, str)}
+    if not attributes:
+        why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise InvalidTable(f"there is no column of which a schema can be drafted. {why}")
+    return Draft(Schema(attributes, source), left_out)
+
+
+@dataclass
+class _Seen:
+    """What has been seen of a column."""
+
+    missing: bool = False
+    texts: set[str] | None = field(default_factory=set)
+    """None: too many to be labels."""
+    longest: int = 0
+    """In bytes; of what is no text a lot."""
+    numbers: bool = True
+    whole: bool = True
+    truths: bool = True
+    times: bool = True
+    clock: bool = False
+    """Whether some times are not midnight."""
+    least: Any = None
+    most: Any = None
+
+    def add(self, column: Column) -> None:
+        codes, values = column.factors()
+        told = [one for one in values if not is_no_value(one)]
+        self.missing = self.missing or len(told) < len(values) or bool((codes < 0).any())
+        for value in told:
+            self._add(value)
+
+    def _add(self, value: Any) -> None:
+        self.truths = self.truths and truth_of(value) is not None
+        self.longest = max(
+            self.longest, len(value.encode(errors="replace")) if isinstance(value, str) else 99
+        )
+        if self.texts is not None:
+            self.texts.add(_label(value))
+            if len(self.texts) > _MOST_LABELS:
+                self.texts = None
+        number = number_of(value) if self.numbers else None
+        self.numbers = number is not None and math.isfinite(number)
+        if number is not None and self.numbers:
+            self.times = False
+            self.whole = self.whole and number.is_integer()
+            self._between(number)
+            return
+        time = time_of(value) if self.times else None
+        self.times = time is not None
+        if time is not None:
+            day, second = time.astype("datetime64[D]"), time.astype("datetime64[s]")
+            self.clock = self.clock or second != day
+            self._between(second)
+
+    def _between(self, value: Any) -> None:
+        self.least = value if self.least is None else min(self.least, value)
+        self.most = value if self.most is None else max(self.most, value)
+
+    def attribute(self, name: str) -> Attribute | str:
+        """What the column seems to be; or why it is left out."""
+        if self.texts is not None and not self.texts:
+            return "it has no values"
+        missing: Any = "item" if self.missing else "refuse"
+        if self.truths:
+            return Boolean(name, missing=missing)
+        if self.numbers:
+            return self._numeric(name, missing)
+        if self.times:
+            return self._dates(name, missing)
+        if self.texts is not None:
+            return Categorical(name, sorted(self.texts), missing=missing)
+        if self.longest <= LONGEST:
+            return Text(name, self.longest, missing=missing)
+        return f"it has more than {_MOST_LABELS} texts, some of more than {LONGEST} bytes"
+
+    def _numeric(self, name: str, missing: Any) -> Attribute:
+        low, high = float(self.least), float(self.most)
+        if self.whole and high - low < _MOST_INTEGERS:
+            return Numeric(
+                name, low=int(low), high=int(high), whole=True, missing=missing, outside="clip"
+            )
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        rough = (high - low) / _MOST_BINS
+        unit = 10.0 ** math.floor(math.log10(rough))
+        step = next(one * unit for one in _NICE if one * unit >= rough * (1 - 1e-9))
+        step = max(step, 1.0) if self.whole else step
+        first, last = math.floor(low / step), math.floor(high / step) + 1
+        low, high = (float(f"{end * step:.12g}") for end in (first, last))
+        if self.whole:
+            high -= 1
+        return Numeric(
+            name,
+            low=low,
+            high=high,
+            bins=last - first,
+            whole=self.whole,
+            missing=missing,
+            outside="clip",
+        )
+
+    def _dates(self, name: str, missing: Any) -> Attribute:
+        days = float((self.most - self.least) / np.timedelta64(1, "D"))
+        choices = [(every, most) for every, most in _DAYS if self.clock or most > 31]
+        every: Every = next((every for every, most in choices if days < most), "year")
+        first, last = str(self.least), str(self.most)
+        return Dates(name, first, last, every, missing=missing, outside="clip")
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value.isoformat() if isinstance(value, (date, datetime)) else str(value)

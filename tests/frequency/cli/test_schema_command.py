@@ -1,0 +1,74 @@
+"""The command schema: drafts of what is declared public, and files checked and shown."""
+
+import pytest
+
+from frequency import Schema
+from mechdesign.cli import main
+
+TABLE = "age,sex\n31,female\n45,\n31,male\n"
+
+
+@pytest.fixture
+def run(capsys, tmp_path):
+    (tmp_path / "people.csv").write_text(TABLE)
+
+    def run(*arguments):
+        code = main(["schema", *(str(one) for one in arguments)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_a_draft_is_there_to_be_changed(run, tmp_path):
+    target = tmp_path / "people.toml"
+    code, out, err = run(tmp_path / "people.csv", "--public", "--out", target)
+    assert (code, err) == (0, "")
+    assert "look through it" in out
+    text = target.read_text()
+    assert "digest" not in text
+    assert 'public_source = "people.csv, which was declared public"' in text
+    target.write_text(text.replace("high = 45", "high = 120"))
+    assert Schema.load(target)["age"].size == 90
+    assert Schema.load(target)["sex"].missing == "item"
+    code, out, _ = run(target)
+    assert code == 0
+    assert "an integer from 31 to 120" in out
+    assert f"digest: {Schema.load(target).digest}" in out
+
+
+def test_a_draft_may_be_of_some_columns_and_is_printed(run, tmp_path):
+    code, out, _ = run(tmp_path / "people.csv", "--public", "--attribute", "sex")
+    assert code == 0
+    (tmp_path / "printed.toml").write_text(out)
+    assert Schema.load(tmp_path / "printed.toml").names == ("sex",)
+
+
+def test_nothing_is_read_off_what_is_not_declared_public(run, tmp_path):
+    code, out, err = run(tmp_path / "people.csv", "--out", tmp_path / "people.toml")
+    assert (code, out) == (2, "")
+    assert "a schema is public" in err
+    assert "female" not in err
+    assert not (tmp_path / "people.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["missing.csv", "--public"], 2, "No such file"),
+        (["people.csv", "--public", "--attribute", "pay"], 2, "no column 'pay'"),
+        (["people.csv", "--public", "--out", "people.yaml"], 2, "must end in .toml, .json"),
+        (["people.csv", "--public", "--out", "people.csv"], 2, "exists"),
+        (["bad.toml"], 1, "not a schema file"),
+        (["bad.toml", "--public"], 2, "takes no other options"),
+        (["people.txt", "--public"], 2, "the name of a table's file must end in"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(arguments, code, message, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.toml").write_text("x = 1\n")
+    (tmp_path / "people.txt").write_text(TABLE)
+    found, out, err = run(*arguments)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert (tmp_path / "people.csv").read_text() == TABLE

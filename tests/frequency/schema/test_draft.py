@@ -1,0 +1,78 @@
+"""Drafts of schemas: they fit the table that they are made from, block by block or whole."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from frequency import Boolean, Categorical, Dates, Numeric, Schema, Text
+from frequency.schema import draft_schema
+from mechdesign.exceptions import InvalidTable
+
+DAY = dt.date(2013, 1, 1)
+
+
+def drafted(name, values, parts=1):
+    rows = np.array_split(np.arange(len(values)), parts)
+    series = pd.Series(values, name=name)
+    found = draft_schema([series.iloc[part].to_frame() for part in rows], "a test")
+    return found.schema[name]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    ("values", "attribute"),
+    [
+        (["b", "a", None, "b"], Categorical("x", ["a", "b"], missing="item")),
+        ([3, 7, 5], Numeric("x", low=3, high=7, whole=True, outside="clip")),
+        (["3", "", "5"], Numeric("x", low=3, high=5, whole=True, missing="item", outside="clip")),
+        ([3.0, np.nan], Numeric("x", low=3, high=3, whole=True, missing="item", outside="clip")),
+        ([0.5, 99.0], Numeric("x", low=0, high=100, bins=100, outside="clip")),
+        ([1.5, 1.5], Numeric("x", low=1.0, high=2.01, bins=101, outside="clip")),
+        ([-7, 12_345], Numeric("x", low=-200, high=12_399, bins=63, whole=True, outside="clip")),
+        ([True, False], Boolean("x")),
+        (["yes", "no", "NA"], Boolean("x", missing="item")),
+        ([0, 1, 1], Boolean("x")),
+        (["2013-01-01", "2013-12-31"], Dates("x", DAY, "2013-12-31", "day", outside="clip")),
+        ([DAY, dt.date(2050, 1, 1)], Dates("x", DAY, "2050-01-01", "month", outside="clip")),
+        (
+            ["2013-01-01 05:15", "2013-01-20 06:00"],
+            Dates("x", "2013-01-01 05:00", "2013-01-20 06:00", "hour", outside="clip"),
+        ),
+        ([f"w{k}" for k in range(300)], Text("x", 4)),
+        ([1, "a"], Categorical("x", ["1", "a"])),
+    ],
+)
+def test_columns_are_what_they_seem(values, attribute, parts):
+    found = drafted("x", values, min(parts, len(values)))
+    assert found == attribute
+
+
+def test_a_draft_takes_the_table_that_it_is_made_from():
+    rng = np.random.default_rng(1)
+    for scale in (1e-6, 1.0, 37.0, 1e9):
+        for values in (rng.normal(0, scale, 500), rng.integers(-1000, int(scale) + 1000, 500)):
+            attribute = drafted("x", values)
+            coded = attribute.coded(values)
+            assert coded.clipped == 0
+            assert 1 <= attribute.size <= 1 << 11
+
+
+def test_what_it_was_made_from_is_said():
+    found = draft_schema([pd.DataFrame({"a": [1]})], "a public sample").schema
+    assert found.public_source == "a public sample"
+    assert str(found).endswith("drafted from a public sample")
+    assert Schema(found.attributes) != found
+
+
+def test_what_cannot_be_an_attribute_is_left_out():
+    table = pd.DataFrame({"long": [f"a long text {k}" for k in range(300)], "none": [None] * 300})
+    with pytest.raises(InvalidTable, match=r"no column of which .* long: it has more than 256"):
+        draft_schema([table], "")
+    found = draft_schema([table.assign(age=3)], "")
+    assert found.schema.names == ("age",)
+    assert found.left_out == {
+        "long": "it has more than 256 texts, some of more than 8 bytes",
+        "none": "it has no values",
+    }
