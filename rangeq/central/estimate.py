@@ -11,13 +11,12 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
-from frequency.exceptions import InvalidQuestion
+from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, plain
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.central.box_sums import BoxSums
 from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.query import Query
-from rangeq.core.quantiles import fractions, quantile
+from rangeq.core.quantiles import fractions, place_along, quantile
 
 Number: TypeAlias = float | Floats
 """A float for a range given by two integers, an array for ranges given by arrays."""
@@ -251,10 +250,7 @@ class CentralEstimate(ABC):
         return self.answer(dict(enumerate(places)))
 
     def _place(self, attribute: str | int | None) -> int:
-        sizes = self.mechanism.sizes
-        if attribute is None and len(sizes) > 1:
-            raise InvalidQuestion(f"there are {len(sizes)} attributes: name one by its place")
-        return place_of(attribute or 0, Query.names(sizes))
+        return place_along(attribute, Query.names(self.mechanism.sizes))
 
     def _up_to(self, place: int, cells: Integers) -> tuple[Integers, Integers]:
         """The boxes up to these cells along an attribute, and of everything else."""

@@ -24,7 +24,7 @@ from frequency.core.population import OfPopulation
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
-from rangeq.core.quantiles import first_reaching, fractions, quantile, reaching_for_good
+from rangeq.core.quantiles import quantile, woodruff
 
 
 class RangeEstimator(Estimator, Protocol):
@@ -214,10 +214,7 @@ class EstimatedDistribution(Distribution):
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
 
-        Woodruff's interval. It reaches from the first item where the band's upper end reaches phi
-        to the first from which on its lower end does. An end is beyond the quantile only if the
-        band misses the cdf right there, so noise elsewhere widens the interval but never makes it
-        wrong.
+        See `rangeq.core.quantiles.woodruff`.
 
         Parameters
         ----------
@@ -237,9 +234,7 @@ class EstimatedDistribution(Distribution):
             For a phi outside of [0, 1] or a confidence outside of (0, 1).
         """
         last = np.arange(len(self.frequencies))
-        band, wanted = self._range_interval(np.zeros_like(last), last, confidence), fractions(phi)
-        ends = first_reaching(band.high, wanted), reaching_for_good(band.low, wanted)
-        return plain(ends[0]), plain(ends[1])
+        return woodruff(self._range_interval(np.zeros_like(last), last, confidence), phi)
 
 
 class RangeEstimate(Estimate, EstimatedDistribution):

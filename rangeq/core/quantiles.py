@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import plain
+from frequency.core.answer import ConfidenceInterval, place_of, plain
+from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.text import shown
+from mechdesign._support.text import listed, shown
 
 
 def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:
@@ -40,6 +42,66 @@ def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:
         raise ValueError("no reports: there are no quantiles")
     wanted = fractions(phi)
     return plain((first_reaching(cdf, wanted) + reaching_for_good(cdf, wanted)) // 2)
+
+
+def woodruff(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
+    """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
+
+    Woodruff's interval. It reaches from the first item where the band's upper end reaches phi to
+    the first from which on its lower end does. An end is beyond the quantile only if the band
+    misses the cdf right there, so noise elsewhere widens the interval but never makes it wrong.
+
+    Parameters
+    ----------
+    band : ConfidenceInterval
+        Of the cdf at each item: shape (items,).
+    phi : array_like
+        In [0, 1]: a number, or an array.
+
+    Returns
+    -------
+    tuple
+        The first and the last item, ints or arrays of the shape of ``phi``.
+
+    Raises
+    ------
+    ValueError
+        For a phi outside of [0, 1].
+    """
+    wanted = fractions(phi)
+    return (
+        plain(first_reaching(band.high, wanted)),
+        plain(reaching_for_good(band.low, wanted)),
+    )
+
+
+def place_along(attribute: str | int | None, names: Sequence[str]) -> int:
+    """The place of the attribute of which quantiles are wanted.
+
+    Parameters
+    ----------
+    attribute : str, int or None
+        By name or by place; None: the only one.
+    names : sequence of str
+        Of the attributes.
+
+    Returns
+    -------
+    int
+        The place.
+
+    Raises
+    ------
+    InvalidQuestion
+        No such attribute, or none where there are several.
+    """
+    if attribute is not None:
+        return place_of(attribute, names)
+    if len(names) > 1:
+        raise InvalidQuestion(
+            f"there are {len(names)} attributes: say which one, of {listed(names)}"
+        )
+    return 0
 
 
 def first_reaching(cdf: Floats, phi: Floats) -> Integers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from frequency.core.answer import (
 from frequency.core.population import OfPopulation
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
+from rangeq.core.attribute_quantiles import AttributeQuantiles
 from rangeq.core.estimate import Distribution
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids.fitting.maximum_entropy import weighted_update
@@ -55,7 +56,7 @@ class PredictedError(NamedTuple):
         return self.noise + self.sampling + self.non_uniformity
 
 
-class ConjunctionEstimate(OfPopulation, ABC):
+class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     """The fraction of the population whose values lie in all the ranges of a query.
 
     Attributes
@@ -69,6 +70,10 @@ class ConjunctionEstimate(OfPopulation, ABC):
     def __init__(self, attributes: Domain, n: int) -> None:
         self.attributes = attributes
         self._about(n)
+
+    @property
+    def _records(self) -> Domain:
+        return self.attributes
 
     def answer(self, where: Mapping[Any, Any]) -> Answer:
         """The fraction of the population with these values.

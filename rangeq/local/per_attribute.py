@@ -5,7 +5,8 @@ Range queries, section 6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, conditions, plain
+from frequency.core.answer import Answer, Condition, conditions, plain
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
@@ -24,11 +25,15 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import listed, shown
+from rangeq.core.attribute_quantiles import AttributeQuantiles
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.protocol import RangeProtocol
 from rangeq.core.record_channel import RecordChannel
 from rangeq.local.haar import HaarHRR
 from rangeq.local.item_sets import Ranges
+
+_AT_ONCE = 1 << 22
+"""How many weights of items to hold at a time."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class OneAttribute(RecordChannel, Mixture):
         return self.combined(items, self.attributes.places(self.asked[part]))
 
 
-class PerAttributeEstimate:
+class PerAttributeEstimate(AttributeQuantiles):
     """What is estimated of each attribute, and of each with the given one.
 
     Unbiased. Variances are those of the protocols' noise and of the draw of users to attributes.
@@ -96,6 +101,10 @@ class PerAttributeEstimate:
             own.estimate(protocol.channel.part_aggregate(aggregate, part))
             for part, own in enumerate(protocol.protocols)
         ]
+
+    @property
+    def _records(self) -> Domain:
+        return self.domain
 
     def answer(self, where: Mapping[Any, Any]) -> Answer:
         """The fraction of the population with these values.
@@ -123,30 +132,48 @@ class PerAttributeEstimate:
                 f"nobody reports on {listed(own)} together: ask for one of them"
                 + (f", with or without {self._given}" if self._given is not None else "")
             )
-        value, variance, users = np.zeros(shape), np.zeros(shape), 0
-        for names, part in zip(self._asked, self._parts, strict=True):
-            if (own and own[0] not in names) or not part.n:
-                continue
-            weights: Floats = np.ones((*shape, 1))
-            for name in names:
-                values = np.arange(self.domain[name])
-                one = wanted[name].weights(values) if name in wanted else np.ones(len(values))
-                weights = (weights[..., :, None] * one[..., None, :]).reshape(*shape, -1)
-            rows = weights.reshape(-1, weights.shape[-1])
-            found, noise = part.linear(rows)
-            if own:  # from a sample of the users; all parts together are about all of them
-                held = norm_sub(part.frequencies)
-                drawn = rows**2 @ held - (rows @ held) ** 2
-                return Answer(
-                    plain(found.reshape(shape)),
-                    plain((noise + drawn * (1 / part.n - 1 / self.n)).reshape(shape)),
-                )
-            value += part.n / self.n * found.reshape(shape)
-            variance += (part.n / self.n) ** 2 * noise.reshape(shape)
-            users += part.n
-        if not users:
+        parts = [
+            (names, part)
+            for names, part in zip(self._asked, self._parts, strict=True)
+            if part.n and (not own or own[0] in names)
+        ]
+        if not parts:
             return Answer(plain(np.full(shape, np.nan)), plain(np.full(shape, np.inf)))
-        return Answer(plain(value), plain(variance))
+        value, variance = np.zeros((2, math.prod(shape)))
+        users = sum(part.n for _, part in parts)
+        # Those of one attribute are a sample of the users; all together are the users
+        drawn = 1 / users - 1 / self.n
+        for names, part in parts:
+            share, held = part.n / users, norm_sub(part.frequencies)
+            step = max(1, _AT_ONCE // len(held))
+            for start in range(0, len(value), step):
+                batch = slice(start, start + step)
+                rows = self._weights(names, wanted, batch)
+                found, noise = part.linear(rows)
+                value[batch] += share * found
+                spread = np.maximum(rows**2 @ held - (rows @ held) ** 2, 0.0)
+                variance[batch] += share**2 * (noise + drawn * spread)
+        return Answer(plain(value.reshape(shape)), plain(variance.reshape(shape)))
+
+    def _weights(
+        self, names: Sequence[str], wanted: Mapping[str, Condition], batch: slice
+    ) -> Floats:
+        """1 for the combinations of values that some of the questions ask for, else 0."""
+        weights: Floats = np.ones((1, 1))
+        for name in names:
+            values = np.arange(self.domain[name])
+            if name in wanted:
+                first, last = (
+                    end.ravel()[batch] for end in (wanted[name].first, wanted[name].last)
+                )
+                one = wanted[name]._replace(first=first, last=last).weights(values)
+            else:
+                one = np.ones(len(values))
+            one = np.atleast_2d(one)
+            weights = (weights[:, :, None] * one[:, None, :]).reshape(
+                max(len(weights), len(one)), -1
+            )
+        return weights
 
 
 @dataclass(frozen=True)
