@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -134,11 +135,15 @@ class Column:
             kind = self._series.dtype
             if kind.is_integer() or kind.is_float():
                 return self._series.to_numpy()
-            if kind == nw.String or kind.is_decimal():
-                try:
-                    return self._without_nothing().cast(nw.Float64).to_numpy()
-                except Exception:  # each library has its own; what is wrong is found below
-                    return self._parsed(number_of, "a number", "f8")
+            if kind.is_decimal():
+                return self._series.cast(nw.Float64).to_numpy()
+            # Quick, and strict but for other spellings of NaN; pandas takes 1_000 for a number
+            if kind == nw.String and not self._series.implementation.is_pandas_like():
+                with suppress(Exception):  # each library has its own; what is wrong is found below
+                    told = self._without_nothing()
+                    found: npt.NDArray[np.float64] = told.cast(nw.Float64).to_numpy()
+                    if np.isnan(found).sum() == told.null_count():
+                        return found
         elif self._array.dtype.kind in "iuf":
             return self._array
         return self._parsed(number_of, "a number", "f8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -153,9 +154,11 @@ class Numeric(Ordered):
             return np.rint(cuts).astype(np.int64) if self.whole else cuts.astype(np.float64)
         if self.whole:
             return np.int64(low) + step * int(end - low) // self.bins
-        cuts = low + (end - low) * (step / self.bins)
-        cuts[-1] = end
-        return cuts
+        # The floats next to the exact edges, as those of a table are next to its decimals
+        first, last = Fraction(str(low)), Fraction(str(end))
+        bottom = math.lcm(first.denominator, last.denominator) * self.bins
+        top, width = int(first * bottom), int((last - first) * bottom) // self.bins
+        return np.array([(top + width * k) / bottom for k in range(self.bins + 1)])
 
     @cached_property
     def single(self) -> bool:
