@@ -89,7 +89,7 @@ def _account(schema: Schema, written: int, tally: Counter[str]) -> Iterator[str]
     clipped = [attribute.name for attribute in schema if attribute.outside == "clip"]
     if clipped:
         counts = listed(f"{name} {tally[name]}" for name in clipped)
-        yield f"values outside, put into the first or last bin: {counts}"
+        yield f"clipped, since they are outside: {counts}"
 
 
 @contextmanager
