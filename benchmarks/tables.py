@@ -1,4 +1,6 @@
-"""Private reports of a table in a file, by `mechdesign privatize`: rows a second, and memory.
+"""Private reports and releases of a table in a file: rows a second, and memory.
+
+By ``mechdesign privatize``, and by ``mechdesign curate``.
 
 Prints a Markdown table. Every row is measured in its own process; memory is the largest resident
 set, with all libraries.
@@ -12,6 +14,7 @@ import argparse
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from io import StringIO
@@ -60,15 +63,29 @@ def written(path: Path, rows: int) -> None:
 
 
 def privatized(path: Path, protocol: Path) -> tuple[float, float, float]:
-    """Wall and processor seconds, and MB of memory."""
-    wall, processor = time.perf_counter(), time.process_time()
+    """Private reports of a table: see `measured`."""
     out = path.with_name("reports.parquet")
-    given = ["privatize", path, "--protocol", protocol, "--out", out, "--force"]
+    return measured("privatize", path, "--protocol", protocol, "--out", out, "--force")
+
+
+def measured(*given: Any) -> tuple[float, float, float]:
+    """Wall and processor seconds, and MB of memory, of a command."""
+    wall, processor = time.perf_counter(), time.process_time()
     with redirect_stdout(StringIO()):
         if command([*map(str, given)]):
             raise SystemExit("the command failed")
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
     return wall, processor, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def curated(path: Path, schema: Path, *asked: str) -> tuple[float, float, float]:
+    """A curator's release of some attributes, or of a quantile: see `measured`."""
+    out = path.with_name("people.release")
+    given = ["curate", path, "--schema", schema, "--epsilon", EPSILON, "--out", out, "--force"]
+    for one in asked:
+        option, _, number = one.partition(" ")
+        given += ["--quantile", number] if number else ["--attribute", option]
+    return measured(*given)
 
 
 def alone(function: Any, *arguments: Any) -> Any:
@@ -106,6 +123,23 @@ def main() -> None:
         ["column", "protocol", "file", "rows", "s", "processor, s", "million rows/s", "MB, peak"],
         found,
     )
+    table(
+        "A curator's releases of columns of three, secure randomness, epsilon 1",
+        ["columns", "file", "rows", "s", "processor, s", "million rows/s", "MB, peak"],
+        list(releases(most)),
+    )
+
+
+def releases(rows: int) -> Iterator[list[str]]:
+    """The rows of the table of `curated`."""
+    with tempfile.TemporaryDirectory() as folder:
+        Schema([AGE, STATE]).save(schema := Path(folder, "people.toml"))
+        for suffix in (".csv", ".parquet"):
+            alone(written, path := Path(folder, f"people{suffix}"), rows)
+            for more in (["age"], ["age", "state"], ["age", "quantile 0.5"]):
+                wall, processor, memory = alone(curated, path, schema, *more)
+                numbers = f"{wall:.1f}", f"{processor:.1f}", f"{rows / wall / 1e6:.1f}"
+                yield [", ".join(more), suffix[1:], f"{rows:,}", *numbers, f"{memory:.0f}"]
 
 
 if __name__ == "__main__":

@@ -130,3 +130,7 @@ class InvalidFile(MechanismError, ValueError):
 
 class InvalidTable(MechanismError, ValueError):
     """A file of rows and columns that is malformed, or holds what the columns may not."""
+
+
+class NoRows(InvalidTable):
+    """A table with a header and nothing below it."""

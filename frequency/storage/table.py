@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from frequency.exceptions import InvalidCell, UnknownColumn
 from mechdesign._support.csv_rows import read_csv
 from mechdesign._support.text import shown
-from mechdesign.exceptions import InvalidTable
+from mechdesign.exceptions import InvalidTable, NoRows
 
 try:
     import pyarrow as pa
@@ -69,8 +69,10 @@ def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -
     UnknownColumn
         A column that is not there, or there twice.
     InvalidTable
-        Another kind of file, no rows, or a file that is malformed: the message names the line. Some
-        of that shows only after the last block.
+        Another kind of file, or one that is malformed: the message names the line. Some of that
+        shows only after the last block.
+    NoRows
+        There is a header, and nothing below it.
     OSError
         The file cannot be read.
     """
@@ -84,7 +86,7 @@ def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -
         total += len(block)
         yield block
     if not total:
-        raise InvalidTable(f"{source} has no rows; nothing was written")
+        raise NoRows(f"{source} has no rows; nothing was written")
 
 
 def applied(
@@ -110,7 +112,7 @@ def applied(
     ------
     InvalidTable
         The function refuses a cell (`InvalidCell`): with its line in the file. Or a malformed file.
-    UnknownColumn, OSError
+    NoRows, UnknownColumn, OSError
         As for `blocks`.
     """
     source, before = Path(path), 0

@@ -49,6 +49,9 @@ _LARGEST = 1 << 62
 _TIES = 32
 """Random bits behind each value, by which users with the same value are in order."""
 
+_BLOCK = 1 << 20
+"""Users whose ties are drawn at a time: there may be many."""
+
 _SLACK = 1 - Fraction(1, 1 << 20)
 """Of epsilon, so that what is proved of the parts proves the whole."""
 
@@ -296,8 +299,11 @@ class QuantileRelease:
         self.audit().require()
         items = checked_counts(values, self.domain - 1, InvalidValue).reshape(-1)
         source = bit_source(rng)
-        ties = (source(len(items)) >> np.uint64(64 - _TIES)).astype(np.int64)
-        places = np.sort(items << _TIES | ties)
+        places = items << _TIES
+        for start in range(0, len(items), _BLOCK):
+            block = places[start : start + _BLOCK]
+            block |= (source(len(block)) >> np.uint64(64 - _TIES)).astype(np.int64)
+        places.sort()
         weights = self.weights(len(items))
         found: dict[Fraction, int] = {}
         todo = [

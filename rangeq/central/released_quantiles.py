@@ -88,7 +88,7 @@ class ReleasedQuantiles:
     ) -> ReleasedQuantiles:
         """Draw the quantiles of a histogram, once.
 
-        Every call costs the mechanism's epsilon again. It takes some 40 bytes for each user.
+        Every call costs the mechanism's epsilon again. It takes some 24 bytes for each user.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from frequency.exceptions import InvalidCell, UnknownColumn
 from frequency.storage import table
 from frequency.storage.table import applied, blocks
-from mechdesign import InvalidTable
+from mechdesign import InvalidTable, NoRows
 from mechdesign._support.text import comma_separated
 
 CELLS = st.text(alphabet='ab,;"\r\n é', max_size=4)
@@ -228,7 +228,7 @@ def test_parquet_is_read_as_it_is(tmp_path):
     with pytest.raises(InvalidTable, match="column 'lists' holds list<"):
         read(path)
     pq.write_table(columns.slice(0, 0), path)
-    with pytest.raises(InvalidTable, match="has no rows; nothing was written"):
+    with pytest.raises(NoRows, match="has no rows; nothing was written"):
         read(path, ["sex"])
 
 

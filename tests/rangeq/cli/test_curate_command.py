@@ -1,0 +1,208 @@
+"""The command curate: the release that Python makes, and no word more about the table."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from frequency.schema import Categorical, Numeric, Schema, Text
+from mechdesign import Ledger, plan
+from mechdesign.cli import main
+from rangeq.central import (
+    CentralFlat,
+    QuantileRelease,
+    Release,
+    ReleasedQuantiles,
+    count_cells,
+    load_release,
+)
+
+SCHEMA = Schema(
+    [
+        Numeric("age", low=0, high=99, whole=True, unit="years", missing="item", outside="clip"),
+        Numeric("income", [0, 100, 1000, 10000], missing="skip", outside="clip"),
+        Categorical("sex", ["female", "male"], outside="item"),
+        Numeric("height", low=50, high=250, bins=20),
+        Text("word"),
+    ]
+)
+
+
+def people(n, seed=1):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "sex": np.array(["female", "male", "x"])[rng.integers(0, 3, n)],
+            "age": pd.array(rng.integers(-2, 104, n), dtype="Int64"),
+            "income": rng.uniform(0, 12000, n).round(2),
+            "height": rng.uniform(100, 200, n).round(1),
+        }
+    )
+    table.loc[rng.random(n) < 0.1, "age"] = pd.NA
+    table.loc[rng.random(n) < 0.1, "income"] = np.nan
+    return table
+
+
+@pytest.fixture
+def curate(tmp_path, monkeypatch, capsys):
+    """Runs the command in a folder with a schema and a table; returns exit code and output."""
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.save("people.toml")
+
+    def run(*more, table="people.csv", out="a.release", attributes=("age",), epsilon="1"):
+        named = itertools.chain(*(("--attribute", one) for one in attributes))
+        given = [table, "--schema", "people.toml", "--out", out, "--epsilon", epsilon]
+        code = main(["curate", *map(str, [*given, *named, *more])])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+ALL = ("age", "sex", "income")
+
+
+@pytest.mark.parametrize("attributes", [("age",), ("sex",), ("sex", "age"), ALL])
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.parquet"])
+def test_the_release_is_that_of_python(curate, attributes, name):
+    table = people(700)
+    getattr(table, "to_parquet" if name.endswith("parquet") else "to_csv")(name, index=False)
+    code, _, err = curate("--seed", 7, table=name, attributes=attributes)
+    assert (code, "not private" in err) == (0, True)
+    schema = SCHEMA.project(attributes)
+    mechanism = plan("curated-ranges", schema, epsilon="1").best.protocol
+    counts = count_cells(schema, [table])
+    assert load_release("a.release") == Release.draw(
+        schema, mechanism, counts, np.random.default_rng(7)
+    )
+
+
+@pytest.mark.parametrize("quantiles", [("0.5",), ("0.9", "0.25"), tuple(map(str, range(2)))])
+def test_quantiles_are_those_of_python(curate, quantiles):
+    table = people(700)
+    table.to_csv("people.csv", index=False)
+    asked = itertools.chain(*(("--quantile", one) for one in quantiles))
+    code, out, _ = curate("--seed", 7, *asked)
+    assert code == 0
+    schema = SCHEMA.project("age")
+    found = plan("curated-quantiles", schema, epsilon="1", q=quantiles).best.protocol
+    counts = count_cells(schema, [table])
+    expected = ReleasedQuantiles.draw(schema, found, counts, np.random.default_rng(7))
+    assert load_release("a.release") == expected
+    assert str(expected) in out
+
+
+def test_nothing_is_printed_that_depends_on_the_table(curate):
+    """Also of an empty one, and of those whose rows are clipped, left out or neither."""
+    printed = set()
+    fitting = people(0)
+    fitting.loc[0] = ["male", 5, 50.0, 100.0]
+    for k, table in enumerate([people(0), people(1), people(3000), fitting]):
+        table.to_csv("people.csv", index=False)
+        for kind in (["--force"], ["--force", "--quantile", "0.5"]):
+            attributes = ALL if kind == ["--force"] else ["age"]
+            code, out, err = curate(*kind, attributes=attributes)
+            assert (code, err) == (0, "")
+            shown = out if kind == ["--force"] else out.split("quantile  age")[0]
+            printed.add((len(kind), shown))
+        assert load_release("a.release") is not None, k
+    assert len(printed) == 2
+    text = next(out for kind, out in printed if kind == 1)
+    assert "rows without income are left out: how many is not said" in text
+    assert "values outside of age, income are in the end bins: how many is not said" in text
+
+
+def test_an_empty_table_is_released(curate):
+    people(0).to_csv("people.csv", index=False)
+    assert curate()[0] == 0
+    answer = Release.load("a.release").estimate.answer((None, None))
+    assert abs(answer.value) < 6 * answer.variance**0.5
+    people(0).to_parquet("people.parquet")
+    assert curate("--force", table="people.parquet")[0] == 0
+
+
+def test_another_mechanism_may_be_named(curate):
+    people(20).to_csv("people.csv", index=False)
+    code, out, _ = curate("--mechanism", "flat")
+    assert (code, "* tree: error" in out) == (0, True)
+    assert "mechanism: CentralFlat(shape=(101,), epsilon=Fraction(1, 1))" in out
+    assert isinstance(load_release("a.release").mechanism, CentralFlat)
+    quantile = ("--quantile", 0.5, "--force", "--mechanism")
+    assert curate(*quantile, "exponential")[0] == 0
+    assert isinstance(load_release("a.release").mechanism, QuantileRelease)
+    for wrong, message in (("best", "here there are"), ("wavelet", "for ordered attributes only")):
+        code, _, err = curate("--mechanism", wrong, out="b.release", attributes=["age", "sex"])
+        assert (code, message in err) == (2, True)
+
+
+def test_the_ledger_is_spent_from_once_before_anything_is_drawn(curate, tmp_path):
+    people(20).to_csv("people.csv", index=False)
+    budget = Ledger.open("budget.json", epsilon="1.5")
+    assert curate("--ledger", "budget.json", epsilon="0.9")[0] == 0
+    assert [(entry.what, str(entry.epsilon)) for entry in budget.entries] == [("a.release", "9/10")]
+    before = (tmp_path / "a.release").read_bytes()
+    code, _, err = curate("--ledger", "budget.json", "--force", epsilon="0.1")
+    assert (code, "'a.release' is spent already" in err) == (2, True)
+    # Too much is refused before the table is looked at
+    code, _, err = curate("--ledger", "budget.json", table="none.csv", out="b.release")
+    assert (code, "0.6 that remains" in err) == (1, True)
+    assert len(budget.entries) == 1
+    assert (tmp_path / "a.release").read_bytes() == before
+    assert not (tmp_path / "b.release").exists()
+    code, _, err = curate("--ledger", "none.json", out="b.release")
+    assert (code, "none.json" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [("male,30,5,x", "line 2"), ("male,30,5,10", "line 2"), ("male,30,5", "line 2")],
+)
+def test_a_bad_table_costs_nothing(curate, row, message, tmp_path):
+    (tmp_path / "people.csv").write_text(f"sex,age,income,height\n{row}\n")
+    budget = Ledger.open("budget.json", epsilon="1")
+    code, _, err = curate("--ledger", "budget.json", attributes=["height"])
+    assert (code, message in err, err.count("\n")) == (2, True, 1)
+    assert budget.spent == 0
+    assert not (tmp_path / "a.release").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"attributes": ["size"]}, "no attribute 'size'"),
+        ({"attributes": ["word"]}, "whose items can be listed"),
+        ({"epsilon": "0"}, "epsilon must be above 0"),
+        ({"epsilon": "much"}, "epsilon must be a finite number"),
+        ({"epsilon": "1e-30"}, "noise would drown everything"),
+        ({"table": "none.csv"}, "none.csv"),
+        ({"table": "people.toml"}, "must end in .csv"),
+        ({"out": "a.json"}, "must end in .release"),
+        ({"out": "none/a.release"}, "none is not a directory"),
+        ({"out": "there.release"}, "there.release exists; use --force"),
+        ({"quantile": "2"}, "numbers from 0 to 1"),
+        ({"quantile": "half"}, "'half'"),
+        ({"quantile": "0.5", "attributes": ["sex"]}, "one ordered attribute"),
+        ({"quantile": "0.5", "attributes": ["age", "height"]}, "one ordered attribute"),
+    ],
+)
+def test_wrong_requests(curate, more, message, tmp_path):
+    people(20).to_csv("people.csv", index=False)
+    (tmp_path / "there.release").write_text("precious")
+    given = [] if "quantile" not in more else ["--quantile", more["quantile"]]
+    found = sorted(path.name for path in tmp_path.iterdir())
+    code, out, err = curate(
+        *given, **{key: value for key, value in more.items() if key != "quantile"}
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert message in err
+    assert "wrote" not in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == found
+    assert (tmp_path / "there.release").read_text() == "precious"
+
+
+def test_the_help_shows_the_chain(capsys):
+    with pytest.raises(SystemExit):
+        main(["curate", "--help"])
+    out = capsys.readouterr().out
+    assert "mechdesign query age.release" in out
+    assert "no number of rows is said" in out
