@@ -52,48 +52,21 @@ def cdf(
             f"truth must have one entry for each of the {len(last)} items, got shape {known.shape}"
         )
     low, high = estimate.answer((np.zeros_like(last), last)).interval(confidence)
-    # Here, so that importing the package does not take as long again
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.add_subplot(xlabel=xlabel, ylabel="fraction at or below", axisbelow=True)
-    axes.grid(color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.fill_between(
-        last,
-        low,
-        high,
-        step="post",
-        color="#56B4E9",
-        alpha=0.4,
-        linewidth=0,
-        label=f"{confidence:.0%} band",
-    )
-    axes.step(last, estimate.cdf(), where="post", color="#0072B2", linewidth=1.6, label="estimate")
-    if known is not None:
-        axes.step(
-            last,
-            np.cumsum(known),
-            where="post",
-            color="#D55E00",
-            linewidth=1.2,
-            linestyle=(0, (4, 2)),
-            label="truth",
-        )
     deciles = np.arange(1, 10) / 10
-    left, right = estimate.quantile_interval(deciles, confidence)
-    axes.hlines(
-        deciles,
-        left,
-        right,
-        color="#000000",
-        linewidth=1.2,
-        label=f"deciles, {confidence:.0%} intervals",
+    # Here, so that importing the package does not take as long again
+    from frequency.schema.plot import cumulative
+
+    return cumulative(
+        np.arange(len(last) + 1),
+        estimate.cdf(),
+        (low, high),
+        xlabel=xlabel,
+        steps=True,
+        truth=None if known is None else np.cumsum(known),
+        quantiles=(
+            deciles,
+            estimate.quantile(deciles),
+            estimate.quantile_interval(deciles, confidence),
+        ),
+        confidence=confidence,
     )
-    axes.plot(estimate.quantile(deciles), deciles, "o", markersize=3.5, color="#000000")
-    axes.margins(x=0.01)
-    axes.set_ylim(bottom=min(-0.02, axes.get_ylim()[0]))
-    figure.legend(
-        loc="outside upper right", ncols=4 if known is not None else 3, frameon=False, fontsize=9
-    )
-    return figure

@@ -42,55 +42,20 @@ def heavy_hitters(
     """
     if len(items) == 0 or largest < 1:
         raise ValueError("there is nothing to draw: nothing was found, or no items asked for")
-    names, frequencies = items.items.tolist()[:largest], items.frequencies[:largest]
-    height = np.arange(len(names))
     # Here, so that importing the package does not take as long again
-    from matplotlib.figure import Figure
+    from frequency.schema.plot import bars
 
-    figure = Figure(figsize=(6.4, 1.7 + 0.22 * len(names)), layout="constrained")
-    axes = figure.add_subplot(xlabel="fraction of the users", axisbelow=True)
-    axes.axvline(0, color="0.6", linewidth=0.8)
-    axes.grid(axis="x", color="0.9")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    low, high = (end[:largest] for end in items.interval())
-    arms = np.stack([frequencies - low, high - frequencies])
-    label = f"estimate, {items.confidence:.0%} interval"
-    axes.errorbar(
-        frequencies,
-        height,
-        xerr=arms,
-        fmt="o",
-        markersize=4.5,
-        color="#0072B2",
-        elinewidth=1.6,
-        label=label,
-    )
-    if truth is not None:
-        known = [truth.get(name, 0.0) for name in names]
-        axes.plot(
-            known, height, "x", markersize=6, markeredgewidth=1.6, color="#D55E00", label="truth"
-        )
-    axes.axvline(
-        items.noise,
-        color="0.35",
-        linestyle="--",
-        linewidth=1,
-        label=f"noise alone stays below: {items.confidence:.0%}",
-    )
+    names = items.items.tolist()
+    sure = f"{items.confidence:.0%}"
+    marks = {f"noise alone stays below: {sure}": items.noise}
     if np.isfinite(items.complete_above):
-        axes.axvline(
-            items.complete_above,
-            color="#009E73",
-            linestyle="-.",
-            linewidth=1.2,
-            label=f"an item from here on is listed: {items.confidence:.0%}",
-        )
-    axes.set_yticks(height, [repr(name) if isinstance(name, str) else str(name) for name in names])
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    if len(names) < len(items):
-        axes.set_title(
-            f"the {len(names)} most frequent of {len(items)} items", fontsize=10, loc="left"
-        )
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    return figure
+        marks[f"an item from here on is listed: {sure}"] = items.complete_above
+    return bars(
+        [repr(name) if isinstance(name, str) else str(name) for name in names],
+        items.frequencies,
+        items.interval(),
+        truth=None if truth is None else [truth.get(name, 0.0) for name in names],
+        largest=largest,
+        marks=marks,
+        confidence=items.confidence,
+    )

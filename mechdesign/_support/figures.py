@@ -6,6 +6,7 @@ This loads matplotlib: it is imported where something is drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from textwrap import fill
 from typing import Any, Literal
 
@@ -100,7 +101,12 @@ def text_size(text: str, size: float | str | None = None) -> tuple[float, float]
     tuple of float
         The height is that of a line, whatever the letters.
     """
-    font = FontProperties(size=rcParams["xtick.labelsize"] if size is None else size)
+    return _text_size(text, rcParams["xtick.labelsize"] if size is None else size)
+
+
+@lru_cache(maxsize=4096)  # a figure is laid out several times
+def _text_size(text: str, size: float | str) -> tuple[float, float]:
+    font = FontProperties(size=size)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width), 1.2 * float(font.get_size_in_points())
 

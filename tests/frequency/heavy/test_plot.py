@@ -13,7 +13,7 @@ def test_figure():
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         str(item) for item in found.items[:3]
     ]
-    assert "3 most frequent of 5" in axes.get_title(loc="left")
+    assert "3 largest of 5" in axes.get_title(loc="left")
     with pytest.raises(ValueError, match="nothing to draw"):
         plot.heavy_hitters(found, largest=0)
     with pytest.raises(ValueError, match="nothing to draw"):

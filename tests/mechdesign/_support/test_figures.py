@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -21,26 +19,7 @@ from mechdesign._support.figures import (
     panel,
     text_size,
 )
-
-
-def tick_boxes(figure: Figure) -> list[tuple[str, float, float]]:
-    """The texts below the horizontal axis, with the left and right ends of each in pixels."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    axis = figure.axes[0].xaxis
-    low, high = sorted(axis.get_view_interval())
-    found = []
-    for tick in axis.get_major_ticks():
-        if low <= tick.get_loc() <= high and tick.label1.get_text():
-            box = tick.label1.get_window_extent(canvas.get_renderer())
-            found.append((tick.label1.get_text(), box.x0, box.x1))
-    return sorted(found, key=lambda one: one[1])
-
-
-def overlapping(figure: Figure) -> list[str]:
-    boxes = tick_boxes(figure)
-    return [f"{a}{b}" for (a, _, end), (b, start, _) in pairwise(boxes) if start < end + 3]
-
+from tests.pictures import collisions, ticks
 
 RANGES = [
     (-0.025, 0.024),
@@ -55,19 +34,19 @@ RANGES = [
 
 
 @pytest.mark.parametrize("ends", RANGES)
-@pytest.mark.parametrize("width", [1.2, 2.6, 6.4])
+@pytest.mark.parametrize("width", [1.6, 2.6, 6.4])
 def test_numbers_have_room(ends, width) -> None:
     figure, axes = panel("x", width=width)
     axes.set_xlim(*ends)
-    assert overlapping(figure) == []
-    assert len(tick_boxes(figure)) >= (3 if width > 6 else 1)
+    assert collisions(figure) == []
+    assert len(ticks(figure, "x")) >= (3 if width > 6 else 1)
 
 
 def test_the_ticks_of_matplotlib_do_collide() -> None:
     """The check above rejects the ticks that are there by default."""
     figure = Figure(figsize=(1.2, 2), layout="constrained")
     figure.add_subplot(xlim=(-0.025, 0.024))
-    assert overlapping(figure)
+    assert collisions(figure)
 
 
 @pytest.mark.parametrize("ends", [(0.001, 1e9), (1, 1e12), (100, 300), (1000, 1100), (2, 2e6)])
@@ -75,8 +54,8 @@ def test_logarithmic_axes(ends) -> None:
     figure, axes = panel("x")
     axes.set(xscale="log", xlim=ends)
     mark_numbers(axes.xaxis, logarithmic=True)
-    assert overlapping(figure) == []
-    assert len(tick_boxes(figure)) >= 2
+    assert collisions(figure) == []
+    assert len(ticks(figure, "x")) >= 2
 
 
 @pytest.mark.parametrize("days", [1 / 24, 0.5, 1, 3, 6, 20, 90, 400, 3000, 40_000])
@@ -84,22 +63,22 @@ def test_dates(days) -> None:
     figure, axes = panel("x")
     axes.set_xlim(15_700.0, 15_700 + days)
     mark_dates(axes.xaxis, 15_700.0, 15_700 + days)
-    assert overlapping(figure) == []
-    assert 2 <= len(tick_boxes(figure)) <= 10
+    assert collisions(figure) == []
+    assert 2 <= len(ticks(figure, "x")) <= 10
 
 
 def test_what_is_marked() -> None:
     figure, axes = panel("x")
     axes.set_xlim(0, 10)
     mark_numbers(axes.xaxis, [0, 3, 10])
-    assert [text for text, *_ in tick_boxes(figure)] == ["0", "3", "10"]
+    assert ticks(figure, "x") == ["0", "3", "10"]
     mark_numbers(axes.xaxis, [0, 0.001, 10])  # without room for all
-    assert [text for text, *_ in tick_boxes(figure)] == [str(k) for k in range(11)]
+    assert ticks(figure, "x") == [str(k) for k in range(11)]
     mark_numbers(axes.xaxis, end=4)
-    assert [text for text, *_ in tick_boxes(figure)][-1] == "4"
+    assert ticks(figure, "x")[-1] == "4"
     axes.set_xlim(0, 1.2)
     mark_numbers(axes.xaxis, whole=True)
-    assert [text for text, *_ in tick_boxes(figure)] == ["0", "1"]
+    assert ticks(figure, "x") == ["0", "1"]
 
 
 def test_plain_numbers() -> None:
@@ -167,3 +146,15 @@ def test_pictures_have_enough_points(tmp_path) -> None:
     assert b"<svg" in (tmp_path / "figure.svg").read_bytes()[:1000]
     plot.save(figure, tmp_path / "figure.pdf")
     assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_texts_in_each_others_place_are_found() -> None:
+    """The check above rejects them, and what is cut off."""
+    figure, axes = panel("x")
+    axes.set_yticks([0, 0.01], ["one of them", "another"])
+    axes.set_ylim(0, 1)
+    assert collisions(figure) == ["'one of them' over 'another'"]
+    axes.set_xticks([0, 0.01], ["first", "second"], rotation=45, ha="right")
+    assert "'first' over 'second'" in collisions(figure)
+    figure.text(0.98, 0.5, "at the edge")
+    assert "cut off: at the edge" in collisions(figure)

@@ -1,0 +1,367 @@
+"""Figures of several attributes: heat maps of two, and mosaics of two or three.
+
+They are `matplotlib.figure.Figure` objects, like those of `mechdesign.plot`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.scale import FuncScale
+from matplotlib.ticker import FixedFormatter, FixedLocator
+
+from frequency.schema.attribute import ItemAttribute
+from frequency.schema.ordered import Ordered
+from frequency.schema.scales import Interval, bin_edges, finite, mark_units, rounded, title
+from mechdesign._support.arrays import Floats
+from mechdesign._support.figures import (
+    COLOURS,
+    HATCHES,
+    MUTED,
+    PlainNumbers,
+    caption_above,
+    fitting,
+    ink_on,
+    legend_above,
+    panel,
+    text_size,
+)
+from mechdesign._support.text import printable
+
+MOST_PARTS = 8
+"""How many parts a tile of a mosaic may be divided into."""
+
+MOST_COLUMNS = 16
+"""How many columns a mosaic may have."""
+
+_MOST_TICKS = 12
+"""How many labels an axis of cells has."""
+
+_TILES = (*(colour for colour in COLOURS if colour != "#000000"), MUTED, "#000000")
+"""The colours of tiles, the dark ones last."""
+
+_BLANK = "0.9"
+"""The colour of what is within the noise."""
+
+_SHADES = ListedColormap(colormaps["YlGnBu"](np.linspace(0.1, 1, 256)), "shades").with_extremes(
+    bad=_BLANK
+)
+"""From light to dark; what is not seen is blank."""
+
+
+def heat_map(
+    attributes: Sequence[ItemAttribute],
+    values: npt.ArrayLike,
+    interval: Interval | None = None,
+    *,
+    measure: str = "fraction of the users",
+    confidence: float = 0.95,
+    caption: str = "",
+) -> Figure:
+    """A cell for each pair of items, by colour; blank where its interval reaches 0.
+
+    All bins are as wide as each other, whatever their widths in units.
+
+    Parameters
+    ----------
+    attributes : sequence of ItemAttribute
+        Two: along the horizontal and the vertical axis.
+    values : array_like
+        Shape (items of the first, items of the second), finite.
+    interval : tuple of array_like, optional
+        Of each value; None: unknown, and no cell is blank.
+    measure : str, default "fraction of the users"
+        What the values are.
+    confidence : float, default 0.95
+        Of the intervals.
+    caption : str, default ""
+        A remark above the panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel with a colour scale; cells have their values printed where these have room.
+
+    Raises
+    ------
+    ValueError
+        Nothing to draw, or shapes that do not fit.
+    """
+    table, ends = finite(values, interval)
+    _fits(table, attributes)
+    if len(attributes) != 2:
+        raise ValueError(f"a heat map is of two attributes, not of {len(attributes)}")
+    first, second = attributes
+    figure, axes = panel(title(first), title(second), 6.8, 5.2)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    blank = np.zeros(table.shape, dtype=bool) if ends is None else ends[0] <= 0
+    seen = table[~blank]
+    across, up = _laid_out(axes.xaxis, first, 4.6), _laid_out(axes.yaxis, second, 4.0)
+    image = axes.pcolormesh(
+        across,
+        up,
+        np.ma.masked_array(table, blank).T,
+        cmap=_SHADES,
+        vmin=min(0.0, float(seen.min(initial=0.0))),
+        vmax=float(seen.max(initial=0.0)) or 1.0,
+        rasterized=True,
+    )
+    figure.colorbar(image, ax=axes, label=measure, format=PlainNumbers(), shrink=0.9)
+    if blank.any():
+        label = f"within the noise: {confidence:.0%} interval reaches 0"
+        axes.add_patch(Rectangle((0, 0), 0, 0, facecolor=_BLANK, edgecolor="0.6", label=label))
+    if max(table.shape) < 16:
+        _print_values(axes, across, up, table, np.where(blank, MUTED, ink_on(image.to_rgba(table))))
+    caption_above(axes, caption, 66)
+    legend_above(figure)
+    return figure
+
+
+def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
+    """The edges of an attribute's cells along an axis that is about so long, with ticks.
+
+    Items that are no bins come after a gap, and are wide enough for their labels.
+    """
+    bins, extra, across = attribute.bins, len(attribute.extra), _is_across(axis)
+    gap, wide = 0.03 * bins, max(1.0, 0.07 * bins)
+    starts = np.concatenate([np.arange(bins), bins + gap + wide * np.arange(extra)])
+    ends = starts + np.repeat([1.0, wide], [bins, extra])
+    if isinstance(attribute, Ordered):
+        starts, ends = _scaled(axis, attribute, starts, ends)
+        mark_units(axis, attribute.cuts, ends[bins - 1])
+        axis.set_minor_locator(FixedLocator(((starts + ends) / 2)[bins:].tolist()))
+        axis.set_minor_formatter(FixedFormatter(list(attribute.extra)))
+        axis.set_tick_params(which="minor", length=0, labelcolor=MUTED)
+        if across:  # upright, and below the numbers
+            axis.set_tick_params(which="minor", labelrotation=90, pad=17)
+    else:
+        every = -(-bins // _MOST_TICKS)
+        shown = [*range(0, bins, every), *range(bins, bins + extra)]
+        names = fitting([attribute.item_labels[k] for k in shown], 20)
+        axis.set_ticks(((starts + ends) / 2)[shown].tolist(), names, parse_math=False)
+        axis.set_tick_params(length=0)
+        axis.set_inverted(not across)
+        widest = max(text_size(name)[0] for name in names) + text_size("0")[0]
+        if across and widest * ends[-1] > 72 * inches * every:
+            _slant(axis)
+    edges = np.append(starts, ends[-1])
+    if extra:
+        span = axis.axes.axvspan if across else axis.axes.axhspan
+        span(ends[bins - 1], starts[bins], facecolor="white", zorder=2)
+        edges[bins] = ends[bins - 1]
+    return edges
+
+
+def _scaled(axis: Axis, attribute: Ordered, *places: Floats) -> list[Floats]:
+    """Places in units, on a scale where all bins are as wide as each other."""
+    cuts, end = bin_edges(attribute), places[-1][-1]
+    widths = np.diff(cuts)
+    # Straight on beyond both ends, where matplotlib looks too
+    known = np.concatenate([cuts[:1] - widths[0], cuts, cuts[-1:] + widths[-1] * (end + 1)])
+    at = np.concatenate([[-1.0], np.arange(len(cuts)), [len(cuts) + end]])
+
+    def to_places(values: Any) -> Any:
+        return np.interp(values, known, at)
+
+    def to_units(place: Any) -> Any:
+        return np.interp(place, at, known)
+
+    name = "x" if _is_across(axis) else "y"
+    scale = FuncScale(axis, (to_places, to_units))
+    axis.axes.set(**{f"{name}lim": to_units([0.0, end]), f"{name}scale": scale})
+    return [to_units(place) for place in places]
+
+
+def _print_values(
+    axes: Axes, across: Floats, up: Floats, table: Floats, ink: npt.NDArray[np.str_]
+) -> None:
+    """The values in their cells, if all have room."""
+    digits = min(max(2 - math.floor(math.log10(np.abs(table).max() or 1.0)), 0), 6)
+    texts = [f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}") for value in table.flat]
+    if max(text_size(text, 8)[0] for text in texts) > 72 * 4.2 / len(across):
+        return
+    for (i, j), text in zip(np.ndindex(table.shape), texts, strict=True):
+        x, y = (across[i] + across[i + 1]) / 2, (up[j] + up[j + 1]) / 2
+        axes.text(x, y, text, ha="center", va="center", fontsize=8, color=ink[i, j])
+
+
+def mosaic(
+    attributes: Sequence[ItemAttribute],
+    values: npt.ArrayLike,
+    interval: Interval | None = None,
+    *,
+    measure: str = "fraction of the users",
+    confidence: float = 0.95,
+    caption: str = "",
+) -> Figure:
+    """A tile for each combination of items, whose area is its share.
+
+    Columns are as wide as the shares of the first attribute's items; each is divided by the shares
+    of the second's within it, and these by those of the third's. What is below 0 is drawn as 0, and
+    the rest is made to sum to 1; the caption says how much that changed.
+
+    Parameters
+    ----------
+    attributes : sequence of ItemAttribute
+        Two or three, of at most `MOST_COLUMNS` items, and then `MOST_PARTS` each.
+    values : array_like
+        Shape (items of each), finite, of positive sum.
+    interval, measure, confidence, caption : optional
+        As for `heat_map`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ValueError
+        Nothing to draw, shapes that do not fit, or too many items.
+    """
+    table, ends = finite(values, interval)
+    _fits(table, attributes)
+    if len(attributes) not in (2, 3):
+        raise ValueError(f"a mosaic is of two or three attributes, not of {len(attributes)}")
+    for attribute, most in zip(attributes, (MOST_COLUMNS, MOST_PARTS, MOST_PARTS), strict=False):
+        if attribute.size > most:
+            raise ValueError(
+                f"{printable(attribute.name)} has {attribute.size} items, and a mosaic shows at"
+                f" most {most} of them: draw a heat map of two attributes"
+            )
+    drawn = np.maximum(table, 0.0)
+    if not drawn.sum() > 0:
+        raise ValueError("there is nothing to draw: no value is above 0")
+    drawn /= drawn.sum()
+    remarks = [caption, _changed(table, measure)]
+    if ends is not None:
+        most_off = float(np.maximum(ends[1] - table, table - ends[0]).max())
+        remarks.append(f"{confidence:.0%} interval of each tile: ± {rounded(most_off)} at most")
+    figure, axes = panel(title(attributes[0]), "share within each column", 6.8, 4.8)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    shares = drawn.sum(axis=tuple(range(1, drawn.ndim)))
+    left = np.concatenate([[0.0], np.cumsum(shares)])
+    for x, width, column in zip(left, shares, drawn, strict=False):
+        if width > 0:
+            _divide(axes, x, width, (column / width).reshape(len(column), -1))
+    _name_columns(axes, (left[1:] + left[:-1]) / 2, attributes[0].item_labels)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    caption_above(axes, "; ".join(filter(None, remarks)), 56)
+    _name_parts(figure, attributes[1:])
+    return figure
+
+
+def _divide(axes: Axes, x: float, width: float, shares: Floats) -> None:
+    """The tiles of a column: from below those of the second attribute, divided by the third."""
+    foot = 0.0
+    for k, parts in enumerate(shares):
+        height, place = parts.sum(), x
+        for j, part in enumerate(parts):
+            if part > 0:
+                wide = width * part / height
+                axes.add_patch(
+                    Rectangle((place, foot), wide, height, **_look(k, j if len(parts) > 1 else 0))
+                )
+                place += wide
+        foot += height
+
+
+def _look(colour: int, hatch: int) -> dict[str, Any]:
+    """How a tile looks."""
+    return {
+        "facecolor": (_TILES[colour], 0.75),
+        "edgecolor": "white",
+        "linewidth": 1.0,
+        "hatch": HATCHES[hatch],
+    }
+
+
+def _name_columns(axes: Axes, centres: Floats, labels: Sequence[str]) -> None:
+    """Labels below columns, apart from each other: a line leads to those that are moved."""
+    names = fitting(labels, 24)
+    widths = [text_size(name)[0] / (72 * 4.6) for name in names]
+    count = len(names)
+    slanted = bool(count > 1 and max(widths) > 0.9 / count)
+    least = 0.055 if slanted else max(widths) + 0.015
+    steps = least * np.arange(count)
+    places = centres - steps
+    if count > 1:
+        places = scipy.optimize.isotonic_regression(places).x
+    places = np.clip(places, 0.0, max(0.0, 1.0 - steps[-1])) + steps
+    below = axes.get_xaxis_transform()
+    for centre, place in zip(centres, places, strict=True):
+        axes.plot(
+            [centre, centre, place, place],
+            [0, -0.012, -0.035, -0.045],
+            color=MUTED,
+            linewidth=0.8,
+            transform=below,
+            clip_on=False,
+        )
+    axes.set_xticks(places, names, parse_math=False)
+    axes.tick_params(axis="x", length=0, pad=14)
+    if slanted:
+        _slant(axes.xaxis)
+
+
+def _name_parts(figure: Figure, attributes: Sequence[ItemAttribute]) -> None:
+    """The colours of the second attribute's items, the topmost first, and the third's hatches."""
+    grey = _TILES.index(MUTED)
+    styles: Any = (
+        ([_look(k, 0) for k in range(MOST_PARTS)], "outside right upper"),
+        ([_look(grey, k) for k in range(MOST_PARTS)], "outside right lower"),
+    )
+    for attribute, (looks, where) in zip(attributes, styles, strict=False):
+        legend = figure.legend(
+            [Rectangle((0, 0), 1, 1, **look) for look in looks[: attribute.size]][::-1],
+            fitting(attribute.item_labels, 24)[::-1],
+            title=printable(attribute.name),
+            loc=where,
+            frameon=False,
+            fontsize=9,
+            alignment="left",
+        )
+        for text in (legend.get_title(), *legend.get_texts()):
+            text.set_parse_math(False)
+
+
+def _changed(table: Floats, measure: str) -> str:
+    """What drawing areas changed."""
+    below = table[table < 0]
+    rest = rounded(table[table > 0].sum())
+    if len(below):
+        return (
+            f"{len(below)} of {table.size} tiles are below 0, {rounded(below.sum())} in all, and"
+            f" drawn as 0; areas are shares of the rest, {rest}"
+        )
+    if measure.startswith("fraction") and abs(table.sum() - 1) > 5e-4:
+        return f"areas are shares of all tiles, {rest}"
+    return ""
+
+
+def _fits(table: Floats, attributes: Sequence[ItemAttribute]) -> None:
+    sizes = tuple(attribute.size for attribute in attributes)
+    if table.shape != sizes:
+        raise ValueError(f"the attributes have {sizes} items, got values of shape {table.shape}")
+
+
+def _is_across(axis: Axis) -> bool:
+    return axis is axis.axes.xaxis
+
+
+def _slant(axis: Axis) -> None:
+    for label in axis.get_ticklabels():
+        label.set(rotation=45, ha="right", rotation_mode="anchor")

@@ -1,0 +1,341 @@
+"""Figures of one attribute, or of labelled numbers: bars and distributions, in units.
+
+All are `matplotlib.figure.Figure` objects, like those of `mechdesign.plot`, and draw numbers as
+they are: estimates may be below 0, above 1, or fall where they should rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from frequency.schema.scales import (
+    Interval,
+    are_dates,
+    are_equal,
+    finite,
+    is_logarithmic,
+    mark_units,
+    numbers,
+    rounded,
+)
+from mechdesign._support.arrays import Floats
+from mechdesign._support.figures import (
+    BAND,
+    COLOURS,
+    ESTIMATE,
+    MUTED,
+    TRUTH,
+    caption_above,
+    fitting,
+    legend_above,
+    panel,
+    text_size,
+)
+from mechdesign._support.text import printable
+
+
+def bars(
+    labels: Sequence[str],
+    values: npt.ArrayLike,
+    interval: Interval | None = None,
+    *,
+    measure: str = "fraction of the users",
+    truth: npt.ArrayLike | None = None,
+    largest: int | None = None,
+    apart: int = 0,
+    marks: Mapping[str, float] | None = None,
+    confidence: float = 0.95,
+    caption: str = "",
+) -> Figure:
+    """A bar for each item, with its interval.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Of the items, from the top; long ones are cut.
+    values : array_like
+        Shape (items,): at least one, finite.
+    interval : tuple of array_like, optional
+        Of each value; None: unknown.
+    measure : str, default "fraction of the users"
+        What the values are.
+    truth : array_like, optional
+        Shape (items,): the true values, for a study where they are known; drawn as crosses.
+    largest : int, optional
+        Draw so many items, the largest first, at least 1; None: all, in the order given.
+    apart : int, default 0
+        How many of the last items, such as missing values, are set apart below the others.
+    marks : mapping of str to float, optional
+        Vertical lines: label -> value.
+    confidence : float, default 0.95
+        Of the intervals.
+    caption : str, default ""
+        A remark above the panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ValueError
+        Nothing to draw, or lengths that do not fit.
+    """
+    centre, ends = finite(values, interval)
+    count = len(centre)
+    known = None if truth is None else np.asarray(truth, dtype=np.float64)
+    if centre.ndim != 1 or len(labels) != count or (known is not None and known.shape != (count,)):
+        raise ValueError(f"labels and truth must have one entry for each of the {count} items")
+    if largest is not None and largest < 1:
+        raise ValueError("there is nothing to draw: no items asked for")
+    regular = count - apart
+    chosen = np.arange(regular)
+    if largest is not None:
+        chosen = np.argsort(-centre[:regular], kind="stable")[:largest]
+        if len(chosen) < regular:
+            caption = f"the {len(chosen)} largest of {regular} items{caption and '; '}{caption}"
+    height = np.arange(len(chosen) + apart, dtype=np.float64)
+    height[len(chosen) :] += 0.5
+    chosen = np.concatenate([chosen, np.arange(regular, count)])
+    names = fitting([labels[k] for k in chosen.tolist()], 36)
+    width = max(6.4, 5.0 + max(text_size(name)[0] for name in names) / 72)
+    figure, axes = panel(measure, "", width, 1.4 + 0.22 * (height[-1] + 1), grid="x")
+    axes.spines["left"].set_visible(False)
+    axes.axvline(0, color=MUTED, linewidth=0.8)
+    shades = np.where(np.arange(len(chosen)) < len(chosen) - apart, BAND, "0.75")
+    axes.barh(height, centre[chosen], height=0.62, color=shades, alpha=0.45)
+    around = None if ends is None else ends[:, chosen]
+    _dotted(axes, (centre[chosen], height), "x", around, confidence)
+    if known is not None:
+        axes.plot(
+            known[chosen],
+            height,
+            "x",
+            markersize=6,
+            markeredgewidth=1.6,
+            color=TRUTH,
+            label="truth",
+        )
+    looks = cycle((("0.35", "--"), (COLOURS[2], "-."), (COLOURS[3], ":")))
+    for (name, value), (colour, dashes) in zip((marks or {}).items(), looks, strict=False):
+        axes.axvline(value, color=colour, linestyle=dashes, linewidth=1.2, label=name)
+    axes.set_yticks(height, names, parse_math=False)
+    for tick in axes.get_yticklabels()[len(chosen) - apart :]:
+        tick.set_color(MUTED)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(height[-1] + 0.6, -0.6)
+    caption_above(axes, caption)
+    legend_above(figure)
+    return figure
+
+
+def cumulative(
+    edges: npt.ArrayLike,
+    values: npt.ArrayLike,
+    interval: Interval | None = None,
+    *,
+    xlabel: str,
+    ylabel: str = "fraction at or below",
+    whole: float = 1.0,
+    steps: bool = False,
+    truth: npt.ArrayLike | None = None,
+    quantiles: tuple[npt.ArrayLike, npt.ArrayLike, Interval | None] | None = None,
+    confidence: float = 0.95,
+    caption: str = "",
+) -> Figure:
+    """A cumulative distribution with its band and quantiles.
+
+    Within a bin the line is straight in units; the band there reaches from the interval of the
+    bin's lower edge to that of its upper one, and so holds however values lie within bins.
+
+    Parameters
+    ----------
+    edges : array_like
+        Shape (bins + 1,), ascending: numbers or datetime64, at least two. The axis is logarithmic
+        for bins whose ratios are more alike than their widths.
+    values : array_like
+        Shape (bins,): what is in each bin or in those before it. Finite.
+    interval : tuple of array_like, optional
+        Of each value; None: unknown.
+    xlabel, ylabel : str
+        What the edges and the values are.
+    whole : float, default 1
+        What all the bins hold: lines are drawn there and at 0.
+    steps : bool, default False
+        Bins are single values: the distribution rises at their lower edges, in steps.
+    truth : array_like, optional
+        Shape (bins,): the true values, for a study where they are known.
+    quantiles : tuple, optional
+        Heights, the places where the distribution reaches them, and the places' intervals or None.
+    confidence : float, default 0.95
+        Of each interval.
+    caption : str, default ""
+        A remark above the panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ValueError
+        Nothing to draw, or lengths that do not fit.
+    """
+    heights, ends = finite(values, interval)
+    cuts = _edges(edges, len(heights))
+    known = None if truth is None else np.asarray(truth, dtype=np.float64)
+    if known is not None and known.shape != heights.shape:
+        raise ValueError(
+            f"truth must have one entry for each of the {len(heights)} items, got shape"
+            f" {known.shape}"
+        )
+    figure, axes = panel(xlabel, ylabel)
+    axes.set_xscale("log" if is_logarithmic(edges) else "linear")
+    mark_units(axes.xaxis, edges)
+    for level in (0.0, whole):
+        axes.axhline(level, color=MUTED, linewidth=0.8)
+    if ends is not None:
+        low, high = ends
+        if not steps:
+            low = np.concatenate([[0.0], low[:-1]])
+        axes.stairs(
+            high,
+            cuts,
+            baseline=low,
+            fill=True,
+            color=BAND,
+            alpha=0.4,
+            linewidth=0,
+            label=f"{confidence:.0%} band",
+        )
+    _risen(axes, cuts, heights, steps, color=ESTIMATE, linewidth=1.6, label="estimate")
+    if known is not None:
+        _risen(axes, cuts, known, steps, color=TRUTH, linewidth=1.2, linestyle="--", label="truth")
+    if quantiles is not None:
+        levels, places, around = quantiles
+        label = "deciles"
+        if around is not None:
+            label = f"deciles, {confidence:.0%} intervals"
+            axes.hlines(
+                levels, numbers(around[0]), numbers(around[1]), color="#000000", linewidth=1.2
+            )
+        axes.plot(numbers(places), levels, "o", markersize=3.5, color="#000000", label=label)
+    axes.set_xlim(cuts[0], cuts[-1])
+    axes.margins(y=0.03)
+    if heights.min() < 0 or heights.max() > whole or (np.diff(heights) < 0).any():
+        told = f"not clipped: noise may take it out of 0 to {rounded(whole)}, or down"
+        caption = f"{caption}{caption and '; '}{told}"
+    caption_above(axes, caption)
+    legend_above(figure)
+    return figure
+
+
+def histogram(
+    edges: npt.ArrayLike,
+    values: npt.ArrayLike,
+    interval: Interval | None = None,
+    *,
+    xlabel: str,
+    measure: str = "fraction of the users",
+    unit: str = "",
+    confidence: float = 0.95,
+    caption: str = "",
+) -> Figure:
+    """The bins of a distribution: their values, or densities where their widths differ.
+
+    Parameters
+    ----------
+    edges, values, interval : array_like
+        As for `cumulative`, but each value is that of one bin.
+    xlabel, measure : str
+        What the edges and the values are.
+    unit : str, default ""
+        Of the edges.
+    confidence : float, default 0.95
+        Of each interval.
+    caption : str, default ""
+        A remark above the panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ValueError
+        Nothing to draw, or lengths that do not fit.
+    """
+    heights, ends = finite(values, interval)
+    cuts = _edges(edges, len(heights))
+    figure, axes = panel(xlabel)
+    axes.set_xscale("log" if is_logarithmic(edges) else "linear")
+    mark_units(axes.xaxis, edges)
+    scaled = np.log10(cuts) if axes.get_xscale() == "log" else cuts
+    widths, centre = np.diff(scaled), (scaled[1:] + scaled[:-1]) / 2
+    if axes.get_xscale() == "log":
+        centre, per = 10**centre, "per factor of 10"
+    else:
+        per = "per day" if are_dates(edges) else f"per unit{unit and ' ('}{unit}{unit and ')'}"
+    if are_equal(widths):
+        widths, ylabel = np.ones(len(widths)), f"{measure}, each bin"
+    else:
+        ylabel = f"{measure} {per}"
+    axes.set_ylabel(printable(ylabel), parse_math=False)
+    heights = heights / widths
+    axes.axhline(0, color=MUTED, linewidth=0.8)
+    axes.stairs(heights, cuts, fill=True, color=BAND, alpha=0.45)
+    size = min(4.5, max(1.5, 120 / len(centre)))
+    _dotted(axes, (centre, heights), "y", None if ends is None else ends / widths, confidence, size)
+    axes.set_xlim(cuts[0], cuts[-1])
+    caption_above(axes, caption)
+    legend_above(figure)
+    return figure
+
+
+def _edges(edges: npt.ArrayLike, bins: int) -> Floats:
+    cuts = numbers(edges)
+    if cuts.shape != (bins + 1,) or not (np.diff(cuts) > 0).all():
+        raise ValueError(f"{bins} bins have {bins + 1} edges, ascending, got shape {cuts.shape}")
+    return cuts
+
+
+def _dotted(
+    axes: Axes,
+    points: tuple[Floats, Floats],
+    along: str,
+    ends: Floats | None,
+    confidence: float,
+    size: float = 4.5,
+) -> None:
+    """Estimates as points, with their intervals along an axis."""
+    look: dict[str, Any] = {"label": "estimate"}
+    if ends is not None:
+        centre = points[along == "y"]
+        look["label"] = f"estimate, {confidence:.0%} interval"
+        look[f"{along}err"] = np.maximum([centre - ends[0], ends[1] - centre], 0.0)
+    axes.errorbar(
+        *points, fmt="o", markersize=size, color=ESTIMATE, elinewidth=1.6 * size / 4.5, **look
+    )
+
+
+def _risen(axes: Axes, cuts: Floats, heights: Floats, steps: bool, **look: Any) -> None:
+    """A line through what is reached at the upper edges of bins, or at their lower ones."""
+    if steps:
+        axes.stairs(heights, cuts, baseline=None, **look)
+        return
+    # On a logarithmic axis a straight line in units is curved
+    fine = 16 if axes.get_xscale() == "log" else 1
+    parts = np.linspace(0, len(heights), fine * len(heights) + 1)
+    at = np.arange(len(cuts))
+    reached = np.concatenate([[0.0], heights])
+    axes.plot(np.interp(parts, at, cuts), np.interp(parts, at, reached), **look)

@@ -1,0 +1,123 @@
+"""Numbers and dates along the axes of figures: what can be drawn, and where its ticks are."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import dates
+from matplotlib.axis import Axis
+
+from frequency.schema.attribute import ItemAttribute
+from frequency.schema.ordered import Ordered
+from mechdesign._support.arrays import Floats
+from mechdesign._support.figures import PlainNumbers, mark_dates, mark_numbers
+
+Interval: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+"""The lower and the upper ends of intervals, one for each value."""
+
+
+def finite(values: npt.ArrayLike, interval: Interval | None) -> tuple[Floats, Floats | None]:
+    """Values and the ends of their intervals, as they are drawn.
+
+    Parameters
+    ----------
+    values : array_like
+        Any numbers.
+    interval : tuple of array_like or None
+        The ends, each of the values' shape; None: unknown.
+
+    Returns
+    -------
+    tuple of (numpy.ndarray, numpy.ndarray or None)
+        The ends have shape (2, *that of the values).
+
+    Raises
+    ------
+    ValueError
+        None, or such as are not finite: then there were no reports.
+    """
+    centre = np.asarray(values, dtype=np.float64)
+    ends = None if interval is None else np.asarray(interval, dtype=np.float64)
+    if ends is not None and ends.shape != (2, *centre.shape):
+        raise ValueError(
+            f"an interval has a low and a high end for each value, of shape {centre.shape}, got"
+            f" shape {ends.shape}"
+        )
+    if not centre.size or not np.isfinite(centre).all():
+        raise ValueError("there is nothing to draw: no reports, or values that are no numbers")
+    if ends is not None and not np.isfinite(ends).all():
+        raise ValueError("there is nothing to draw: intervals that are infinite")
+    return centre, ends
+
+
+def title(attribute: ItemAttribute) -> str:
+    """The name of an attribute, with its unit."""
+    return f"{attribute.name} ({attribute.unit})" if attribute.unit else attribute.name
+
+
+def rounded(value: float) -> str:
+    """A number in a caption, to three digits."""
+    return PlainNumbers()(float(f"{value:.3g}"))
+
+
+def are_dates(places: npt.ArrayLike) -> bool:
+    """Whether places are of type datetime64."""
+    return np.asarray(places).dtype.kind == "M"
+
+
+def numbers(places: npt.ArrayLike) -> Floats:
+    """Places in units as numbers: of dates the days since 1970."""
+    untyped: Any = dates
+    found: Floats = np.asarray(
+        untyped.date2num(places) if are_dates(places) else places, dtype=np.float64
+    )
+    return found
+
+
+def bin_edges(attribute: Ordered) -> Floats:
+    """The edges of bins as numbers; a whole number with a bin of its own is in its middle."""
+    cuts = numbers(attribute.cuts)
+    return cuts - 0.5 if attribute.single and not are_dates(attribute.cuts) else cuts
+
+
+def are_equal(widths: Floats) -> bool:
+    """Whether bins are as wide as each other: nearly, as months are."""
+    return bool(widths.max() <= 1.15 * widths.min())
+
+
+def is_logarithmic(edges: npt.ArrayLike) -> bool:
+    """Whether the ratios of bins are more alike than their widths, which differ much."""
+    cuts = numbers(edges)
+    if are_dates(edges) or cuts[0] <= 0:
+        return False
+    widths, ratios = np.diff(cuts), np.diff(np.log(cuts))
+    return bool(widths.max() / widths.min() > max(10.0, ratios.max() / ratios.min()))
+
+
+def mark_units(axis: Axis, edges: npt.ArrayLike, end: float = np.inf) -> None:
+    """Mark an axis in units.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+        Of `numbers`.
+    edges : array_like
+        Of the bins: numbers, of which integers are marked if they are integers, or dates.
+    end : float, default inf
+        Nothing is marked above it.
+    """
+    cuts = numbers(edges)
+    if are_dates(edges):
+        mark_dates(axis, cuts[0], cuts[-1])
+        return
+    logarithmic = is_logarithmic(edges)
+    irregular = not logarithmic and len(cuts) < 14 and not are_equal(np.diff(cuts))
+    mark_numbers(
+        axis,
+        cuts.tolist() if irregular else (),
+        whole=np.asarray(edges).dtype.kind in "iu",
+        logarithmic=logarithmic,
+        end=end,
+    )
