@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,11 @@ from frequency.schema.schema import Schema
 from frequency.schema.text import Text
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.text import printable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from frequency.schema.picture import Kind
 
 _CUT = (
     "the range ends within bins, where the distribution of users is not known: its interval holds"
@@ -444,6 +449,46 @@ class SurveyEstimate:
         import narwhals as nw
 
         return nw.from_dict(self.columns(attributes, confidence), backend=backend).to_native()
+
+    def plot(
+        self,
+        attributes: Sequence[str] | None = None,
+        kind: Kind | None = None,
+        confidence: float = 0.95,
+    ) -> Figure:
+        """A picture of the estimates, in units and labels, with their intervals.
+
+        Numbers are drawn as they are estimated, but for the areas of a mosaic: see
+        `frequency.schema.plot`.
+
+        Parameters
+        ----------
+        attributes : sequence of str, optional
+            Their names, at most three but for bars; None: all.
+        kind : str, optional
+            "bars", of more than 40 items those of the largest; "cdf" or "histogram", of an ordered
+            attribute; "heat map", of two; "mosaic", of two or three with few items. None: the cdf
+            of an ordered attribute and the bars of another one; a heat map of two, but a mosaic if
+            neither has an order and both have few items; a mosaic of three.
+        confidence : float, default 0.95
+            Of each interval by itself, in (0, 1).
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            `mechdesign.plot.save` writes it. Without intervals where errors are not known.
+
+        Raises
+        ------
+        ValueError
+            Another kind, or one that the attributes do not fit; no reports; a confidence out of
+            range.
+        InvalidQuestion
+            Other names, or what the protocol does not tell: see `cells`.
+        """
+        from frequency.schema.picture import picture_of  # loads matplotlib
+
+        return picture_of(self, attributes, kind, confidence)
 
     def __repr__(self) -> str:
         return f"<SurveyEstimate of {', '.join(self.schema.names)}: {self.estimate!r}>"

@@ -1,0 +1,199 @@
+"""An estimate's picture is of the kind that fits, and shows its answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle, StepPatch
+
+from frequency import GRR, InvalidQuestion, Survey
+from frequency.core.answer import Answer
+from frequency.heavy import PrefixExtension
+from frequency.marginals import MargPS
+from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, SurveyEstimate, Text
+from rangeq import HaarHRR
+from tests.pictures import collisions, legend, patches, ticks, title
+
+AGE = Numeric("age", low=0, high=30, whole=True, unit="years", missing="item")
+INCOME = Numeric("income", low=100, high=1e6, bins=16, spacing="logarithmic", outside="clip")
+SEX = Categorical("sex", ["female", "male"], missing="item")
+ISLAND = Categorical("island", ["Biscoe", "Dream", "Torgersen"])
+WHEN = Dates("flown", "2013-01-01", "2013-12-31", "month")
+SMOKES = Boolean("smokes")
+
+
+def table(users):
+    rng = np.random.default_rng(1)
+    age = np.where(rng.random(users) < 0.1, np.nan, np.minimum(rng.poisson(9, users), 30))
+    return {
+        "age": age,
+        "income": np.exp(rng.normal(9, 1, users)),
+        "sex": rng.choice(np.array(["female", "male", None]), users, p=[0.5, 0.4, 0.1]),
+        "island": rng.choice(["Biscoe", "Dream", "Torgersen"], users, p=[0.6, 0.3, 0.1]),
+        "flown": np.datetime64("2013-01-01") + rng.integers(0, 365, users),
+        "smokes": rng.random(users) < 0.3,
+    }
+
+
+def survey(protocol, *attributes, users=3000):
+    asked = Survey(protocol, Schema(attributes))
+    data = table(users)
+    reports = asked.privatize(
+        {one.name: data[one.name] for one in attributes}, np.random.default_rng(2)
+    )
+    return asked.estimate(asked.aggregate(reports))
+
+
+@pytest.fixture(scope="module")
+def records():
+    schema = Schema([SEX, ISLAND, SMOKES, WHEN])
+    return survey(MargPS(schema.domain, 2, 5.0), *schema)
+
+
+def kind_of(figure) -> str:
+    axes = figure.axes[0]
+    if len(figure.axes) == 2:
+        return "heat map"
+    if axes.get_ylabel().endswith("at or below"):
+        return "cdf"
+    if axes.get_ylabel() == "share within each column":
+        return "mosaic"
+    return "histogram" if any(isinstance(one, StepPatch) for one in axes.patches) else "bars"
+
+
+def test_the_kind_that_fits(records) -> None:
+    for names, kind in (
+        ("sex", "bars"),
+        (["island"], "bars"),
+        ("flown", "cdf"),
+        (["sex", "island"], "mosaic"),
+        (["sex", "flown"], "heat map"),
+        (["flown", "smokes"], "heat map"),
+    ):
+        figure = records.plot(names)
+        assert kind_of(figure) == kind
+        assert collisions(figure) == []
+    assert kind_of(records.plot(["sex", "island"], kind="heat map")) == "heat map"
+    assert kind_of(records.plot("flown", kind="histogram")) == "histogram"
+    assert kind_of(records.plot("flown", kind="bars")) == "bars"
+
+
+def test_many_items_make_a_heat_map() -> None:
+    country = Categorical("country", [str(k) for k in range(20)])
+    schema = Schema([SMOKES, country])
+    protocol = MargPS(schema.domain, 2, 5.0)
+    estimate = SurveyEstimate(
+        schema, protocol.estimate(protocol.aggregate(protocol.privatize(np.ones((9, 2), int))))
+    )
+    assert kind_of(estimate.plot()) == "heat map"
+
+
+def test_bars_show_the_answers(records) -> None:
+    figure = records.plot("sex", confidence=0.8)
+    answer = records.answer({"sex": ["female"]})
+    bars = patches(figure, Rectangle)
+    assert bars[0].get_width() == answer.value
+    assert legend(figure) == ["estimate, 80% interval"]
+    assert ticks(figure, "y") == ["missing", "male", "female"]
+    pairs = records.plot(["sex", "smokes"], kind="bars")
+    assert ticks(pairs, "y")[-1] == f"female, {SMOKES.item_labels[0]}"
+
+
+def test_the_cdf_shows_answers_and_deciles() -> None:
+    estimate = survey(HaarHRR(AGE.size, 3.0), AGE, users=20_000)
+    figure = estimate.plot()
+    (axes,) = figure.axes
+    (curve,) = (one for one in axes.patches if one.get_label() == "estimate")
+    assert isinstance(curve, StepPatch)
+    ages = np.arange(31)
+    np.testing.assert_allclose(
+        curve.get_data()[0], estimate.answer({"age": (None, ages)}).value, rtol=1e-12
+    )
+    (deciles,) = (line for line in axes.lines if str(line.get_label()).startswith("deciles"))
+    levels = np.arange(1, 10) / 10
+    np.testing.assert_array_equal(deciles.get_xdata(), estimate.quantile(levels))
+    whole = estimate.answer({"age": (None, None)}).value  # of those who have an age
+    np.testing.assert_allclose(deciles.get_ydata(), levels * whole)
+    assert title(figure).startswith("without missing (0.")
+    assert axes.get_xlabel() == "age (years)"
+    bins = estimate.plot(kind="histogram")
+    assert title(bins).startswith("without missing (0.")
+    assert bins.axes[0].get_xlim() == (-0.5, 30.5)
+
+
+def test_logarithmic_bins() -> None:
+    estimate = survey(HaarHRR(INCOME.size, 3.0), INCOME)
+    for kind in ("cdf", "histogram"):
+        figure = estimate.plot(kind=kind)
+        assert figure.axes[0].get_xscale() == "log"
+        assert collisions(figure) == []
+    (deciles,) = (
+        line for line in estimate.plot().axes[0].lines if "deciles" in str(line.get_label())
+    )
+    np.testing.assert_array_equal(deciles.get_xdata(), estimate.quantile(np.arange(1, 10) / 10))
+
+
+def test_without_quantiles_or_errors() -> None:
+    """Oracles have no quantiles; some estimates do not know their errors."""
+    figure = survey(GRR(WHEN.size, 3.0), WHEN).plot()
+    assert legend(figure) == ["95% band", "estimate"]
+
+    class Unknown:
+        n = 100
+
+        def answer(self, where):
+            items = next(iter(where.values())) if isinstance(where, dict) else where
+            first, last = items if isinstance(items, tuple) else (items, items)
+            return Answer((np.asarray(last) - np.asarray(first) + 1) / 12, None, "unknown")
+
+    estimate = SurveyEstimate(Schema([WHEN]), Unknown())
+    assert legend(estimate.plot()) == ["estimate"]
+    assert legend(estimate.plot(kind="bars")) == ["estimate"]
+
+
+def test_counts_of_users() -> None:
+    class Counted:
+        n = 1200
+
+        def answer(self, where):
+            first, last = where if isinstance(where, tuple) else (where, where)
+            count = 100.0 * (np.asarray(last) - np.asarray(first) + 1)
+            return Answer(count, np.full(np.shape(count), 9.0))
+
+    estimate = SurveyEstimate(Schema([WHEN]), Counted(), "users")
+    (axes,) = estimate.plot().axes
+    assert axes.get_ylabel() == "users at or below"
+    assert axes.get_ylim()[1] > 1200
+    assert estimate.plot(kind="bars").axes[0].get_xlabel() == "users"
+
+
+def test_found_texts() -> None:
+    asked = Survey(PrefixExtension(16, 5.0, text=True), Schema([Text("word", bytes=2)]))
+    words = {"word": ["ja"] * 3000 + ["no"] * 1500}
+    estimate = asked.estimate(asked.aggregate(asked.privatize(words, np.random.default_rng(1))))
+    figure = estimate.plot()
+    assert ticks(figure, "y") == ["no", "ja"]
+    with pytest.raises(ValueError, match="a cdf is of one attribute with an order, got word"):
+        estimate.plot(kind="cdf")
+    with pytest.raises(ValueError, match="whose values are listed, got word"):
+        estimate.plot(kind="mosaic")
+
+
+def test_errors(records) -> None:
+    with pytest.raises(ValueError, match="at most three attributes, not of 4: name some"):
+        records.plot()
+    with pytest.raises(ValueError, match="bars, cdf, histogram, heat map, mosaic, got 'pie'"):
+        records.plot("sex", kind="pie")
+    with pytest.raises(ValueError, match="a histogram is of one attribute with an order, got sex"):
+        records.plot("sex", kind="histogram")
+    with pytest.raises(ValueError, match="a heat map is of two attributes, not of 1"):
+        records.plot("sex", kind="heat map")
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        records.plot("sex", confidence=1)
+    with pytest.raises(InvalidQuestion, match="got 'nobody'"):
+        records.plot(["nobody"])
+    with pytest.raises(InvalidQuestion, match="distinct names"):
+        records.plot(["sex", "sex"])
+    nobody = survey(GRR(3, 1.0), ISLAND, users=0)
+    with pytest.raises(ValueError, match="nothing to draw: no reports"):
+        nobody.plot()
