@@ -191,8 +191,8 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
             continue  # the flat histogram
         trial = Hierarchy(shape, 1, lists, budget="optimal")
         height = len(lists[0])
-        weights = tuple(round(_PARTS * share) for share in trial.shares)
-        for budget in ((1,) * height, weights):
+        *upper, leaves = (round(_PARTS * share) for share in trial.shares)
+        for budget in ((1,) * height, (*upper, max(leaves, 1))):
             tree = Hierarchy(shape, 1, lists, budget=budget)
             found[BestTree(lists, budget)] = tree.average_variance()
     return min(found, key=lambda one: found[one])

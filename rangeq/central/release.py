@@ -70,13 +70,7 @@ class Release:
     levels: Sequence[Integers]
 
     def __post_init__(self) -> None:
-        mechanism = _settled(self.mechanism)
-        sizes = cells_along(self.schema)
-        if sizes != mechanism.sizes:
-            raise ValueError(
-                f"the schema has {shown(sizes)} items, and the mechanism is for"
-                f" {shown(mechanism.sizes)} cells"
-            )
+        mechanism = _settled(self.schema, self.mechanism)
         given = [np.asarray(level) for level in self.levels]
         if [level.shape for level in given] != _shapes(mechanism) or any(
             level.dtype.kind != "i" for level in given
@@ -126,9 +120,8 @@ class Release:
         InvalidHistogram
             As for `CentralMechanism.release`; nothing was drawn.
         """
-        nothing = [np.zeros(shape, dtype=np.int64) for shape in _shapes(mechanism)]
-        cls(schema, mechanism, nothing)  # refuses what does not belong together
-        return cls(schema, mechanism, mechanism.noisy_levels(counts, rng))
+        settled = _settled(schema, mechanism)
+        return cls(schema, settled, settled.noisy_levels(counts, rng))
 
     @cached_property
     def estimate(self) -> SurveyEstimate:
@@ -229,11 +222,20 @@ def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
     return kind.load(path)
 
 
-def _settled(mechanism: CentralMechanism) -> CentralMechanism:
-    """The same mechanism, of nothing that another computer might compute otherwise."""
+def _settled(schema: Schema, mechanism: CentralMechanism) -> CentralMechanism:
+    """The same mechanism, of nothing that another computer might compute otherwise.
+
+    ValueError and TypeError for one that is not for the schema, or cannot be kept.
+    """
+    sizes = cells_along(schema)
     if type(mechanism) not in _MECHANISMS.values():
         raise TypeError(
             f"a mechanism is one of {listed(_MECHANISMS)}, got a {type(mechanism).__name__}"
+        )
+    if sizes != mechanism.sizes:
+        raise ValueError(
+            f"the schema has {shown(sizes)} items, and the mechanism is for"
+            f" {shown(mechanism.sizes)} cells"
         )
     changes: dict[str, Any] = {}
     if mechanism.epsilon != mechanism.given_epsilon:
