@@ -193,8 +193,9 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
         height = len(lists[0])
         *upper, leaves = (round(_PARTS * share) for share in trial.shares)
         for budget in ((1,) * height, (*upper, max(leaves, 1))):
-            tree = Hierarchy(shape, 1, lists, budget=budget)
-            found[BestTree(lists, budget)] = tree.average_variance()
+            if any(budget[:-1]) or height == 1:  # else it is the flat histogram, too
+                tree = Hierarchy(shape, 1, lists, budget=budget)
+                found[BestTree(lists, budget)] = tree.average_variance()
     return min(found, key=lambda one: found[one])
 
 

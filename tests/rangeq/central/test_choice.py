@@ -54,6 +54,12 @@ def test_errors_beside_unordered_attributes_are_those_of_one_item(shape):
 def test_small_domains_get_flat_histograms_and_large_ones_trees():
     best = {n: ranking(CuratedRanges(n)).best for n in (1, 2, 5, 30, 121, 1024)}
     assert [best[n].name for n in best] == ["flat"] * 3 + ["flat", "tree", "tree"]
+    for n in (3, 4, 5, 12, (3, 5), (9, 32)):
+        asked = ranking(CuratedRanges(n))
+        tree = next(item for item in asked.candidates if item.name == "tree")
+        assert sum(share > 0 for share in tree.protocol.shares) > 1
+        assert asked.best.name == "flat"
+        assert tree.error > asked.best.error
     assert isinstance(best[1].protocol, CentralFlat)
     assert isinstance(best[1024].protocol, Hierarchy)
     assert set(errors(CuratedRanges(1))) == {"flat"}
