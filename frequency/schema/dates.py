@@ -90,6 +90,8 @@ class Dates(Ordered):
         first, last = np.array(ends, dtype=f"datetime64[{self._unit}]")
         if last < first:
             raise ValueError(f"{printable(self.name)}: the last date is before the first")
+        if self.every == "year":  # which by itself would be a number
+            first, last = first.astype("datetime64[M]"), last.astype("datetime64[M]")
         set_fields(self, first=str(first), last=str(last))
         if self._between // self._step >= MOST_ITEMS:
             raise ValueError(f"{printable(self.name)} has more than {MOST_ITEMS} bins")

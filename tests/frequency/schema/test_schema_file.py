@@ -16,6 +16,7 @@ SCHEMA = Schema(
         Numeric("age", low=0, high=120, whole=True, outside="item"),
         Dates("seen", "2007-01-01", "2009-12-31", "week"),
         Dates("hour", "2007-01-01 05:00", "2007-01-02", "hour"),
+        Dates("born", "1900-05-01", "2026-01-01", "year"),
         Boolean("male"),
         Text("word", 6, outside="clip"),
     ],
