@@ -44,6 +44,7 @@ from frequency.schema import (
     SurveyEstimate,
     Text,
 )
+from frequency.survey_plan import SurveyPlan, plan_survey
 
 __all__ = [
     "GRR",
@@ -76,9 +77,11 @@ __all__ = [
     "SubsetSelection",
     "Survey",
     "SurveyEstimate",
+    "SurveyPlan",
     "Tabular",
     "Text",
     "UnknownColumn",
     "UnknownVariance",
+    "plan_survey",
     "postprocess",
 ]

@@ -1,4 +1,4 @@
-"""The tasks "ranges", "prefixes", "quantiles" and "conjunctions" of `mechdesign.plan`."""
+"""The tasks of `mechdesign.plan` about ranges, quantiles and conjunctions of ranges."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
 from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
+from rangeq.local.smoothed import shaped
+from rangeq.local.square_wave import SquareWave
 
 _CIRCULAR, _TREE = "circular", "tree"
 """The optimised ones: their levels, oracles and probabilities are others at every epsilon."""
@@ -122,6 +124,51 @@ class Quantiles(PrefixQueries):
     unit: ClassVar[str] = (
         "root mean square error, at most, of the rank of a quantile, as a fraction of the users"
     )
+
+
+@dataclass(frozen=True)
+class ShapedRanges(Task):
+    """Ranges of one ordered attribute by estimates that are distributions, and biased.
+
+    How much they err rests on how smooth the data are: unknown beforehand, and not searched by.
+
+    Attributes
+    ----------
+    domain : int
+        The number of items.
+    """
+
+    def __post_init__(self) -> None:
+        SquareWave(self.domain, 1.0)  # refuses what is no domain
+        set_fields(self, domain=int(self.domain))
+
+    @property
+    def question(self) -> str:
+        return f"a distribution over {self.domain} items, for ranges"
+
+    @property
+    def error_is(self) -> str:
+        return "of a range, which rests on how smooth the data are"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("Shaped", "SquareWave")
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        if name == "Shaped":
+            protocol = shaped(self.domain, epsilon, n)
+            return Offer(protocol, math.nan, protocol.report_bits)
+        return self.offer_of(SquareWave, epsilon, n)
+
+    def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
+        protocol = candidate(self.domain, epsilon)
+        return Offer(protocol, math.nan, protocol.report_bits)
+
+    def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        return "Shaped", (
+            "estimates are as smooth as the reports say, and have intervals, which those of"
+            " SquareWave have not"
+        )
 
 
 @lru_cache(maxsize=32)

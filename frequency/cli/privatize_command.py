@@ -18,6 +18,7 @@ from mechdesign.cli.options import (
     AddCommand,
     add_force,
     add_seed,
+    check_apart,
     check_suffix,
     check_targets,
     generator_of,
@@ -50,10 +51,7 @@ def add_privatize(add: AddCommand) -> None:
 
 def _privatize(options: argparse.Namespace) -> int:
     check_suffix(options.out, ".parquet")
-    if options.out.exists() and any(
-        options.out.samefile(path) for path in (options.table, options.protocol) if path.exists()
-    ):
-        raise ValueError(f"{options.out} would replace what it is made from")
+    check_apart(options.out, options.table, options.protocol)
     from frequency.storage import load_protocol, write_reports  # pyarrow only for those who need it
     from frequency.storage.table import applied
 

@@ -64,6 +64,44 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
 
 
+def add_details(parser: argparse.ArgumentParser) -> None:
+    """Add ``--detail``, which `details_of` looks at."""
+    parser.add_argument(
+        "--detail",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the task; may be repeated",
+    )
+
+
+def details_of(options: argparse.Namespace) -> dict[str, int | bool | str]:
+    """The details of a task: of those that spell a number or true or false, the value.
+
+    Raises
+    ------
+    ValueError
+        One that is given twice, or that is an option by itself.
+    """
+    details: dict[str, int | bool | str] = {}
+    for name, value in map(_detail, options.detail):
+        if name in details or hasattr(options, name):
+            raise ValueError(
+                f"--detail {name}: give it once, and what has an option of its own by that"
+            )
+        details[name] = value
+    return details
+
+
+def _detail(text: str) -> tuple[str, int | bool | str]:
+    name, given, value = text.partition("=")
+    if not given:
+        raise ValueError(f"--detail is NAME=VALUE, got {text!r}")
+    if value.lower() in ("true", "false"):
+        return name, value.lower() == "true"
+    return name, int(value) if value.isascii() and value.isdigit() else value
+
+
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """Add ``--seed``, which `generator_of` looks at."""
     parser.add_argument(
@@ -119,6 +157,12 @@ def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
             raise ValueError(f"{target} exists; use --force to overwrite it")
         if not target.parent.is_dir():
             raise ValueError(f"{target.parent} is not a directory")
+
+
+def check_apart(target: Path, *sources: Path) -> None:
+    """Raise ValueError for a file to write that is one of those that are read."""
+    if target.exists() and any(target.samefile(path) for path in sources if path.exists()):
+        raise ValueError(f"{target} would replace what it is made from")
 
 
 def check_suffix(target: Path | None, *allowed: str) -> None:

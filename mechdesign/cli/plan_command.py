@@ -12,9 +12,11 @@ from mechdesign.accounting.ledger import Ledger
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,
+    add_details,
     add_force,
     check_suffix,
     check_targets,
+    details_of,
     import_modules,
     say,
 )
@@ -36,7 +38,7 @@ def add_plan(add: AddCommand) -> None:
         "task",
         help=(
             "count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles,"
-            " conjunctions, curated-ranges, curated-quantiles, ..."
+            " shaped, conjunctions, curated-ranges, curated-quantiles, ..."
         ),
     )
     chosen.add_argument(
@@ -54,13 +56,7 @@ def add_plan(add: AddCommand) -> None:
     chosen.add_argument(
         "--error", help="target, in the task's unit, which the first line of the table states"
     )
-    chosen.add_argument(
-        "--detail",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="of the task; may be repeated",
-    )
+    add_details(chosen)
     chosen.add_argument(
         "--candidate",
         action="append",
@@ -82,13 +78,7 @@ def _plan(options: argparse.Namespace) -> int:
     check_targets(options, options.out, options.plot)
     check_suffix(options.out, ".csv")
     check_suffix(options.plot, *PICTURES)
-    details: dict[str, int | bool | str] = {}
-    for name, value in map(_detail, options.detail):
-        if name in details or hasattr(options, name):
-            raise ValueError(
-                f"--detail {name}: give it once, and what has an option of its own by that"
-            )
-        details[name] = value
+    details = details_of(options)
     candidates = [_candidate(text) for text in options.candidate]
     found = plan(
         options.task,
@@ -140,12 +130,3 @@ def _whole(text: str) -> int:
     if not (text.isascii() and text.strip().isdigit()):
         raise ValueError(f"--domain: {text[:40]!r} is not a number of values")
     return int(text)
-
-
-def _detail(text: str) -> tuple[str, int | bool | str]:
-    name, given, value = text.partition("=")
-    if not given:
-        raise ValueError(f"--detail is NAME=VALUE, got {text!r}")
-    if value.lower() in ("true", "false"):
-        return name, value.lower() == "true"
-    return name, int(value) if value.isascii() and value.isdigit() else value

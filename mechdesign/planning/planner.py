@@ -67,7 +67,8 @@ def plan(
     ----------
     task : str
         "count", "frequencies", "marginals", "heavy hitters", "ranges", "prefixes", "quantiles",
-        "conjunctions", "curated ranges", "curated quantiles", or a task that another package adds.
+        "shaped", "conjunctions", "curated ranges", "curated quantiles", or a task that another
+        package adds.
     domain : int, sequence of int or mapping of str to int
         What the task is about: respondents in the group; items; numbers of values of the
         attributes; bits of an item. See the task.
@@ -84,9 +85,9 @@ def plan(
     **details : object
         See the task. Every task takes ``candidates``: classes of one's own, or functions that make
         a protocol from what the task's own ones are made of: ``(domain, epsilon)`` for frequencies
-        and ranges, ``(domain, k, epsilon)`` for marginals, ``(bits, epsilon, text)`` for heavy
-        hitters, ``(sizes, epsilon, n)`` for conjunctions, ``(sizes, epsilon)`` and ``(domain, q,
-        epsilon)`` for a curator's ranges and quantiles, ``(n, privacy)`` for counts.
+        and ranges of any kind, ``(domain, k, epsilon)`` for marginals, ``(bits, epsilon, text)``
+        for heavy hitters, ``(sizes, epsilon, n)`` for conjunctions, ``(sizes, epsilon)`` and
+        ``(domain, q, epsilon)`` for a curator's ranges and quantiles, ``(n, privacy)`` for counts.
 
     Returns
     -------
@@ -159,6 +160,17 @@ def task_names() -> tuple[str, ...]:
     return tuple(sorted(_entries()))
 
 
+def task_key(name: Any) -> str:
+    """The name of a task as entry points have it; "" for what is no text.
+
+    >>> task_key("Heavy hitters")
+    'heavy-hitters'
+    """
+    if not isinstance(name, str):
+        return ""
+    return "-".join(name.lower().replace("_", " ").replace("-", " ").split())
+
+
 def _entries() -> dict[str, EntryPoint]:
 
     from importlib.metadata import entry_points  # takes as long as the rest of this package
@@ -168,11 +180,7 @@ def _entries() -> dict[str, EntryPoint]:
 
 def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
     entries = _entries()
-    key = (
-        "-".join(name.lower().replace("_", " ").replace("-", " ").split())
-        if isinstance(name, str)
-        else ""
-    )
+    key = task_key(name)
     if key not in entries:
         raise UnknownTask(
             f"no task {shown(name)}; there are"
