@@ -13,6 +13,7 @@ from typing import Any
 from frequency.cli.chain import show_chain
 from frequency.schema import Schema, Survey
 from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import listed
 from mechdesign.cli.options import (
     AddCommand,
@@ -32,7 +33,7 @@ def add_privatize(add: AddCommand) -> None:
         "privatize",
         _privatize,
         "draw a private report for each row of a table, by the protocol and the schema in its file;"
-        " the table is read in blocks and may be of any length",
+        " the table may be of any length, and the reports are in random order",
         "privatize people.csv --protocol age.json --out reports/day1.parquet",
     )
     chosen.add_argument(
@@ -53,6 +54,7 @@ def _privatize(options: argparse.Namespace) -> int:
     check_suffix(options.out, ".parquet")
     check_apart(options.out, options.table, options.protocol)
     from frequency.storage import load_protocol, write_reports  # pyarrow only for those who need it
+    from frequency.storage.shuffle import shuffled
     from frequency.storage.table import applied
 
     survey = load_protocol(options.protocol)
@@ -71,7 +73,8 @@ def _privatize(options: argparse.Namespace) -> int:
             return reports
 
         reports = applied(options.table, survey.schema.names, privatized)
-        written = write_reports(options.out, survey, reports)
+        source = bit_source(None if rng is None else rng.spawn(1)[0])  # draws stay those of rng
+        written = write_reports(options.out, survey, shuffled(reports, survey.report_dtype, source))
     for line in _account(survey.schema, written, tally):
         say(line)
     say(f"wrote {options.out}")

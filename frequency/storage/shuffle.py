@@ -1,0 +1,60 @@
+"""Reports in an order that tells nothing of the rows that they are of.
+
+All reports of a table are as private as each of them if their order does not depend on what is
+hidden. Of a table that is sorted, such as by age, it does: the last reports are of the oldest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from tempfile import SpooledTemporaryFile
+
+import numpy as np
+
+from frequency.core.channel import Reports
+from mechdesign._support.randomness import BitSource
+
+_PILES = 1 << 7
+"""A power of two, at most 256: each pile has to fit in memory."""
+
+_HELD = 1 << 18
+"""Bytes of a pile that are held in memory, not in a temporary file."""
+
+
+def shuffled(
+    parts: Iterable[Reports], dtype: np.dtype[np.void], source: BitSource
+) -> Iterator[Reports]:
+    """The same reports: each goes to a pile at random, and each pile is sorted.
+
+    Whatever their order was, the distribution of what comes out is the same.
+
+    Parameters
+    ----------
+    parts : iterable of structured numpy.ndarray
+        All of them are read before any comes out. Many are held in temporary files, which are gone
+        when the iteration or the process ends.
+    dtype : numpy.dtype
+        Of the reports.
+    source : BitSource
+        The randomness.
+
+    Yields
+    ------
+    structured numpy.ndarray
+        The reports of a pile, shape (reports,), at least one.
+    """
+    with ExitStack() as stack:
+        piles = [stack.enter_context(SpooledTemporaryFile(_HELD)) for _ in range(_PILES)]
+        for part in parts:
+            chosen = source(-(-len(part) // 8)).view(np.uint8)[: len(part)] % _PILES
+            ends = np.cumsum(np.bincount(chosen, minlength=_PILES))
+            order = np.argsort(chosen, kind="stable")
+            for pile, reports in zip(piles, np.split(part[order], ends[:-1]), strict=True):
+                pile.write(reports.tobytes())
+        # In any order that looks at nothing but their bytes: numbers are sorted fastest
+        kind = "u" if dtype.itemsize in (1, 2, 4, 8) else "S"
+        for pile in piles:
+            pile.seek(0)
+            if held := pile.read():
+                yield np.sort(np.frombuffer(held, f"{kind}{dtype.itemsize}")).view(dtype)
