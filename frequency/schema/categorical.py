@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -112,7 +113,7 @@ def _text(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, (float, Decimal)) and value % 1 == 0:
         value = int(value)
     if isinstance(value, int):
         return str(value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
@@ -20,7 +21,7 @@ from mechdesign._support.text import shown
 NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 """Texts that say that there is no value, unless they are labels."""
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
 _TIME = re.compile(r"\s*\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?\s*", re.ASCII)
 
 
@@ -56,33 +57,45 @@ class Column:
     """
 
     def __init__(self, name: str, values: Any) -> None:
-        import narwhals as nw  # takes as long as the rest of the schema
 
         self.name = name
         self._series: Any = None
+        """Texts or truths; what else a library has is an array."""
         self._array: npt.NDArray[Any]
         if isinstance(values, np.ma.MaskedArray):
-            self._array = np.array(values.tolist(), dtype=object)
+            self._array = _objects(values.tolist())
         elif isinstance(values, np.ndarray):
             self._array = values
         elif isinstance(values, (list, tuple, range)):
-            self._array = np.empty(len(values), dtype=object)
-            self._array[:] = values
+            self._array = _objects(values)
         else:
-            series = nw.from_native(values, series_only=True, pass_through=True)
-            if not isinstance(series, nw.Series):
-                raise UnknownColumn(
-                    f"column {name!r} is a {type(values).__name__}: expected a Series, an array or"
-                    " a list"
-                )
-            if series.dtype == nw.Object:
-                self._array = series.to_numpy()
-            else:
-                if series.dtype in (nw.Categorical, nw.Enum):
-                    series = series.cast(nw.String)
-                self._series = series
+            self._take(values)
         if self._series is None and self._array.ndim != 1:
             raise UnknownColumn(f"column {name!r} has shape {self._array.shape}, not (rows,)")
+
+    def _take(self, values: Any) -> None:
+        """A series of a library that narwhals reads."""
+        import narwhals as nw  # takes as long as the rest of the schema
+
+        arrow = sys.modules.get("pyarrow")  # whose arrays are no series of narwhals
+        if arrow is not None and isinstance(values, arrow.Array):
+            values = arrow.chunked_array([values])
+        series = nw.from_native(values, series_only=True, pass_through=True)
+        if not isinstance(series, nw.Series):
+            raise UnknownColumn(
+                f"column {self.name!r} is a {type(values).__name__}: expected a Series, an array or"
+                " a list"
+            )
+        kind = series.dtype
+        if kind in (nw.Categorical, nw.Enum):
+            series = series.cast(nw.String)
+        local = kind == nw.Date or (isinstance(kind, nw.Datetime) and kind.time_zone is None)
+        if series.dtype in (nw.String, nw.Boolean):
+            self._series = series
+        elif kind.is_integer() or kind.is_float() or local:
+            self._array = series.to_numpy()
+        else:
+            self._array = _objects(series.to_list())
 
     def __len__(self) -> int:
         return len(self._array) if self._series is None else len(self._series)
@@ -90,7 +103,6 @@ class Column:
     def value(self, row: int) -> Any:
         """What is in a row; None if nothing is."""
         found = self._array[row] if self._series is None else self._series[row]
-        found = getattr(found, "as_py", lambda: found)()
         found = found.item() if isinstance(found, np.generic) else found
         return None if is_nothing(found) else found
 
@@ -99,27 +111,29 @@ class Column:
         if self._series is not None:
             import narwhals as nw
 
-            values = [one for one in self._series.unique().to_list() if not is_nothing(one)]
+            values = self._series.drop_nulls().unique().to_list()
             if not values:
                 return Factors(np.full(len(self), -1), values)
             codes = self._series.replace_strict(
                 values, list(range(len(values))), return_dtype=nw.Int64
             )
             return Factors(codes.fill_null(-1).to_numpy().astype(np.int64), values)
-        if self._array.dtype.kind in "biufU":
+        if self._array.dtype.kind in "biufUM":
             found, codes = np.unique(self._array, return_inverse=True)
-            values = found.tolist()
-            if values and is_nothing(values[-1]):  # NaN, which is sorted last
-                codes = np.where(codes == len(values) - 1, -1, codes)
-                values.pop()
-            return Factors(codes.astype(np.int64).reshape(-1), values)
+            codes, nothing = codes.astype(np.int64).reshape(-1), found != found  # NaN, NaT
+            codes[nothing[codes]] = -1
+            if found.dtype == "M8[ns]":  # which Python has no type for
+                found = found.astype("M8[us]")
+            return Factors(codes, found[~nothing].tolist())
         known: dict[Any, int] = {}
-        codes = np.empty(len(self._array), dtype=np.int64)
+        codes, values = np.empty(len(self._array), dtype=np.int64), []
         for row, value in enumerate(self._array.tolist()):
-            codes[row] = (
-                -1 if is_nothing(value) else known.setdefault((type(value), value), len(known))
-            )
-        return Factors(codes, [value for _, value in known])
+            key = (type(value), value if isinstance(value, Hashable) else id(value))
+            code = -1 if is_nothing(value) else known.setdefault(key, len(values))
+            if code == len(values):
+                values.append(value)
+            codes[row] = code
+        return Factors(codes, values)
 
     def numbers(self) -> npt.NDArray[Any]:
         """Shape (rows,): float64 with NaN where there is no value, or integers.
@@ -129,24 +143,21 @@ class Column:
         InvalidCell
             The first value that is no number.
         """
+        if self._series is None and self._array.dtype.kind in "iuf":
+            return self._array
         if self._series is not None:
             import narwhals as nw
 
-            kind = self._series.dtype
-            if kind.is_integer() or kind.is_float():
-                return self._series.to_numpy()
-            if kind.is_decimal():
-                return self._series.cast(nw.Float64).to_numpy()
-            # Quick, and strict but for other spellings of NaN; pandas takes 1_000 for a number
-            if kind == nw.String and not self._series.implementation.is_pandas_like():
-                with suppress(Exception):  # each library has its own; what is wrong is found below
-                    told = self._without_nothing()
-                    found: npt.NDArray[np.float64] = told.cast(nw.Float64).to_numpy()
-                    if np.isnan(found).sum() == told.null_count():
+            # Each library has its own errors, and takes some more texts for numbers: pandas 1_000
+            with suppress(Exception):
+                texts = self._without_nothing()
+                if not texts.implementation.is_pandas_like() or (
+                    texts.drop_nulls().str.contains(f"^{_NUMBER.pattern}$").all()
+                ):
+                    found: npt.NDArray[np.float64] = texts.cast(nw.Float64).to_numpy()
+                    if np.isnan(found).sum() == texts.null_count():
                         return found
-        elif self._array.dtype.kind in "iuf":
-            return self._array
-        return self._parsed(number_of, "a number", "f8")
+        return self._parsed(number_of, "a number", "f8")  # which finds what is wrong
 
     def times(self) -> npt.NDArray[np.datetime64]:
         """Shape (rows,): times to the second, rounded down, NaT where there is no value.
@@ -156,13 +167,7 @@ class Column:
         InvalidCell
             The first value that is no date or time, or one with a time zone.
         """
-        if self._series is not None:
-            import narwhals as nw
-
-            kind = self._series.dtype
-            if kind == nw.Date or (kind == nw.Datetime and kind.time_zone is None):
-                return self._series.to_numpy().astype("datetime64[s]")
-        elif self._array.dtype.kind == "M":
+        if self._series is None and self._array.dtype.kind == "M":
             return self._array.astype("datetime64[s]")
         return self._parsed(time_of, "a date or time without a time zone", "datetime64[s]")
 
@@ -170,7 +175,7 @@ class Column:
         """The series, with nulls in the place of texts that say that there is no value."""
         import narwhals as nw
 
-        if self._series.dtype != nw.String or not self._series.is_in(NO_VALUE).any():
+        if not self._series.is_in(NO_VALUE).any():  # of truths that is no question
             return self._series
         frame = self._series.alias("column").to_frame()
         told = nw.when(~nw.col("column").is_in(NO_VALUE)).then(nw.col("column"))
@@ -188,9 +193,16 @@ class Column:
         return np.concatenate([np.array(parsed, dtype=dtype), nothing])[codes]
 
 
+def _objects(values: Any) -> npt.NDArray[Any]:
+    """An array of these objects, whatever they are."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
 def is_nothing(value: Any) -> bool:
-    """Whether it is None, NaN or NaT."""
-    return value is None or bool(value != value)
+    """Whether it is None, NaN, NaT or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or (value != value) is True
 
 
 def is_no_value(value: Any) -> bool:
