@@ -21,7 +21,9 @@ from mechdesign._support.text import shown
 NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 """Texts that say that there is no value, unless they are labels."""
 
-_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
+_NUMBER = re.compile(
+    r"[ \t\r\n]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*", re.ASCII
+)
 _TIME = re.compile(r"\s*\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?\s*", re.ASCII)
 
 

@@ -204,6 +204,8 @@ class SurveyEstimate:
         """
         place, one = self._ordered(attribute)
         wanted = np.asarray(phi, dtype=np.float64)
+        if not self.n > 0:
+            raise ValueError("no reports: there are no quantiles")
         cells = np.arange(one.bins)
         cdf = np.asarray(self._of_items({place: (np.zeros_like(cells), cells)}).value)
         total = self._total
