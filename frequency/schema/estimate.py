@@ -204,10 +204,10 @@ class SurveyEstimate:
         """
         place, one = self._ordered(attribute)
         wanted = np.asarray(phi, dtype=np.float64)
-        if not self.n > 0:
-            raise ValueError("no reports: there are no quantiles")
         cells = np.arange(one.bins)
         cdf = np.asarray(self._of_items({place: (np.zeros_like(cells), cells)}).value)
+        if np.isnan(cdf).any():
+            raise ValueError("no reports: there are no quantiles")
         total = self._total
         share = 1.0 if not one.extra else float(np.clip(cdf[-1] / total, 0.0, 1.0))
         bins = np.minimum(self._inner_quantile(wanted * share, place), one.bins - 1)
