@@ -80,7 +80,7 @@ def heat_map(
     values : array_like
         Shape (items of the first, items of the second), finite.
     interval : tuple of array_like, optional
-        Of each value; None: unknown, and no cell is blank.
+        Of each value; None: unknown, and those that are not above 0 are blank.
     measure : str, default "fraction of the users"
         What the values are.
     confidence : float, default 0.95
@@ -106,7 +106,7 @@ def heat_map(
     figure, axes = panel(title(first), title(second), 6.8, 5.2)
     axes.grid(False)
     axes.spines[:].set_visible(False)
-    blank = np.zeros(table.shape, dtype=bool) if ends is None else ends[0] <= 0
+    blank = table <= 0 if ends is None else ends[0] <= 0
     seen = table[~blank]
     across, up = _laid_out(axes.xaxis, first, 4.6), _laid_out(axes.yaxis, second, 4.0)
     image = axes.pcolormesh(
@@ -114,13 +114,14 @@ def heat_map(
         up,
         np.ma.masked_array(table, blank).T,
         cmap=_SHADES,
-        vmin=min(0.0, float(seen.min(initial=0.0))),
+        vmin=0.0,
         vmax=float(seen.max(initial=0.0)) or 1.0,
         rasterized=True,
     )
     figure.colorbar(image, ax=axes, label=measure, format=PlainNumbers(), shrink=0.9)
     if blank.any():
-        label = f"within the noise: {confidence:.0%} interval reaches 0"
+        noise = f"within the noise: {confidence:.0%} interval reaches 0"
+        label = "not above 0" if ends is None else noise
         axes.add_patch(Rectangle((0, 0), 0, 0, facecolor=_BLANK, edgecolor="0.6", label=label))
     if max(table.shape) < 16:
         _print_values(axes, across, up, table, np.where(blank, MUTED, ink_on(image.to_rgba(table))))

@@ -22,6 +22,8 @@ from mechdesign._support.text import listed, shown
 Kind: TypeAlias = Literal["bars", "cdf", "histogram", "heat map", "mosaic"]
 """What a picture may be."""
 
+_OR_THREE = {"heat map": "", "mosaic": " or three"}
+
 LARGEST = 40
 """How many bars are drawn: of more items, the largest."""
 
@@ -58,40 +60,33 @@ def picture_of(
     names, chosen = ([part[place] for place in places] for part in (known, list(estimate.schema)))
     if kind is None:
         kind = _fitting_kind(chosen)
-    elif kind not in get_args(Kind):
-        raise ValueError(f"a picture is one of {listed(get_args(Kind))}, got {shown(kind)}")
+    _check(kind, chosen)
     answer = estimate.cells(names)
     values = np.asarray(answer.value, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
         raise ValueError("there is nothing to draw: no reports, or nothing was found")
-    around = _interval(answer, confidence)
+    if kind == "cdf":
+        return _cdf(estimate, chosen[0], values, confidence)
+    around, unknown = _interval(answer, confidence)
     told: dict[str, Any] = {"measure": estimate.measure, "confidence": confidence}
+    told["caption"] = unknown
+    if kind == "histogram":
+        one, bins = chosen[0], chosen[0].bins
+        told["caption"] = _remarks(_besides(one, values), unknown)
+        inner = None if around is None else (around[0][:bins], around[1][:bins])
+        edges = bin_edges(one)
+        return histogram(edges, values[:bins], inner, xlabel=title(one), unit=one.unit, **told)
     if kind == "bars":
         labels = [", ".join(map(str, row)) for row in product(*map(estimate.item_labels, names))]
-        many = len(labels) > LARGEST
-        apart = len(chosen[0].extra) if isinstance(chosen[0], ItemAttribute) else 0
+        single = len(chosen) == 1 and isinstance(chosen[0], ItemAttribute)
         return bars(
             labels,
             values.ravel(),
             None if around is None else (around[0].ravel(), around[1].ravel()),
-            largest=LARGEST if many else None,
-            apart=apart if len(names) == 1 else 0,
+            largest=LARGEST if len(labels) > LARGEST else None,
+            apart=len(chosen[0].extra) if single else 0,
             **told,
         )
-    if kind in ("cdf", "histogram"):
-        if len(chosen) != 1 or not isinstance(chosen[0], Ordered):
-            raise ValueError(f"a {kind} is of one attribute with an order, got {listed(names)}")
-        one, bins = chosen[0], chosen[0].bins
-        extra = zip(one.extra, values[bins:], strict=True)
-        besides = listed(f"{label} ({rounded(value)})" for label, value in extra)
-        told["caption"] = f"without {besides}" if besides else ""
-        told["xlabel"] = title(one)
-        if kind == "histogram":
-            inner = None if around is None else (around[0][:bins], around[1][:bins])
-            return histogram(bin_edges(one), values[:bins], inner, unit=one.unit, **told)
-        return _cdf(estimate, one, told)
-    if not all(isinstance(one, ItemAttribute) for one in chosen):
-        raise ValueError(f"a {kind} is of attributes whose values are listed, got {listed(names)}")
     return (heat_map if kind == "heat map" else mosaic)(chosen, values, around, **told)
 
 
@@ -107,11 +102,24 @@ def _fitting_kind(chosen: Sequence[Any]) -> Kind:
     raise ValueError(f"a picture is of at most three attributes, not of {len(chosen)}: name some")
 
 
-def _cdf(estimate: Any, one: Ordered, told: dict[str, Any]) -> Figure:
+def _check(kind: Any, chosen: Sequence[Any]) -> None:
+    names = listed(one.name for one in chosen)
+    if kind not in get_args(Kind):
+        raise ValueError(f"a picture is one of {listed(get_args(Kind))}, got {shown(kind)}")
+    if kind in ("cdf", "histogram") and not (len(chosen) == 1 and isinstance(chosen[0], Ordered)):
+        raise ValueError(f"a {kind} is of one attribute with an order, got {names}")
+    if kind in ("heat map", "mosaic"):
+        if not all(isinstance(one, ItemAttribute) for one in chosen):
+            raise ValueError(f"a {kind} is of attributes whose values are listed, got {names}")
+        if len(chosen) != 2 and (kind, len(chosen)) != ("mosaic", 3):
+            raise ValueError(f"a {kind} is of two attributes{_OR_THREE[kind]}, got {names}")
+
+
+def _cdf(estimate: Any, one: Ordered, cells: Floats, confidence: float) -> Figure:
     """The distribution over the values of an attribute, with its deciles."""
-    name, confidence = one.name, told["confidence"]
     last = one.values_in(np.arange(one.bins), np.ones(one.bins))
-    answer = estimate.answer({name: (None, last)})
+    answer = estimate.answer({one.name: (None, last)})
+    around, unknown = _interval(answer, confidence)
     values = np.asarray(answer.value, dtype=np.float64)
     whole = float(estimate.n) if estimate.measure == "users" else 1.0
     if one.extra:  # deciles are of those who have a value
@@ -119,28 +127,42 @@ def _cdf(estimate: Any, one: Ordered, told: dict[str, Any]) -> Figure:
     levels = np.arange(1, 10) / 10
     quantiles: Any = None
     try:
-        places = estimate.quantile(levels, name)
+        places = estimate.quantile(levels, one.name)
         quantiles = (levels * whole, places, None)
-        ends = estimate.quantile_interval(levels, confidence, name)
+        ends = estimate.quantile_interval(levels, confidence, one.name)
         quantiles = (levels * whole, places, ends)
     except (InvalidQuestion, UnknownVariance):
         pass  # the protocol has no quantiles, or does not know their errors
     return cumulative(
         one.cuts,
         values,
-        _interval(answer, confidence),
-        ylabel=f"{told.pop('measure')} at or below",
+        around,
+        xlabel=title(one),
+        ylabel=f"{estimate.measure} at or below",
         whole=whole,
         steps=one.single,
         quantiles=quantiles,
-        **told,
+        confidence=confidence,
+        caption=_remarks(_besides(one, cells), unknown),
     )
 
 
-def _interval(answer: Answer, confidence: float) -> tuple[Floats, Floats] | None:
-    """None where the protocol does not know its errors."""
+def _interval(
+    answer: Answer, confidence: float
+) -> tuple[tuple[Floats, Floats], str] | tuple[None, str]:
+    """The ends; or None where they are not known, with a remark."""
     try:
         low, high = answer.interval(confidence)
     except UnknownVariance:
-        return None
-    return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        return None, "the errors of these estimates are not known"
+    return (np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)), ""
+
+
+def _besides(one: ItemAttribute, cells: Floats) -> str:
+    """What a picture of the bins alone leaves out."""
+    extra = zip(one.extra, cells[one.bins :], strict=True)
+    return ", ".join(f"without {label} ({rounded(value)})" for label, value in extra)
+
+
+def _remarks(*texts: str) -> str:
+    return "; ".join(filter(None, texts))

@@ -101,11 +101,13 @@ def text_size(text: str, size: float | str | None = None) -> tuple[float, float]
     tuple of float
         The height is that of a line, whatever the letters.
     """
-    return _text_size(text, rcParams["xtick.labelsize"] if size is None else size)
+    chosen = rcParams["xtick.labelsize"] if size is None else size
+    return _text_size(text, chosen, *rcParams["font.family"], *rcParams["font.sans-serif"])
 
 
 @lru_cache(maxsize=4096)  # a figure is laid out several times
-def _text_size(text: str, size: float | str) -> tuple[float, float]:
+def _text_size(text: str, size: float | str, *fonts: str) -> tuple[float, float]:
+    """The same; fonts are those that users have chosen for all figures."""
     font = FontProperties(size=size)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width), 1.2 * float(font.get_size_in_points())

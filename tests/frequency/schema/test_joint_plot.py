@@ -70,7 +70,10 @@ def test_what_is_within_the_noise_is_blank() -> None:
     assert legend(figure) == ["within the noise: 90% interval reaches 0"]
     printed = {text.get_text() for text in figure.axes[0].texts}
     assert printed == {f"{value:.3f}".replace("-", "−") for value in values.flat}
-    assert joint_plot.heat_map((CHILDREN, ISLAND), values).legends == []  # errors are not known
+    cells = joint_plot.heat_map((CHILDREN, ISLAND), values).axes[0].collections[0].get_array()
+    np.testing.assert_array_equal(np.ma.getmaskarray(cells), (values <= 0).T)  # of unknown errors
+    assert legend(joint_plot.heat_map((CHILDREN, ISLAND), values)) == ["not above 0"]
+    assert joint_plot.heat_map((CHILDREN, ISLAND), np.abs(values)).legends == []
 
 
 def test_all_bins_are_as_wide_as_each_other() -> None:

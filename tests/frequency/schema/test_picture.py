@@ -147,8 +147,10 @@ def test_without_quantiles_or_errors() -> None:
             return Answer((np.asarray(last) - np.asarray(first) + 1) / 12, None, "unknown")
 
     estimate = SurveyEstimate(Schema([WHEN]), Unknown())
-    assert legend(estimate.plot()) == ["estimate"]
-    assert legend(estimate.plot(kind="bars")) == ["estimate"]
+    for kind in ("cdf", "bars", "histogram"):
+        figure = estimate.plot(kind=kind)
+        assert legend(figure) == ["estimate"]
+        assert title(figure) == "the errors of these estimates are not known"
 
 
 def test_counts_of_users() -> None:
@@ -186,8 +188,10 @@ def test_errors(records) -> None:
         records.plot("sex", kind="pie")
     with pytest.raises(ValueError, match="a histogram is of one attribute with an order, got sex"):
         records.plot("sex", kind="histogram")
-    with pytest.raises(ValueError, match="a heat map is of two attributes, not of 1"):
+    with pytest.raises(ValueError, match="a heat map is of two attributes, got sex"):
         records.plot("sex", kind="heat map")
+    with pytest.raises(ValueError, match="a mosaic is of two attributes or three, got sex"):
+        records.plot("sex", kind="mosaic")
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         records.plot("sex", confidence=1)
     with pytest.raises(InvalidQuestion, match="got 'nobody'"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -130,6 +131,17 @@ def test_text_sizes_are_those_that_are_drawn() -> None:
     text = axes.text(0, 0, "1,234 of them", fontsize=9)
     box = text.get_window_extent(canvas.get_renderer())
     assert text_size("1,234 of them", 9)[0] == pytest.approx(72 * box.width / figure.dpi, rel=0.05)
+
+
+def test_text_sizes_follow_what_users_choose_for_all_figures() -> None:
+    width, height = text_size("Williams")
+    with rc_context({"font.family": "DejaVu Serif", "xtick.labelsize": 20}):
+        assert text_size("Williams")[1] == pytest.approx(2 * height)
+        assert text_size("Williams")[0] != pytest.approx(2 * width, rel=1e-6)
+        figure, axes = panel("x", width=3)
+        axes.set_xlim(-0.025, 0.024)
+        assert collisions(figure) == []
+    assert text_size("Williams") == (width, height)
 
 
 def test_ink() -> None:
