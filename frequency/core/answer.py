@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from mechdesign._support.arrays import Floats, Integers, Items
@@ -364,4 +364,5 @@ def normal_quantile(confidence: float) -> float:
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    return float(scipy.special.ndtri((1 + confidence) / 2))
+    # The lower tail, which is exact where the confidence is near 1
+    return -NormalDist().inv_cdf((1 - confidence) / 2)

@@ -14,7 +14,6 @@ from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import ItemAttribute, Span
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema import Schema
-from frequency.schema.text import Text
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.text import printable
 
@@ -307,8 +306,8 @@ class SurveyEstimate:
         Returns
         -------
         Answer
-            Its arrays have one axis an attribute, in the order asked for. Of short text those are
-            the texts that were found.
+            Its arrays have one axis an attribute, in the order asked for. Of protocols that list
+            frequent items, those that were found.
 
         Raises
         ------
@@ -316,8 +315,8 @@ class SurveyEstimate:
             Other names, too many combinations, or what the protocol does not tell.
         """
         places = self._places(attributes)
-        if any(isinstance(self.schema.attributes[place], Text) for place in places):
-            found: Answer = self.estimate.answer(self.estimate.items)
+        if self._found is not None:
+            found: Answer = self.estimate.answer(self._found)
             return found
         sizes = [self.schema.sizes[place] for place in places]
         if np.prod(np.array(sizes, dtype=float)) > MOST_CELLS:
@@ -365,13 +364,22 @@ class SurveyEstimate:
             raise InvalidQuestion(f"attributes are distinct names, got {wanted!r:.60}")
         return places
 
-    def item_labels(self, attribute: str) -> Sequence[Any]:
-        """What the items of an attribute are called; of short text those that were found."""
-        one = self.schema[attribute]
-        if isinstance(one, ItemAttribute):
-            return one.item_labels
-        found: Sequence[Any] = self.estimate.items.tolist()
+    @property
+    def _found(self) -> npt.NDArray[Any] | None:
+        """The items that the estimate is about, of protocols that list some; None: all."""
+        found: npt.NDArray[Any] | None = getattr(self.estimate, "items", None)
         return found
+
+    def item_labels(self, attribute: str) -> Sequence[Any]:
+        """What the items of an attribute are called; where items are listed, those found."""
+        one = self.schema[attribute]
+        if self._found is None:
+            return one.item_labels if isinstance(one, ItemAttribute) else range(one.size)
+        found: Sequence[Any] = self._found.tolist()
+        if not isinstance(one, ItemAttribute):
+            return found
+        # Protocols that list frequent integers may have room for more than there are
+        return [one.item_labels[k] if k < one.size else f"no item ({k})" for k in found]
 
     def columns(
         self, attributes: Sequence[str] | None = None, confidence: float = 0.95

@@ -217,10 +217,11 @@ class Numeric(Ordered):
         return numbers, numbers + 1
 
     def values_in(self, items: Items, part: Floats) -> npt.NDArray[Any]:
-        first, width = self.cuts[items], self.cuts[items + 1] - self.cuts[items]
+        first, last = self.cuts[items], self.cuts[items + 1]
         if self.whole:
+            width = last - first
             return first + np.minimum((width * part).astype(np.int64), width - 1)
-        return first + width * part
+        return first * (1 - part) + last * part  # both edges exactly
 
     def _content(self) -> dict[str, Any]:
         if self.edges is not None:

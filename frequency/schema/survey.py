@@ -276,7 +276,6 @@ class Survey(Protocol):
             The aggregate is of another protocol or schema.
         """
         inner = self.channel.inner_aggregate(self.channel.require_own(aggregate))
-        find = getattr(self.protocol, "find", None)
-        return SurveyEstimate(
-            self.schema, self.protocol.estimate(inner) if find is None else find(inner)
-        )
+        lists = hasattr(getattr(self.protocol, "inner", self.protocol), "find")
+        answers = self.protocol.find if lists else self.protocol.estimate
+        return SurveyEstimate(self.schema, answers(inner))

@@ -1,0 +1,175 @@
+"""The command ``mechdesign query``: from an aggregate or a release to answers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from frequency.cli.chain import show_chain
+from frequency.core.answer import normal_quantile
+from frequency.exceptions import IncompatibleAggregate
+from frequency.schema import Survey
+from frequency.storage import load_aggregate, load_protocol
+from mechdesign import InvalidFile
+from mechdesign._support.files import replacing
+from mechdesign._support.text import printable
+from mechdesign.cli.options import (
+    PICTURES,
+    AddCommand,
+    add_force,
+    check_suffix,
+    check_targets,
+    say,
+)
+from rangeq.central import ReleasedQuantiles, load_release
+from rangeq.cli.answer_rows import AnswerList
+from rangeq.cli.answering import AskedText, EstimateSource, QuantileSource
+from rangeq.cli.plain_items import estimate_of
+
+
+def add_query(add: AddCommand) -> None:
+    """Add the command."""
+    chosen = add(
+        "query",
+        _query,
+        "answer questions from what was collected, in the labels and units of its schema, with"
+        " confidence intervals",
+        'query age.agg --protocol age.json --where "age 18:64" --quantile 0.5 --table\n  mechdesign'
+        ' query both.agg --protocol both.json --where "age 18: and sex female" --marginal sex --out'
+        " answers.csv",
+    )
+    chosen.epilog = f"{_QUESTIONS}\n{chosen.epilog}"
+    chosen.add_argument(
+        "collected", type=Path, help="an aggregate, which collect wrote, or a curator's release"
+    )
+    chosen.add_argument(
+        "--protocol", type=Path, help="of the aggregate (.json); a release needs none"
+    )
+    for kind, metavar, text in (
+        ("where", "CONDITIONS", 'how many users meet them all, such as "age 18:64 and sex female"'),
+        (
+            "quantile",
+            "PHI",
+            "the value with the fraction PHI of the users at or below it; of several attributes"
+            ' "PHI of NAME"',
+        ),
+        ("marginal", "NAMES", "each combination of values of some attributes, such as age,sex"),
+    ):
+        chosen.add_argument(
+            f"--{kind}",
+            dest="asked",
+            action="append",
+            type=partial(AskedText, kind),
+            metavar=metavar,
+            help=f"{text}; may be repeated",
+        )
+    chosen.add_argument(
+        "--cells",
+        dest="asked",
+        action="append_const",
+        const=AskedText("marginal", ""),
+        help="each item, or combination of items of all attributes",
+    )
+    chosen.add_argument(
+        "--confidence", type=float, default=0.95, help="of each interval by itself (default 0.95)"
+    )
+    form = chosen.add_mutually_exclusive_group()
+    form.add_argument("--table", action="store_true", help="print a table to read; default: CSV")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    chosen.add_argument("--out", type=Path, help="write the answers (.csv, .json)")
+    chosen.add_argument(
+        "--plot",
+        type=Path,
+        help="draw the attributes that are asked about, or all (.png, .pdf, .svg)",
+    )
+    add_force(chosen)
+    show_chain(chosen)
+
+
+_QUESTIONS = """Every --where is a question of its own; its conditions are joined by " and ".
+
+  age 18:64                  a closed range, in the attribute's unit; age 60: and age :17 are open
+  seen 2013-01:2013-03       dates, months, times
+  carrier UA,AA              one of these labels
+  age missing                where the schema keeps missing values as an answer
+  18:64                      the name may be left out where there is one attribute
+
+Protocols without a schema have the attribute "item", or those of their domain, with values 0, 1, ..
+Without a question: the frequent items that were found, the deciles of an ordered attribute (its
+items too, if they are few), all items of others, or the marginals that were collected.
+
+JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "value",
+"standard error", "low", "high", "unit", "interpolated"}, ..]}, null where something is not known.
+"""
+
+
+def _query(options: argparse.Namespace) -> int:
+    check_targets(options, options.out, options.plot)
+    check_suffix(options.out, ".csv", ".json")
+    check_suffix(options.plot, *PICTURES)
+    _check_apart(options)
+    normal_quantile(options.confidence)
+    source = _release(options) if options.protocol is None else _aggregate(options)
+    rows = [row for one in options.asked or source.usual() for row in source.answers(one)]
+    told = AnswerList(rows, source.n, options.confidence, source.notes(rows))
+    figure = None if options.plot is None else source.picture(options.asked or [])
+    # Standard output is for answers, if any are printed
+    told_of = sys.stderr if options.out is None or options.table or options.json else None
+    if options.out is not None:
+        text = told.json() if options.out.suffix == ".json" else told.csv()
+        with replacing(options.out) as stream:
+            stream.write(text.encode())
+        say(f"wrote {options.out}: {len(rows)} answers", told_of)
+    if figure is not None:
+        from mechdesign import plot
+
+        plot.save(figure, options.plot)
+        say(f"wrote {options.plot}", told_of)
+    if options.table:
+        print(told.table(), end="")
+        return 0
+    if options.json:
+        print(told.json(), end="")
+    elif options.out is None:
+        safe = [row._replace(question=printable(row.question)) for row in rows]
+        print(told._replace(rows=safe).csv(), end="")
+    for line in (told.reported, *told.notes):
+        say(f"mechdesign: {line}", sys.stderr)
+    return 0
+
+
+def _check_apart(options: argparse.Namespace) -> None:
+    """ValueError if a file to write is one that is read, or another one that is written."""
+    written = [path.resolve() for path in (options.out, options.plot) if path is not None]
+    read = [path.resolve() for path in (options.collected, options.protocol) if path is not None]
+    if len(set(written)) < len(written) or set(written) & set(read):
+        raise ValueError(
+            "a file to write would replace what is read, or another one that is written"
+        )
+
+
+def _aggregate(options: argparse.Namespace) -> EstimateSource:
+    """What an aggregate answers."""
+    protocol = load_protocol(options.protocol)
+    try:
+        aggregate = load_aggregate(options.collected, protocol)
+    except IncompatibleAggregate as error:
+        raise InvalidFile(f"{options.collected}: {error}") from error
+    if not aggregate.n:
+        raise ValueError(f"{options.collected} holds no reports: there is nothing to estimate from")
+    own = protocol.protocol if isinstance(protocol, Survey) else protocol
+    name = type(getattr(own, "inner", own)).__name__
+    return EstimateSource(name, estimate_of(protocol, aggregate), options.confidence)
+
+
+def _release(options: argparse.Namespace) -> EstimateSource | QuantileSource:
+    """What a curator's release answers."""
+    try:
+        released = load_release(options.collected)
+    except InvalidFile as error:
+        raise InvalidFile(f"{error}; --protocol says what an aggregate is of") from error
+    if isinstance(released, ReleasedQuantiles):
+        return QuantileSource(released)
+    return EstimateSource("the release", released.estimate, options.confidence)

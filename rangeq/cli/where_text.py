@@ -1,0 +1,196 @@
+"""Conditions on attributes as text, such as ``age 18:64 and sex female``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from frequency.exceptions import InvalidQuestion
+from frequency.schema import Attribute, Categorical, Ordered, Schema
+from frequency.schema.domain import MOST_ATTRIBUTES
+from mechdesign._support.text import listed, printable, shown
+
+_AND = re.compile(r"\sand(?=\s)")
+
+_COLONS = 5
+"""The most of a range: one, and two in each time."""
+
+_SHOWN = 8
+"""Values that a message names."""
+
+
+def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> dict[str, Any]:
+    """What `SurveyEstimate.answer` is asked by a text.
+
+    A text is one or more conditions with " and " between them. A condition is a name, a space or
+    "=", and what the attribute must be; with one attribute the name may be left out. That is a
+    value or label, several with commas between them of which it may be one, or of ordered
+    attributes ``FIRST:LAST``, both included, where either end may be missing; or what tables call
+    an item. Names and labels may hold any of these separators: a text is taken for one label if it
+    can be, and the longest names and labels are tried first.
+
+    Parameters
+    ----------
+    text : str
+        The conditions.
+    schema : Schema
+        Of the attributes.
+    found : sequence of str, optional
+        The labels of the items that were found, of protocols that list them: nothing else can be
+        asked for.
+
+    Returns
+    -------
+    dict
+        For each name what it must be.
+
+    Raises
+    ------
+    InvalidQuestion
+        It is no such text: the first thing wrong.
+
+    Examples
+    --------
+    >>> from frequency import Numeric
+    >>> age = Numeric("age", low=0, high=120, whole=True)
+    >>> state = Categorical("state", ["Washington, D.C.", "Trinidad and Tobago", "Texas"])
+    >>> where_of("state Trinidad and Tobago and age 18:", Schema([age, state]))
+    {'state': 'Trinidad and Tobago', 'age': ('18', None)}
+    >>> where_of("state Texas,Washington, D.C.", Schema([age, state]))
+    {'state': ['Texas', 'Washington, D.C.']}
+    """
+    names = sorted(schema.names, key=len, reverse=True)
+    ands = [
+        (one.start(), one.end())
+        for one in _AND.finditer(text)
+        if any(True for name in names for _ in _after(name, text[one.end() :]))
+    ]
+    if len(ands) >= MOST_ATTRIBUTES:
+        raise InvalidQuestion(f"there are {len(ands) + 1} conditions: {shown(text)}")
+    wrong: list[tuple[tuple[int, int, int], InvalidQuestion]] = []
+
+    @cache
+    def read(start: int) -> list[tuple[str, Any]] | None:
+        """The conditions from a place on, if they are such."""
+        ends = [(end, after) for end, after in ands if end > start]
+        for end, after in [(len(text), None), *reversed(ends)]:
+            for name, given in _named(text[start:end], names):
+                try:
+                    value = _value_of(schema[name], given, found)
+                except InvalidQuestion as error:
+                    wrong.append(((start, -end, -len(given)), error))
+                    continue
+                rest = [] if after is None else read(after)
+                if rest is not None:
+                    return [(name, value), *rest]
+        return None
+
+    conditions = read(0)
+    if conditions is None and not wrong:
+        raise InvalidQuestion(
+            f"a condition begins with the name of an attribute, {listed(names[::-1])}, got"
+            f" {shown(text)}"
+        )
+    if conditions is None:  # as far as anything could be read, in the shortest condition there
+        raise max(wrong, key=lambda one: one[0])[1]
+    asked = dict(conditions)
+    if len(asked) < len(conditions):
+        raise InvalidQuestion(f"an attribute is named twice in {shown(text)}")
+    return asked
+
+
+def _after(name: str, text: str) -> Iterator[str]:
+    """What may stand after a name; nothing if the text does not begin with it."""
+    given = text.lstrip()
+    if given.startswith(name):
+        rest = given[len(name) :]
+        if rest[:1].isspace():
+            yield rest[1:]
+        if rest.lstrip()[:1] == "=":
+            yield rest.lstrip()[1:]
+
+
+def _named(condition: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The attributes that a condition may be about, and what it may say of them."""
+    if len(names) == 1:
+        yield names[0], condition
+    for name in names:
+        yield from ((name, given) for given in _after(name, condition))
+
+
+def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> Any:
+    """What an attribute must be, as `SurveyEstimate.answer` takes it."""
+    name, text = printable(attribute.name), given.strip()
+    if found is not None:
+        for whole in (given, text):
+            if whole in found:
+                return whole
+        more = ", ..." if len(found) > _SHOWN else ""
+        raise InvalidQuestion(
+            f"{shown(text)} is not among the {len(found)} frequent values of {name} that were"
+            f" found: {listed(found[:_SHOWN])}{more}"
+        )
+
+    def fits(given: Any) -> bool:
+        try:
+            attribute.asked(given)
+        except InvalidQuestion:
+            return False
+        return True
+
+    for whole in (given, text):
+        if fits(whole):
+            return whole
+    if attribute.ordered:
+        for ends in _ranges(attribute, text):
+            if fits(ends):
+                return ends
+    several = _alternatives(attribute, text, fits)
+    if several is not None:
+        return several
+    if attribute.ordered and text.count(":") == 1 and not fits((text, None)):  # no time of day
+        attribute.asked(tuple(end.strip() or None for end in text.split(":")))
+    for part in map(str.strip, text.split(",")):
+        if attribute.ordered and any(map(fits, _ranges(attribute, part))):
+            raise InvalidQuestion(
+                f"{name}: between commas there are values, and no ranges, got {shown(text)}"
+            )
+        if not fits(part):
+            attribute.asked(part)
+    attribute.asked(text)
+    raise InvalidQuestion(f"{name} is asked for by a value or a range, got {shown(text)}")
+
+
+def _ranges(attribute: Attribute, text: str) -> Iterator[tuple[Any, Any]]:
+    """The ranges that a text may be: there are colons in times, too."""
+    if isinstance(attribute, Ordered) and not attribute.single and " to " in text:
+        labels = attribute.item_labels[: attribute.bins]
+        if text in labels:
+            item = np.array(labels.index(text))
+            ends = [attribute.values_in(item, np.array(part))[()] for part in (0.0, 1.0)]
+            yield ends[0], ends[1]
+    colons = [place for place, sign in enumerate(text) if sign == ":"]
+    for colon in colons if len(colons) <= _COLONS else ():
+        first, last = text[:colon].strip(), text[colon + 1 :].strip()
+        yield first or None, last or None
+
+
+def _alternatives(attribute: Attribute, text: str, fits: Callable[[Any], bool]) -> list[str] | None:
+    """The values between commas, of which a label may hold some; None if one is no value."""
+    commas = 0
+    if isinstance(attribute, Categorical):
+        commas = max(label.count(",") for label in attribute.labels)
+    parts = text.split(",")
+    # From each part on: the values, if they are such
+    best: list[list[str] | None] = [None] * len(parts) + [[]]
+    for start in reversed(range(len(parts))):
+        for end in range(min(start + commas + 1, len(parts)), start, -1):
+            rest, whole = best[end], ",".join(parts[start:end])
+            if rest is not None and best[start] is None:
+                value = next((one for one in (whole, whole.strip()) if fits(one)), None)
+                best[start] = None if value is None else [value, *rest]
+    return best[0]
