@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -69,7 +69,8 @@ class Categorical(Labelled):
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        given = () if isinstance(self.labels, (str, bytes)) else tuple(map(_text, self.labels))
+        several = isinstance(self.labels, Iterable) and not isinstance(self.labels, (str, bytes))
+        given = tuple(map(_text, self.labels)) if several else ()
         set_fields(self, labels=given)
         super().__post_init__()
         if not 1 <= len(given) <= MOST_ITEMS or not all(

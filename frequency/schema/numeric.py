@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -93,10 +93,11 @@ class Numeric(Ordered):
     def _check_edges(self, given: Sequence[float]) -> None:
         if any(one is not None for one in (self.low, self.high)) or self.spacing != "equal":
             raise ValueError(f"{printable(self.name)} has edges: bounds and spacing are not needed")
-        edges = tuple(self._number(one, "an edge") for one in given)
+        several = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
+        edges = tuple(self._number(one, "an edge") for one in given) if several else ()
         if not 2 <= len(edges) <= MOST_ITEMS + 1:
             raise ValueError(
-                f"{printable(self.name)} has {len(edges)} edges, and needs two at least"
+                f"{printable(self.name)} needs 2 to {MOST_ITEMS + 1} edges, and has {len(edges)}"
             )
         for place in range(1, len(edges)):
             if edges[place] <= edges[place - 1]:

@@ -185,3 +185,82 @@ def test_unknown_attributes_are_refused():
         SCHEMA.project(["sex"])
     with pytest.raises(KeyError, match="no attribute 'sex'"):
         SCHEMA["sex"]
+
+
+@pytest.mark.parametrize("labels", [None, 7, "abc", b"abc", [], ["a", "a"], ["a", 1.5], [""]])
+def test_what_are_no_labels_is_refused(labels):
+    with pytest.raises(ValueError, match=r"needs labels|has the label 'a' twice"):
+        Categorical("x", labels)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"edges": 7}, "needs 2 to"),
+        ({"edges": [0]}, "needs 2 to"),
+        ({"edges": [0, 1, 1]}, "must ascend, got 1 after 1"),
+        ({"edges": [0, 2, 1]}, "must ascend, got 1 after 2"),
+        ({"edges": [0, "1"]}, "an edge of x must be a finite number"),
+        ({"edges": [0, np.inf]}, "an edge of x must be a finite number"),
+        ({"edges": [0, 0.5], "whole": True}, "an edge of x must be an integer"),
+        ({"edges": [0, 1, 2], "bins": 3}, "has 2 bins between its edges, not 3"),
+        ({"edges": [0, 1], "low": 0}, "bounds and spacing are not needed"),
+        ({}, "needs edges, or low and high"),
+        ({"low": 0}, "needs edges, or low and high"),
+        ({"low": 0, "high": 10}, "a number of bins"),
+        ({"low": 0, "high": 0, "bins": 1}, "not above it"),
+        ({"low": 5, "high": 0, "bins": 1}, "low is 5 and high 0"),
+        ({"low": 0, "high": 10, "bins": 1 << 30}, "a number of bins"),
+        ({"low": 0, "high": 10, "bins": 12, "whole": True}, "a number of bins"),
+        ({"low": 0, "high": 10, "bins": 2, "spacing": "logarithmic"}, "begin above 0"),
+        ({"low": 1, "high": 9, "bins": 9, "spacing": "logarithmic", "whole": True}, "too narrow"),
+        ({"low": 1, "high": 1 + 1e-15, "bins": 100}, "too narrow"),
+        ({"low": 0, "high": 10, "bins": 2, "spacing": "cubic"}, "'equal' or 'logarithmic'"),
+        ({"low": 0, "high": 10, "bins": 2, "outside": "drop"}, "one of refuse, clip, item"),
+        ({"low": 0, "high": 10, "bins": 2, "missing": None}, "one of refuse, item, skip"),
+        ({"low": 0, "high": 10, "bins": 2, "unit": 7}, "the unit of x is text"),
+    ],
+)
+def test_what_are_no_bins_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Numeric("x", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("2013-01-02", "2013-01-01"), "the last date is before the first"),
+        (("2013-02-30", "2013-03-01"), "are dates, such as"),
+        ((7, "2013-03-01"), "are dates, such as"),
+        (("2013-01-01", "2013-03-01", "fortnight"), "every of x must be one of minute, hour"),
+        (("0001-01-01", "9999-01-01", "minute"), "more than 16777216 bins"),
+    ],
+)
+def test_what_are_no_dates_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Dates("x", *arguments)
+    for name in ("", " ", None, 7):
+        with pytest.raises(ValueError, match="an attribute's name is text"):
+            Boolean(name)
+
+
+def test_logarithmic_bins_have_equal_ratios():
+    cuts = Numeric("pay", low=1, high=1e4, bins=8, spacing="logarithmic").cuts
+    np.testing.assert_allclose(cuts[1:] / cuts[:-1], 10**0.5, rtol=1e-11)
+    miles = Numeric("miles", low=10, high=4999, bins=20, spacing="logarithmic", whole=True)
+    assert (miles.cuts[0], miles.cuts[-1]) == (10, 5000)
+    assert miles.item_labels[0] == f"10 to {miles.cuts[1] - 1}"
+
+
+def test_bins_of_the_calendar():
+    for every, first, labels in [
+        ("week", "2013-01-02", ["2013-01-02 to 2013-01-08", "2013-01-09 to 2013-01-15"]),
+        ("month", "2013-01-02", ["2013-01"]),
+        ("quarter", "2012-11-02", ["2012-11-01 to 2013-01-31"]),
+        ("year", "2012-11-02", ["2012", "2013"]),
+        ("day", "2013-01-09", ["2013-01-09", "2013-01-10"]),
+        ("hour", "2013-01-10T22:30", ["2013-01-10T22", "2013-01-10T23"]),
+        ("minute", "2013-01-10T23:59", ["2013-01-10T23:59"]),
+    ]:
+        last = "2013-01-10T23:59" if every in ("hour", "minute") else "2013-01-10"
+        assert list(Dates("x", first, last, every).item_labels) == labels
