@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile
 
 import numpy as np
+import numpy.typing as npt
 
 from frequency.core.channel import Reports
 from mechdesign._support.randomness import BitSource
@@ -25,7 +26,7 @@ _HELD = 1 << 18
 def shuffled(
     parts: Iterable[Reports], dtype: np.dtype[np.void], source: BitSource
 ) -> Iterator[Reports]:
-    """The same reports: each goes to a pile at random, and each pile is sorted.
+    """The same reports: each goes to a pile at random, and each pile is put in random order.
 
     Whatever their order was, the distribution of what comes out is the same.
 
@@ -52,9 +53,18 @@ def shuffled(
             order = np.argsort(chosen, kind="stable")
             for pile, reports in zip(piles, np.split(part[order], ends[:-1]), strict=True):
                 pile.write(reports.tobytes())
-        # In any order that looks at nothing but their bytes: numbers are sorted fastest
-        kind = "u" if dtype.itemsize in (1, 2, 4, 8) else "S"
         for pile in piles:
             pile.seek(0)
-            if held := pile.read():
-                yield np.sort(np.frombuffer(held, f"{kind}{dtype.itemsize}")).view(dtype)
+            reports = np.frombuffer(pile.read(), dtype)
+            if len(reports):
+                yield reports[_permutation(len(reports), source)]
+
+
+def _permutation(size: int, source: BitSource) -> npt.NDArray[np.intp]:
+    """Each order of so many with the same probability."""
+    while True:
+        words = source(size)
+        order = np.argsort(words)
+        ranked = words[order]
+        if (ranked[1:] != ranked[:-1]).all():  # equal words would not tell which comes first
+            return order

@@ -1,5 +1,7 @@
 """Reports in random order: all of them, and in whatever order they came."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -33,13 +35,27 @@ def test_there_may_be_none():
     assert list(shuffled([], protocol.report_dtype, source(1))) == []
 
 
-def test_a_pile_is_the_same_whatever_the_order(monkeypatch):
+def test_a_pile_comes_in_every_order_alike(monkeypatch):
+    """Of 6000 piles of three."""
     monkeypatch.setattr(shuffle, "_PILES", 1)
-    protocol = OLH(1000, 1.0)
-    reports = protocol.privatize(np.arange(3000) % 5, np.random.default_rng(1))
-    (one,) = shuffled([reports], protocol.report_dtype, source(1))
-    (other,) = shuffled([reports[::-1]], protocol.report_dtype, source(2))
-    assert np.array_equal(one, other)
+    reports = np.array([(0,), (1,), (2,)], dtype=GRR(3, 1.0).report_dtype)
+    words, orders = source(1), Counter[tuple[int, ...]]()
+    for _ in range(6000):
+        (pile,) = shuffled([reports], reports.dtype, words)
+        orders[tuple(pile["item"].tolist())] += 1
+    assert len(orders) == 6
+    assert stats.chisquare([*orders.values()]).pvalue > FALSE_ALARM
+    orders[0, 1, 2] += 200  # a planted error
+    assert stats.chisquare([*orders.values()]).pvalue < FALSE_ALARM
+
+
+def test_equal_words_are_drawn_again(monkeypatch):
+    """They would leave two reports in the order of their rows."""
+    monkeypatch.setattr(shuffle, "_PILES", 1)
+    reports = np.array([(0,), (1,), (2,)], dtype=GRR(3, 1.0).report_dtype)
+    draws = iter([[0], [7, 7, 1], [1, 3, 1], [3, 2, 1]])
+    (pile,) = shuffled([reports], reports.dtype, lambda size: np.array(next(draws), np.uint64))
+    assert pile["item"].tolist() == [2, 1, 0]
 
 
 def evidence(piles):
