@@ -11,6 +11,7 @@ from mechdesign.cli.options import (
     AddCommand,
     add_force,
     add_seed,
+    check_apart,
     check_suffix,
     check_targets,
     generator_of,
@@ -53,10 +54,7 @@ def add_release(add: AddCommand) -> None:
 def _release(options: argparse.Namespace) -> int:
     check_targets(options, options.out)
     check_suffix(options.out, ".csv")
-    if options.out.exists() and any(
-        options.out.samefile(path) for path in (options.file, options.input) if path.exists()
-    ):
-        raise ValueError(f"{options.out} would replace what it is made from")
+    check_apart(options.out, options.file, options.input)
     if options.column in options.keep:
         raise ValueError(f"--keep {options.column} would publish the true counts")
     read = release_column(

@@ -18,6 +18,7 @@ from mechdesign.cli.options import (
     AddCommand,
     add_force,
     add_seed,
+    check_apart,
     check_suffix,
     check_targets,
     generator_of,
@@ -88,9 +89,8 @@ def add_curate(add: AddCommand) -> None:
 def _curate(options: argparse.Namespace) -> int:
     check_targets(options, options.out)
     check_suffix(options.out, ".release")
-    read = [options.table, options.schema, *([options.ledger] if options.ledger else [])]
-    if options.out.resolve() in [path.resolve() for path in read]:
-        raise ValueError(f"{options.out} would replace what it is made from")
+    ledgers = [] if options.ledger is None else [options.ledger]
+    check_apart(options.out, options.table, options.schema, *ledgers)
     schema = Schema.load(options.schema).project(options.attribute)
     ledger = None if options.ledger is None else Ledger.open(options.ledger)
     asked: dict[str, Any] = {"q": tuple(options.quantile)} if options.quantile else {}
