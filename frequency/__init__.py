@@ -25,6 +25,7 @@ from frequency.exceptions import (
     UnknownColumn,
     UnknownVariance,
 )
+from frequency.measured_errors import MeasuredErrors, measure_errors
 from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.johnson_lindenstrauss import JLOracle
@@ -69,6 +70,7 @@ __all__ = [
     "InvalidReport",
     "InvalidValue",
     "JLOracle",
+    "MeasuredErrors",
     "NotIdentifiable",
     "Numeric",
     "Oracle",
@@ -82,6 +84,7 @@ __all__ = [
     "Text",
     "UnknownColumn",
     "UnknownVariance",
+    "measure_errors",
     "plan_survey",
     "postprocess",
 ]

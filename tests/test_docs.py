@@ -16,6 +16,7 @@ import pytest
 import frequency.heavy
 import frequency.marginals
 import rangeq.grids
+from mechdesign.cli import main
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {
@@ -40,6 +41,20 @@ def test_examples_print_what_is_shown(
     )
     failed = doctest.DocTestRunner(verbose=False).run(test).failed
     assert not failed, capsys.readouterr().out
+
+
+def test_commands_of_the_page_on_planning_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In order, on the schema and the data that its examples write."""
+    page = "planning.md"
+    test_examples_print_what_is_shown(page, tmp_path, monkeypatch, capsys)
+    text = PAGES[page].read_text(encoding="utf-8")
+    commands = re.findall("^```sh\nmechdesign (.*)\n```$", text, flags=re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        assert main(command.split()) == 0, capsys.readouterr().err
+    assert {"age.json", "errors.csv"} < {path.name for path in tmp_path.iterdir()}
 
 
 def test_every_block_is_run() -> None:

@@ -8,6 +8,7 @@ CHAIN = """from a table to answers, by reports that are private before they are 
   mechdesign schema public.csv --public --out people.toml
   mechdesign protocol ranges --schema people.toml --attribute age --epsilon 1 \\
       --n 100000 --out age.json
+  mechdesign simulate public.csv --protocol age.json
   mechdesign privatize people.csv --protocol age.json --out reports/day1.parquet
   mechdesign collect reports/ --protocol age.json --out age.agg
   mechdesign query age.agg --protocol age.json --where "age 18:64"

@@ -7,8 +7,10 @@ target is out of reach, a budget is spent); 2 the request was wrong, nothing was
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.metadata import entry_points
 from typing import NoReturn
 
@@ -54,6 +56,8 @@ _EXAMPLES = """examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks how to complete a line
+        _complete()
     options = _parser(given).parse_args(given)
     try:
         import_modules(options.imports)
@@ -72,6 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (MechanismError, ValueError, OSError, ImportError) as error:
         say(f"mechdesign: {error}", sys.stderr)
         return 2
+
+
+def _complete() -> None:
+    """Tell the shell and exit, where argcomplete is installed."""
+    with suppress(ImportError):
+        import argcomplete
+
+        argcomplete.autocomplete(_parser([]))
 
 
 class _Parser(argparse.ArgumentParser):

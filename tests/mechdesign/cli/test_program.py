@@ -61,6 +61,40 @@ def test_memory_that_is_not_there_is_said_in_one_line(
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("mechdesign ", {"design", "plan", "collect", "query", "protocol"}),
+        ("mechdesign pro", {"protocol"}),
+        ("mechdesign plan --e", {"--epsilon", "--error"}),
+        ("mechdesign query --co", {"--confidence"}),
+        ("mechdesign design --out ", {"mine.json"}),
+    ],
+)
+def test_a_shell_completes_the_commands_of_all_packages(
+    line: str, expected: set[str], here: Path
+) -> None:
+    (here / "mine.json").touch()
+    asked = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9"}
+    asked |= {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": "completions"}
+    subprocess.run(
+        [sys.executable, "-m", "mechdesign"],
+        env={**os.environ, **asked, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        check=True,
+    )
+    found = {word.strip() for word in (here / "completions").read_text().split("\v")}
+    assert found >= expected
+
+
+def test_without_argcomplete_nothing_changes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_ARGCOMPLETE", "1")
+    monkeypatch.setitem(sys.modules, "argcomplete", None)
+    assert main(["plan", "count", "--domain", "4", "--epsilon", "1"]) == 0
+    assert capsys.readouterr().out.startswith("the count of a group of 4")
+
+
 FULL_DISK = """
 import resource, sys
 from mechdesign import plot
