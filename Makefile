@@ -10,6 +10,9 @@ demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
 	$(BIN)/python examples/collect_frequencies.py --out demo
 	$(BIN)/python examples/range_queries.py --out demo
+	rm -rf demo/flights
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/flights.sh demo/flights
+	$(BIN)/python examples/flights.py --out demo
 	$(BIN)/python examples/private_classifier.py --out demo
 	$(BIN)/python examples/marginal_figures.py --quick --out demo
 	$(BIN)/python examples/heavy_hitters.py --quick --out demo
@@ -79,7 +82,7 @@ bench-all: bench
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[data]"
+	$(BIN)/python -m pip install --quiet --editable ".[data,storage]"
 	touch $@
 
 .venv/test: pyproject.toml | .venv/bin/python
