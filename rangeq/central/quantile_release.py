@@ -297,14 +297,14 @@ class QuantileRelease:
             Never, unless the audit fails.
         """
         self.audit().require()
-        items = checked_counts(values, self.domain - 1, InvalidValue).reshape(-1)
+        places = checked_counts(values, self.domain - 1, InvalidValue).reshape(-1)
         source = bit_source(rng)
-        places = items << _TIES
-        for start in range(0, len(items), _BLOCK):
+        places <<= _TIES  # in place: there may be many users
+        for start in range(0, len(places), _BLOCK):
             block = places[start : start + _BLOCK]
             block |= (source(len(block)) >> np.uint64(64 - _TIES)).astype(np.int64)
         places.sort()
-        weights = self.weights(len(items))
+        weights = self.weights(len(places))
         found: dict[Fraction, int] = {}
         todo = [
             UsersBetween(self._asked, Fraction(0), Fraction(1), places, 0, self.domain << _TIES)

@@ -117,7 +117,7 @@ class ReleasedQuantiles:
         """
         cls(schema, mechanism, [0] * len(mechanism.q))  # refuses what does not belong together
         exactly = histogram(counts, schema.sizes)[: mechanism.domain]
-        users = np.repeat(np.arange(mechanism.domain), exactly)
+        users = np.repeat(np.arange(mechanism.domain, dtype=np.int32), exactly)
         return cls(schema, mechanism, mechanism.release(users, rng).tolist())
 
     @property
