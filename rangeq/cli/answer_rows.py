@@ -69,8 +69,9 @@ class AnswerList(NamedTuple):
         """How many users there are, in words."""
         if self.n is None:
             return "the number of users was not released"
-        known = isinstance(self.n, int)
-        return f"{self.n} users reported" if known else f"about {self.n:.0f} users"
+        if isinstance(self.n, int):
+            return f"{self.n} user{'s' * (self.n != 1)} reported"
+        return f"about {self.n:.0f} users"
 
     def csv(self) -> str:
         """A line for each answer, empty where something is not known."""

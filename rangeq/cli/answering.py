@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import combinations, product
+from itertools import combinations, product, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from frequency.core.answer import Answer, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema import Ordered, SurveyEstimate
+from frequency.schema import Attribute, Ordered, SurveyEstimate
 from frequency.schema.attribute import MOST_ITEMS, Span
 from frequency.schema.column import number_of
 from mechdesign._support.text import listed, printable, shown
@@ -32,10 +32,13 @@ class AskedText(NamedTuple):
         "where", "quantile" or "marginal".
     text : str
         What is asked for; of "marginal" "" stands for all attributes.
+    names : tuple of str
+        Of "marginal": the attributes, instead of a text.
     """
 
     kind: str
     text: str
+    names: tuple[str, ...] = ()
 
 
 class EstimateSource(NamedTuple):
@@ -73,42 +76,52 @@ class EstimateSource(NamedTuple):
         n: float = self.estimate.n
         return n
 
-    def answers(self, one: AskedText) -> Iterator[AnswerRow]:
-        """The answers to a question.
+    def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
+        """The answers to questions, in their order.
 
         Parameters
         ----------
-        one : AskedText
-            The question.
+        asked : sequence of AskedText
+            The questions.
 
         Returns
         -------
-        iterator of AnswerRow
-            One, or one for each cell.
+        list of AnswerRow
+            One for each, but of "marginal" one for each cell.
 
         Raises
         ------
         ValueError
             What is no question, or one that the protocol does not answer: it says which does.
         """
-        kinds = {"where": self._where, "quantile": self._quantiles, "marginal": self._cells}
-        return kinds[one.kind](one.text)
+        quantiles = iter(self._quantiles([one.text for one in asked if one.kind == "quantile"]))
+        rows: list[AnswerRow] = []
+        for one in asked:
+            if one.kind == "quantile":
+                rows.append(next(quantiles))
+            else:
+                rows += self._where(one.text) if one.kind == "where" else self._cells(one)
+        return rows
 
     def usual(self) -> list[AskedText]:
         """What is asked where nothing is asked: see the help of the command."""
         schema = self.estimate.schema
-        if len(schema) > 1:
+        if len(schema) > 1 and not self.has_quantiles:
             # How many attributes a marginal may have
             k = getattr(getattr(self.estimate.estimate, "protocol", None), "k", 1)
             views = combinations(schema.names, min(k, len(schema)))
-            return [AskedText("marginal", ",".join(names)) for names in views]
-        (one,) = schema
-        if not isinstance(one, Ordered) or not self.has_quantiles:
-            return [AskedText("marginal", "")]
-        deciles = [AskedText("quantile", f"{k / 10}") for k in range(1, 10)]
-        if one.size <= FEW:
-            return [*deciles, AskedText("marginal", "")]
-        return [*deciles, *(AskedText("where", f"{one.name} {label}") for label in one.extra)]
+            return [AskedText("marginal", "", names) for names in views]
+        return [asked for one in schema for asked in self._usual_of(one)]
+
+    def _usual_of(self, one: Attribute) -> Iterator[AskedText]:
+        """What is asked of an attribute where nothing is asked."""
+        of = f" of {one.name}" if len(self.estimate.schema) > 1 else ""
+        if isinstance(one, Ordered) and self.has_quantiles:
+            yield from (AskedText("quantile", f"{k / 10}{of}") for k in range(1, 10))
+            if one.size > FEW:
+                yield from (AskedText("where", f"{one.name} {label}") for label in one.extra)
+                return
+        yield AskedText("marginal", "", (one.name,))
 
     def notes(self, rows: Sequence[AnswerRow]) -> list[str]:
         """What is to be known of answers, in sentences."""
@@ -126,6 +139,9 @@ class EstimateSource(NamedTuple):
                 "Interpolated answers (* in tables) take users to be even within bins; their"
                 " intervals hold for any users there."
             )
+        extra = any(getattr(one, "extra", ()) for one in self.estimate.schema)
+        if extra and any(row.question.startswith("quantile ") for row in rows):
+            notes.append("Quantiles are of the users who have a value.")
         if self.found is not None:
             notes = [
                 "Intervals allow for the choice of the values that are listed.",
@@ -160,7 +176,7 @@ class EstimateSource(NamedTuple):
         """The attributes that a question is about."""
         if one.kind == "where":
             return list(where_of(one.text, self.estimate.schema, self.found))
-        return [self._quantile(one.text)[1]] if one.kind == "quantile" else self._names(one.text)
+        return [self._quantile(one.text)[1]] if one.kind == "quantile" else self._names(one)
 
     def _where(self, text: str) -> Iterator[AnswerRow]:
         schema = self.estimate.schema
@@ -200,8 +216,21 @@ class EstimateSource(NamedTuple):
             )
         return phi, names[place_of(name.strip(), names)] if of else names[0]
 
-    def _quantiles(self, text: str) -> Iterator[AnswerRow]:
-        phi, name = self._quantile(text)
+    def _quantiles(self, texts: Sequence[str]) -> Iterator[AnswerRow]:
+        read = [self._quantile(text) for text in texts]
+        # All of an attribute at once: large domains take a while
+        found = {
+            name: self._quantiles_of(name, [phi for phi, other in read if other == name])
+            for name in dict.fromkeys(name for _, name in read)
+        }
+        for text, (_, name) in zip(texts, read, strict=True):
+            value, low, high = next(found[name])
+            one = self.estimate.schema[name]
+            within, unit = not getattr(one, "single", True), one.unit or name
+            yield AnswerRow(f"quantile {text.strip()}", value, None, low, high, unit, within)
+
+    def _quantiles_of(self, name: str, phis: Sequence[float]) -> Iterator[tuple[Any, Any, Any]]:
+        """The quantiles of an attribute and their intervals, None where these are not known."""
         one = self.estimate.schema[name]
         if one.ordered and not self.has_quantiles:
             raise InvalidQuestion(
@@ -209,18 +238,18 @@ class EstimateSource(NamedTuple):
             )
         if one.ordered and not isinstance(one, Ordered):
             raise InvalidQuestion(f"quantiles are of at most {MOST_ITEMS} items here")
-        value = self.estimate.quantile(phi, name)
-        ends: tuple[Any, Any] = (None, None)
+        wanted = np.array(phis)
+        columns = [self.estimate.quantile(wanted, name).tolist(), repeat(None), repeat(None)]
         with suppress(UnknownVariance):
-            ends = self.estimate.quantile_interval(phi, self.confidence, name)
-        within = not getattr(one, "single", True)
-        yield AnswerRow(f"quantile {text.strip()}", value, None, *ends, one.unit or name, within)
+            ends = self.estimate.quantile_interval(wanted, self.confidence, name)
+            columns[1:] = [end.tolist() for end in ends]
+        return zip(*columns, strict=False)
 
-    def _names(self, text: str) -> list[str]:
+    def _names(self, one: AskedText) -> list[str]:
         """The attributes of a marginal: their names may hold commas."""
-        names, found, rest = self.estimate.schema.names, [], text.strip()
+        names, found, rest = self.estimate.schema.names, [], one.text.strip()
         if not rest:
-            return list(names)
+            return list(one.names or names)
         while rest:
             begun = [
                 name
@@ -228,13 +257,13 @@ class EstimateSource(NamedTuple):
                 if rest.startswith(name) and rest[len(name) :].lstrip()[:1] in ("", ",")
             ]
             if not begun:
-                place_of(rest.partition(",")[0].strip(), names)  # raises
+                place_of(rest.partition(",")[0].strip(), names)  # raises that it is none
             found.append(begun[0])
             rest = rest[len(begun[0]) :].lstrip().removeprefix(",").lstrip()
         return found
 
-    def _cells(self, text: str) -> Iterator[AnswerRow]:
-        names = self._names(text)
+    def _cells(self, one: AskedText) -> Iterator[AnswerRow]:
+        names = self._names(one)
         try:
             answer = self.estimate.cells(names)
         except ValueError as refusal:
@@ -273,8 +302,11 @@ class QuantileSource(NamedTuple):
     def n(self) -> None:
         """The number of users is not released."""
 
-    def answers(self, one: AskedText) -> Iterator[AnswerRow]:
-        """The answer to a question: see `EstimateSource.answers`."""
+    def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
+        """The answers to questions: see `EstimateSource.answers`."""
+        return [self._answer(one) for one in asked]
+
+    def _answer(self, one: AskedText) -> AnswerRow:
         attribute, known = self.released.attribute, [*map(float, self.released.q)]
         number, of, name = one.text.partition(" of ")
         if one.kind != "quantile" or number_of(number) not in known:
@@ -288,7 +320,7 @@ class QuantileSource(NamedTuple):
         value = self.released.values[known.index(float(number))]
         unit = attribute.unit or attribute.name
         question = f"quantile {one.text.strip()}"
-        yield AnswerRow(question, plain(value), None, None, None, unit, not attribute.single)
+        return AnswerRow(question, plain(value), None, None, None, unit, not attribute.single)
 
     def usual(self) -> list[AskedText]:
         """All that were released."""

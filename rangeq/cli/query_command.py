@@ -94,11 +94,12 @@ _QUESTIONS = """Every --where is a question of its own; its conditions are joine
   seen 2013-01:2013-03       dates, months, times
   carrier UA,AA              one of these labels
   age missing                where the schema keeps missing values as an answer
+  delay=-60:0                negative numbers, after the name
   18:64                      the name may be left out where there is one attribute
 
 Protocols without a schema have the attribute "item", or those of their domain, with values 0, 1, ..
-Without a question: the frequent items that were found, the deciles of an ordered attribute (its
-items too, if they are few), all items of others, or the marginals that were collected.
+Without a question: the frequent items that were found; or the deciles of each ordered attribute
+(its items too, if they are few) and the items of others; or the marginals that were collected.
 
 JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "value",
 "standard error", "low", "high", "unit", "interpolated"}, ..]}, null where something is not known.
@@ -112,7 +113,7 @@ def _query(options: argparse.Namespace) -> int:
     _check_apart(options)
     normal_quantile(options.confidence)
     source = _release(options) if options.protocol is None else _aggregate(options)
-    rows = [row for one in options.asked or source.usual() for row in source.answers(one)]
+    rows = source.answers(options.asked or source.usual())
     told = AnswerList(rows, source.n, options.confidence, source.notes(rows))
     figure = None if options.plot is None else source.picture(options.asked or [])
     # Standard output is for answers, if any are printed
