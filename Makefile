@@ -77,6 +77,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/collection.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/queries.py
 	$(BIN)/python benchmarks/overheads.py
 	$(BIN)/python benchmarks/central_quantiles.py
 

@@ -94,7 +94,7 @@ class AnswerList(NamedTuple):
         percent = f"{100 * self.confidence:g}%"
         head = ["question", "value", "standard error", f"{percent} interval", "unit"]
         rows = [[*_rounded(row), row.unit] for row in self.rows]
-        return "\n".join([self.reported, "", *aligned([head, *rows]), "", *self.notes]) + "\n"
+        return "\n".join([self.reported, *aligned([head, *rows]), *self.notes]) + "\n"
 
 
 def _known(value: Any) -> Any:

@@ -122,7 +122,7 @@ def _query(options: argparse.Namespace) -> int:
         text = told.json() if options.out.suffix == ".json" else told.csv()
         with replacing(options.out) as stream:
             stream.write(text.encode())
-        say(f"wrote {options.out}: {len(rows)} answers", told_of)
+        say(f"wrote {options.out}: {len(rows)} answer{'s' * (len(rows) != 1)}", told_of)
     if figure is not None:
         from mechdesign import plot
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from frequency import GRR, HRR, OUE, HadamardCountMeanSketch
 from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, place_of
@@ -274,3 +275,13 @@ def test_the_answer_about_a_listed_item() -> None:
     assert both.value[0, 0] == answer.value
     with pytest.raises(InvalidQuestion, match="not listed"):
         found.answer(200)
+
+
+def test_normal_quantiles():
+    for confidence in (1e-12, 0.5, 0.95, 0.999, 1 - 1e-9):
+        expected = ndtri((1 + confidence) / 2)
+        assert normal_quantile(confidence) == pytest.approx(expected, rel=1e-8)
+    assert normal_quantile(np.nextafter(1.0, 0.0)) == pytest.approx(-ndtri(2.0**-54), rel=1e-12)
+    for wrong in (0.0, 1.0, -0.5, np.nan):
+        with pytest.raises(ValueError, match="confidence must lie strictly between 0 and 1"):
+            normal_quantile(wrong)

@@ -204,6 +204,18 @@ def test_frequent_texts_are_labels():
     assert estimate.answer({"word": "home"}).value == pytest.approx(0.6, abs=0.1)
 
 
+def test_frequent_integers_have_the_labels_of_their_items():
+    survey = Survey(PrefixExtension(2, 8.0), Schema([Categorical("sex", ["f", "m", "x"])]))
+    values = ["m"] * 3000 + ["x"] * 2000
+    aggregate = survey.aggregate(survey.privatize({"sex": values}, np.random.default_rng(1)))
+    columns = survey.estimate(aggregate).columns()
+    assert columns["sex"][:2] == ["m", "x"]
+    np.testing.assert_allclose(columns["frequency"][:2], [0.6, 0.4], atol=0.1)
+    # Nobody should report it, and anybody may
+    found = survey.protocol.find(survey.protocol.aggregate(survey.protocol.privatize([3] * 5000)))
+    assert SurveyEstimate(survey.schema, found).item_labels("sex")[0] == "no item (3)"
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,3 +34,11 @@ def test_bins_are_those_of_exact_arithmetic(low, width, bins, part):
     exact = min(Fraction(value - low, width) * bins // 1, bins - 1)
     attribute = Numeric("mass", low=low / 1000, high=(low + width) / 1000, bins=bins)
     assert attribute.coded([value / 1000]).items.tolist() == [exact]
+
+
+def test_the_ends_of_bins_are_their_edges():
+    for edges in ([0.1, 0.3, 0.7, 1.1], [-1e15, 1e-9, 3.3], [1 / 3, 2 / 3, 1]):
+        attribute = Numeric("x", edges)
+        bins = np.arange(attribute.bins)
+        assert attribute.values_in(bins, np.zeros(len(bins))).tolist() == edges[:-1]
+        assert attribute.values_in(bins, np.ones(len(bins))).tolist() == edges[1:]

@@ -162,3 +162,12 @@ def test_a_schema_of_other_attributes_is_refused(protocol, schema, message):
 def test_what_is_no_protocol_is_refused():
     with pytest.raises(TypeError, match="expected a protocol"):
         Survey(7, Schema([Boolean("a")]))
+
+
+def test_one_bit_of_an_oracle_is_estimated_and_not_listed():
+    survey = Survey(OneBit(GRR(3, 0.6)), Schema([SEX]))
+    aggregate = survey.aggregate(survey.privatize({"sex": TABLE["sex"]}))
+    inner = survey.protocol.estimate(survey.channel.inner_aggregate(aggregate))
+    found = survey.estimate(aggregate)
+    assert found.answer("male").value == inner.answer(1).value
+    assert found.columns()["sex"] == ["female", "male", "missing"]

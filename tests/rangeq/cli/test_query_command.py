@@ -309,8 +309,8 @@ def test_the_forms_of_answers(asked, tmp_path):
     lines = out.splitlines()
     assert (code, err) == (0, "")
     assert lines[0] == "4000 users reported"
-    assert lines[2].split("  ")[0] == "question"
-    assert "95% interval" in lines[2]
+    assert lines[1].split("  ")[0] == "question"
+    assert "95% interval" in lines[1]
     cut, whole = (next(line for line in lines if line.startswith(one)) for one in ("5:60", "0:60"))
     assert " *" in cut
     assert " *" not in whole
@@ -333,7 +333,7 @@ def test_rounded_numbers():
     ]
     lines = AnswerList(rows, 7, 0.9, ["A note."]).table().splitlines()
     assert lines[0] == "7 users reported"
-    cells = {line[:1]: line.split() for line in lines[3:-2]}
+    cells = {line[:1]: line.split() for line in lines[2:-1]}
     assert cells["a"] == ["a", "0.123", "0.012", "0.099", "to", "0.148", "users"]
     assert cells["b"] == ["b", "12346", "250", "11845", "to", "12845", "users"]
     assert cells["c"] == ["c", "0.5000", "users"]
