@@ -162,7 +162,8 @@ def estimate_of(protocol: Any, aggregate: Aggregate) -> SurveyEstimate:
         kind = Text(ITEM, universe.bits // 8) if universe.text else _numbers(ITEM, universe.size)
         return SurveyEstimate(Schema([kind]), protocol.find(aggregate))
     if domain is not None:
-        attributes = [_numbers(name, domain[name]) for name in domain]
+        names = [name if name.strip() else f"attribute {k}" for k, name in enumerate(domain, 1)]
+        attributes = [*map(_numbers, names, domain.sizes)]
         estimate = protocol.estimate(aggregate)
     else:
         items = getattr(asked, "domain", channel_of(asked).domain)

@@ -92,7 +92,7 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
     conditions = read(0)
     if conditions is None and not wrong:
         raise InvalidQuestion(
-            f"a condition begins with the name of an attribute, {listed(names[::-1])}, got"
+            f"a condition begins with the name of an attribute, {listed(schema.names)}, got"
             f" {shown(text)}"
         )
     if conditions is None:  # as far as anything could be read, in the shortest condition there
@@ -130,9 +130,10 @@ def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> 
             if whole in found:
                 return whole
         more = ", ..." if len(found) > _SHOWN else ""
+        known = f": {listed(found[:_SHOWN])}{more}" if found else ""
         raise InvalidQuestion(
             f"{shown(text)} is not among the {len(found)} frequent values of {name} that were"
-            f" found: {listed(found[:_SHOWN])}{more}"
+            f" found{known}"
         )
 
     def fits(given: Any) -> bool:

@@ -447,6 +447,9 @@ def test_without_a_question_or_a_schema(asked):
     protocol = frequency.marginals.InpHT(frequency.marginals.Domain(RECORDS), 1, 2.0)
     (code, out, _), _ = asked(protocol, np.stack([NUMBERS % 4, NUMBERS % 6], axis=1))
     assert list(table(out)) == [f"a {x}" for x in range(4)] + [f"b {x}" for x in range(6)]
+    unnamed = frequency.marginals.InpHT(frequency.marginals.Domain({"": 2, "b": 3}), 1, 2.0)
+    (code, out, _), _ = asked(unnamed, np.stack([NUMBERS % 2, NUMBERS % 3], axis=1))
+    assert list(table(out)) == [f"attribute 1 {x}" for x in range(2)] + [f"b {x}" for x in range(3)]
     pairs = rangeq.Paired(HaarHRR(40, 2.0))
     (code, out, _), aggregate = asked(
         pairs, np.stack([NUMBERS % 2, NUMBERS], axis=1), "--where", "bit 1 and item 3:9"

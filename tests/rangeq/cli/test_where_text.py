@@ -3,6 +3,8 @@
 import itertools
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from frequency import Boolean, Categorical, Dates, InvalidQuestion, Numeric, Schema, Text
 from frequency.schema.attribute import Span
@@ -89,8 +91,8 @@ def test_texts_are_read(attributes, text, expected):
     schema = Schema(attributes)
     where = where_of(text, schema)
     assert where == expected
-    for name, given in where.items():
-        schema[name].asked(given)
+    for name, value in where.items():
+        schema[name].asked(value)
 
 
 @pytest.mark.parametrize("label", HOSTILE)
@@ -120,6 +122,28 @@ def test_what_tables_call_an_item_asks_for_it(attribute):
             assert asked == item
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["a", "and", " ", " and ", ",", ":", "=", "name a", "y a"]))
+        .map("".join)
+        .filter(bool),
+        min_size=1,
+        max_size=6,
+        unique=True,
+    )
+)
+def test_any_label_can_be_asked_for(labels):
+    one, other = Categorical("name", labels), Categorical("y", labels)
+    for label in labels:
+        assert where_of(label, Schema([one])) == {"name": label}
+        for form in ("name {}", "name={}"):
+            text = form.format(label)
+            if text not in labels:
+                assert where_of(text, Schema([one])) == {"name": label}
+            assert where_of(text, Schema([one, other])) == {"name": label}
+
+
 def test_the_values_that_were_found_are_what_there_is():
     words = Schema([Text("word", 8)])
     assert where_of("a and b", words, ["a and b", "word x"]) == {"word": "a and b"}
@@ -127,6 +151,8 @@ def test_the_values_that_were_found_are_what_there_is():
     assert where_of("word x", words, ["a", "word x"]) == {"word": "word x"}
     with pytest.raises(InvalidQuestion, match="'z' is not among the 2 frequent values of word"):
         where_of("z", words, ["a", "b"])
+    with pytest.raises(InvalidQuestion, match=r"the 0 frequent values of word that were found$"):
+        where_of("z", words, [])
     with pytest.raises(InvalidQuestion, match=r"found: 7$"):
         where_of("age 0:3", Schema([AGE]), ["7"])
 
@@ -145,7 +171,7 @@ def test_the_values_that_were_found_are_what_there_is():
         ([GROUP], "15", "'15' is not all of a bin of age group: ask for a range"),
         ([SEX], "sex femal", "sex is one of female, male, or missing, got 'femal'"),
         ([SEX], "female:male", "sex is one of female, male, or missing, got 'female:male'"),
-        ([SEX, AGE], "femal", "a condition begins with the name of an attribute, age, sex, got"),
+        ([SEX, AGE], "femal", "a condition begins with the name of an attribute, sex, age, got"),
         ([SEX, AGE], "sex female and age x", "age is an integer from 0 to 120, got 'x'"),
         ([SEX, AGE], "sex femal and age 18:64", "or missing, got 'femal'"),
         ([SEX, AGE], "sex female and height 3", "got 'female and height 3'"),
