@@ -18,6 +18,7 @@ from mechdesign._support.text import listed, printable, shown
 from rangeq.central import ReleasedQuantiles
 from rangeq.cli.answer_rows import AnswerRow
 from rangeq.cli.where_text import where_of
+from rangeq.local.per_attribute import PerAttributeEstimate
 
 FEW = 16
 """Of an ordered attribute with at most so many items each is told, and not only the deciles."""
@@ -107,9 +108,7 @@ class EstimateSource(NamedTuple):
         """What is asked where nothing is asked: see the help of the command."""
         schema = self.estimate.schema
         if len(schema) > 1 and not self.has_quantiles:
-            # How many attributes a marginal may have
-            k = getattr(getattr(self.estimate.estimate, "protocol", None), "k", 1)
-            views = combinations(schema.names, min(k, len(schema)))
+            views = combinations(schema.names, min(self._joined, len(schema)))
             return [AskedText("marginal", "", names) for names in views]
         return [asked for one in schema for asked in self._usual_of(one)]
 
@@ -184,7 +183,7 @@ class EstimateSource(NamedTuple):
         try:
             answer = self.estimate.answer(where)
         except ValueError as refusal:
-            raise self._advised(refusal, len(where) > 1) from None
+            raise self._advised(refusal, list(where)) from None
         asked = [schema[name].asked(given) for name, given in where.items()]
         cut = any(isinstance(one, Span) and bool(one.first % 1 or one.last % 1) for one in asked)
         value, error, low, high = self._told(answer)
@@ -267,7 +266,7 @@ class EstimateSource(NamedTuple):
         try:
             answer = self.estimate.cells(names)
         except ValueError as refusal:
-            raise self._advised(refusal, len(names) > 1) from None
+            raise self._advised(refusal, names) from None
         columns = [
             [None] * np.size(answer.value) if one is None else np.ravel(one).tolist()
             for one in self._told(answer)
@@ -278,13 +277,22 @@ class EstimateSource(NamedTuple):
             question = " and ".join(f"{name} {label}" for name, label in pairs)
             yield AnswerRow(question, value, error, low, high, self.estimate.measure)
 
-    def _advised(self, refusal: ValueError, several: bool) -> ValueError:
-        """Of a question about several attributes: the message, and what answers such."""
-        if not several:
+    def _advised(self, refusal: ValueError, names: Sequence[str]) -> ValueError:
+        """The message, and of more attributes than the protocol joins, what joins them."""
+        if len(set(names)) <= self._joined:
             return refusal
         return InvalidQuestion(
             f"{refusal}; for several attributes together: mechdesign protocol conjunctions"
         )
+
+    @property
+    def _joined(self) -> int:
+        """How many attributes may be asked about together."""
+        inner = self.estimate.estimate
+        if isinstance(inner, PerAttributeEstimate):
+            return 1
+        joined: int = getattr(getattr(inner, "protocol", None), "k", len(self.estimate.schema))
+        return joined
 
 
 class QuantileSource(NamedTuple):

@@ -36,6 +36,7 @@ STATE = Categorical("state", ["Texas", "Washington, D.C.", "a and age 3"], missi
 SEEN = Dates("seen", "2013-01-01", "2013-12-31", "month")
 SMOKES = Boolean("smokes")
 WORD = Text("word", 1)
+MANY = [Numeric(name, low=-60, high=600, bins=2048, missing="item") for name in ("age", "delay")]
 RECORDS = {"a": 4, "b": 6}
 NUMBERS = np.arange(4000) % 30 % 20
 
@@ -523,6 +524,16 @@ def test_heavy_hitters(protocol, asked, tmp_path, capsys):
             " mechdesign protocol conjunctions",
         ),
         (SURVEYS["marginals"][0], ["--cells"], "mechdesign protocol conjunctions"),
+        (
+            SURVEYS["marginals"][0],
+            ["--marginal", "sex,sex"],
+            "distinct names, got ['sex', 'sex']\n",
+        ),
+        (
+            survey(lambda schema: rangeq.grids.TDG(schema.domain, 2.0, 4000), *MANY),
+            ["--cells"],
+            "more than 1048576 combinations: ask for some\n",
+        ),
         (
             survey(lambda schema: rangeq.PerAttribute.of(schema.domain, 2.0), AGE, SEX),
             ["--where", "sex male and age 3:4"],
