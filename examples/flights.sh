@@ -49,6 +49,10 @@ mechdesign curate flights.csv --schema flights.toml --attribute month --attribut
 months=(--where "month 6:8 and dep_delay 60:" --where "month 9:11 and dep_delay 60:" --where "dep_delay missing" --quantile "0.5 of dep_delay")
 mechdesign query months.release "${months[@]}" --table --plot months.png
 
+printf '\nHow well would a question about distances be answered? Tried out on this table, which is public\n\n'
+mechdesign protocol quantiles --schema flights.toml --attribute distance --epsilon 1 --n 336776 --out distance.json
+mechdesign simulate flights.csv --protocol distance.json $seed
+
 printf '\nA check, and not for publication: each answer, and each single item, beside the truth\n\n'
 mkdir check
 mechdesign query delay.agg --protocol delay.json "${delays[@]}" --cells --confidence 0.999999999 --out check/delay.json

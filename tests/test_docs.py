@@ -17,6 +17,7 @@ import frequency.heavy
 import frequency.marginals
 import rangeq.grids
 from mechdesign.cli import main
+from tests.flights_table import commands_in, write_flights
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {
@@ -64,6 +65,31 @@ def test_every_block_is_run() -> None:
         "add/oracle.md",
         "tutorial.md",
     ]
+
+
+def test_the_schema_of_the_page_on_tables_is_shown_as_it_is(tmp_path: Path) -> None:
+    text = PAGES["tables.md"].read_text(encoding="utf-8")
+    (content,), (shown, *_) = (
+        re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL) for language in ("toml", "text")
+    )
+    (tmp_path / "people.toml").write_text(content)
+    assert f"{frequency.Schema.load(tmp_path / 'people.toml')}\n" == shown
+
+
+@pytest.mark.slow
+def test_commands_of_the_page_on_tables_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_flights(tmp_path, 336_776)
+    (tmp_path / "penguins.csv").write_text("species,mass\nGentoo,5000\nAdelie,NA\n")
+    commands = commands_in(PAGES["tables.md"].read_text(encoding="utf-8"))
+    assert [command[0] for command in commands] == [
+        *("schema", "schema", "protocol", "privatize", "collect", "query", "curate", "query")
+    ]
+    for command in commands:
+        assert main(command) == 0, capsys.readouterr().err
+    assert "\nquantile 0.9 " in capsys.readouterr().out
 
 
 def protocols(package: ModuleType, base: type[Any]) -> list[str]:

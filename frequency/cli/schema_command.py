@@ -68,7 +68,7 @@ def _draft(options: argparse.Namespace) -> int:
         raise ValueError(
             f"a schema is public, and a draft tells what is in {options.file}. If anybody may know"
             " that: --public. If not, write the schema by hand; an example is in"
-            " docs/packages/frequency.schema.md"
+            " docs/tables.md"
         )
     from frequency.storage.table import blocks  # pyarrow only for those who need it
 
