@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,10 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
         """The conditions from a place on, if they are such."""
         ends = [(end, after) for end, after in ands if end > start]
         for end, after in [(len(text), None), *reversed(ends)]:
-            for name, given in _named(text[start:end], names):
+            readings = list(_named(text[start:end], names))
+            # What is one value as it stands first; else as they come
+            readings.sort(key=lambda one: not _is_value(schema[one[0]], one[1], found))
+            for name, given in readings:
                 try:
                     value = _value_of(schema[name], given, found)
                 except InvalidQuestion as error:
@@ -122,6 +125,17 @@ def _named(condition: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield from ((name, given) for given in _after(name, condition))
 
 
+def _is_value(attribute: Attribute, text: Any, found: Sequence[str] | None = None) -> bool:
+    """Whether `Attribute.asked` takes it, or whether it was found."""
+    if found is not None:
+        return text in found
+    try:
+        attribute.asked(text)
+    except InvalidQuestion:
+        return False
+    return True
+
+
 def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> Any:
     """What an attribute must be, as `SurveyEstimate.answer` takes it."""
     name, text = printable(attribute.name), given.strip()
@@ -136,13 +150,7 @@ def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> 
             f" found{known}"
         )
 
-    def fits(given: Any) -> bool:
-        try:
-            attribute.asked(given)
-        except InvalidQuestion:
-            return False
-        return True
-
+    fits = partial(_is_value, attribute)
     for whole in (given, text):
         if fits(whole):
             return whole
