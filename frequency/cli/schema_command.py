@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from frequency.cli.chain import show_chain
-from frequency.schema import Schema
+from frequency.schema import Ordered, Schema
 from frequency.schema.draft import draft_schema
 from frequency.schema.schema_file import save_content, text_of
 from mechdesign._support.progress import ProgressMeter
@@ -56,9 +56,18 @@ def _schema(options: argparse.Namespace) -> int:
             )
         schema = Schema.load(options.file)
         print(schema)
+        for one in schema:
+            if isinstance(one, Ordered) and not one.single:
+                print(f"bins of {printable(one.name)}: {_bins(one)}")
         print(f"digest: {schema.digest}")
         return 0
     return _draft(options)
+
+
+def _bins(one: Ordered) -> str:
+    """The first bins and the last one: how a question meets them is seen from these."""
+    first = [one.label(item) for item in range(min(one.bins, 4))]
+    return ", ".join(first if one.bins <= 4 else [*first[:3], "...", one.label(one.bins - 1)])
 
 
 def _draft(options: argparse.Namespace) -> int:

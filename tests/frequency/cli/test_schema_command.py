@@ -2,7 +2,7 @@
 
 import pytest
 
-from frequency import Schema
+from frequency import Dates, Numeric, Schema
 from mechdesign.cli import main
 
 TABLE = "age,sex\n31,female\n45,\n31,male\n"
@@ -34,6 +34,19 @@ def test_a_draft_is_there_to_be_changed(run, tmp_path):
     assert code == 0
     assert "an integer from 31 to 120" in out
     assert f"digest: {Schema.load(target).digest}" in out
+
+
+def test_bins_are_shown_where_questions_may_end_within_them(run, tmp_path):
+    age = Numeric("age", low=0, high=120, whole=True)
+    pay = Numeric("pay", low=1, high=1000, bins=6, spacing="logarithmic")
+    seen = Dates("seen", "2013-01-01", "2013-03-31", "month")
+    Schema([age, pay, seen]).save(tmp_path / "bins.json")
+    code, out, _ = run(tmp_path / "bins.json")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.startswith("bins")] == [
+        "bins of pay: 1 to 3.16228, 3.16228 to 10, 10 to 31.6228, ..., 316.228 to 1000",
+        "bins of seen: 2013-01, 2013-02, 2013-03",
+    ]
 
 
 def test_a_draft_may_be_of_some_columns_and_is_printed(run, tmp_path):
