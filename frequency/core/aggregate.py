@@ -278,8 +278,10 @@ def differing(ours: str, theirs: str) -> str:
         keys = sorted(
             key for key in {*mine, *other} if canonical(mine.get(key)) != canonical(other.get(key))
         )
+        if keys == ["channel"]:  # of surveys with one schema
+            return differing(canonical(mine["channel"]), canonical(other["channel"]))
         keys = [
-            key for key in keys if key in ("domain", "alpha")
+            key for key in keys if key in ("schema", "domain", "alpha")
         ] or keys  # from which the others follow
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"{ours:.200} and of {theirs:.200}"

@@ -23,7 +23,7 @@ from frequency.heavy import OneBit, PrefixExtension
 from frequency.marginals import InpHT, MargPS
 from frequency.schema import ClippedValues
 from frequency.storage import load_protocol, read_reports, save_protocol, write_reports
-from rangeq import HaarHRR, PerAttribute, SquareWave, shaped
+from rangeq import Flat, HaarHRR, PerAttribute, SquareWave, shaped
 from rangeq.grids import HDG, TDG
 
 AGE = Numeric("age", low=0, high=31, whole=True, unit="years", outside="clip")
@@ -104,6 +104,9 @@ def test_aggregates_of_another_schema_are_refused():
         mine.estimate(aggregate)
     with pytest.raises(IncompatibleAggregate, match="HaarHRR and of Survey"):
         mine.estimate(HaarHRR(32, 1.0).aggregate(HaarHRR(32, 1.0).privatize([3])))
+    same = Survey(Flat(32, 1.0), mine.schema)
+    with pytest.raises(IncompatibleAggregate, match="of Flat and of HaarHRR"):
+        mine.estimate(same.aggregate(same.privatize({"age": [3]})))
 
 
 def test_simulation_has_the_law_of_the_protocol():
