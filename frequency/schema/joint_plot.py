@@ -295,8 +295,9 @@ def _name_columns(axes: Axes, centres: Floats, labels: Sequence[str]) -> None:
     names = fitting(labels, 24)
     widths = [text_size(name)[0] / (72 * 4.6) for name in names]
     count = len(names)
-    slanted = bool(count > 1 and max(widths) > 0.9 / count)
-    least = 0.055 if slanted else max(widths) + 0.015
+    room = max(widths) + 0.015
+    slanted = bool(count > 1 and room > 1 / count)
+    least = 0.055 if slanted else room
     steps = least * np.arange(count)
     places = centres - steps
     if count > 1:

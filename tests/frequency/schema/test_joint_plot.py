@@ -95,6 +95,7 @@ GROUPS = [
     (SMOKES, SMOKES),
     (ISLAND, SMOKES, SEX),
     (Categorical("work", [f"A long name of an occupation {k}" for k in range(16)]), CHILDREN),
+    (Categorical("airline", [f"W{k}" for k in "ABCDEFGHIJKLMNOP"]), ISLAND),
 ]
 
 
