@@ -91,7 +91,7 @@ class AnswerList(NamedTuple):
 
     def table(self) -> str:
         """To read: as many digits as the standard errors are worth."""
-        percent = f"{100 * self.confidence:g}%"
+        percent = f"{100 * self.confidence:.12g}%"
         head = ["question", "value", "standard error", f"{percent} interval", "unit"]
         rows = [[*_rounded(row), row.unit] for row in self.rows]
         return "\n".join([self.reported, *aligned([head, *rows]), *self.notes]) + "\n"

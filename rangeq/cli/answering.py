@@ -129,7 +129,7 @@ class EstimateSource(NamedTuple):
         else:
             notes = [
                 f"Each interval holds the truth with a probability of about"
-                f" {100 * self.confidence:g}%, by itself."
+                f" {100 * self.confidence:.12g}%, by itself."
             ]
             if any(row.low is None for row in rows):
                 notes.append("Where there is none, the error is not known.")
