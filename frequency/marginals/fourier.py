@@ -305,14 +305,14 @@ class InpHT(MarginalProtocol):
                     found.setdefault(index, []).append((part, multiple))
         return found
 
+    @cached_property
+    def _precision(self) -> list[list[float]]:
+        """Of what one user of a direction tells of each multiple of it."""
+        return [((part.contrast * part.gains) ** 2).tolist() for part in self.channel.parts]
+
     def _precisions(self, index: Index, users: Floats) -> list[tuple[int, int, float]]:
-        parts = self.channel.parts
         return [
-            (
-                part,
-                multiple,
-                users[part] * (parts[part].contrast * parts[part].gains[multiple]) ** 2,
-            )
+            (part, multiple, users[part] * self._precision[part][multiple])
             for part, multiple in self._seen[index]
         ]
 
@@ -457,10 +457,12 @@ class InpHT(MarginalProtocol):
         # reports on two directions.
         means = np.zeros((len(weights), len(users)))
         for values, index in self._indices(attributes):
+            if not transform[values] or not np.isfinite(transform[values]):
+                continue
             seen = self._precisions(index, users)
             precision = sum(p for *_, p in seen)
             for part, _, own in seen:
-                if precision and np.isfinite(transform[values]):
+                if precision:
                     means[:, part] += (
                         (along[:, np.ravel_multi_index(values, shape)] * transform[values]).real
                         * own
@@ -475,9 +477,11 @@ class InpHT(MarginalProtocol):
         return result
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        # From the variances of its coefficients, all of which each cell depends on.
+        # From the variances of its coefficients, on all of which each cell depends alike: with the
+        # same absolute weight on each, so that one cell tells of all.
         names = self.checked(attributes)
         users = self.channel.expected_users(n)
         even = np.zeros(self.domain.project(names).shape, dtype=np.complex128)
         even[(0,) * len(names)] = 1.0
-        return self._variance_of(names, np.eye(even.size), users, even).reshape(even.shape)
+        (variance,) = self._variance_of(names, np.eye(1, even.size), users, even)
+        return np.full(even.shape, variance)

@@ -30,6 +30,9 @@ from mechdesign._support.text import listed
 LARGEST_VIEWS = 1 << 14
 """How many sets of attributes users may report on: the parameters, and every message, name them."""
 
+_AT_ONCE = 1 << 22
+"""How many weights of sums of a view's cells to hold at a time."""
+
 _ORACLES: dict[str, type[Oracle]] = {"OUE": OUE, "GRR": GRR, "HRR": HRR}
 
 
@@ -129,12 +132,7 @@ class ViewProtocol(MarginalProtocol):
         inside = self.inside(attributes)
         weights = []
         for part, cells in inside:
-            oracle, rows = self.channel.parts[part], np.arange(cells.max() + 1)[:, None] == cells
-            one = float(
-                oracle.linear_variance(
-                    1, rows.astype(np.float64), np.full(len(cells), 1 / len(cells))
-                ).mean()
-            )
+            one = float(self._one_user(part, cells).mean())
             # Cells that hold everybody have no variance
             weights.append(users[part] / max(one, 1e-30))
         total = sum(weights)
@@ -142,6 +140,23 @@ class ViewProtocol(MarginalProtocol):
             (part, cells, weight / total if total else 0.0)
             for (part, cells), weight in zip(inside, weights, strict=True)
         ]
+
+    def _one_user(self, part: int, cells: Items) -> Floats:
+        """The variance of each cell of a marginal from one user of a view that holds it.
+
+        For users evenly spread over the cells of the view; some at a time, as each takes as many
+        numbers as the view has cells.
+        """
+        oracle, even = self.channel.parts[part], np.full(len(cells), 1 / len(cells))
+        every = np.arange(cells.max() + 1)[:, None]
+        step = max(1, _AT_ONCE // len(cells))
+        parts = [
+            oracle.linear_variance(
+                1, (every[start : start + step] == cells).astype(np.float64), even
+            )
+            for start in range(0, len(every), step)
+        ]
+        return np.concatenate(parts)
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         channel = self.channel
@@ -187,12 +202,10 @@ class ViewProtocol(MarginalProtocol):
         names = self.checked(attributes)
         users = self.channel.expected_users(n)
         shape = self.domain.project(names).shape
-        cells_ = np.arange(int(np.prod(shape)))
-        total = -(1 - 1 / len(cells_)) / len(cells_) / n * np.ones(len(cells_))
+        held = 1 / math.prod(shape)  # of the users, by each cell
+        total = np.full(math.prod(shape), -held * (1 - held) / n)
         for part, cells, share in self._shares(names, users):
-            rows = (cells_[:, None] == cells).astype(np.float64)
-            even = np.full(len(cells), 1 / len(cells))
-            own = self.channel.parts[part].linear_variance(1, rows, even) + _spread(rows, even)
+            own = self._one_user(part, cells) + held * (1 - held)
             total += share**2 * own / users[part]
         return total.reshape(shape)
 

@@ -272,3 +272,16 @@ def test_attributes_of_many_values_cost_less_than_as_bits() -> None:
         variances = [own.cell_variances(n, view) for view in own.domain.views(2)]
         assert np.ptp(variances) < 1e-9 * np.mean(variances)
         assert math.sqrt(np.mean(variances)) <= 0.9 * rivals[bits]
+
+
+@pytest.mark.parametrize(("domain", "k"), [(B3, 2), (MIXED, 2), (SEVEN, 1)], ids=repr)
+def test_all_cells_err_alike_on_even_populations(domain, k) -> None:
+    """What is found for one cell is right for each."""
+    protocol, n = InpHT(domain, k, 1.0), 500
+    for names in domain.views(k):
+        even = np.zeros(domain.project(names).shape, dtype=complex)
+        even[(0,) * k] = 1.0
+        each = protocol._variance_of(
+            names, np.eye(even.size), protocol.channel.expected_users(n), even
+        )
+        np.testing.assert_allclose(protocol.cell_variances(n, names).ravel(), each, rtol=1e-12)
