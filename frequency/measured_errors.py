@@ -302,7 +302,7 @@ def _families(
 ) -> list[_Family]:
     """What may be asked of a survey of these users."""
     schema = survey.schema
-    if getattr(survey.protocol, "find", None) is not None:
+    if hasattr(getattr(survey.protocol, "inner", survey.protocol), "find"):
         return [_frequent(columns[0], counts)]
     truth = SurveyEstimate(schema, _Truth(survey, columns, counts))
     found = []

@@ -32,6 +32,8 @@ from frequency.heavy import PrefixExtension
 from frequency.marginals import CALM, InpPS
 from rangeq import HaarHRR, PerAttribute, SquareWave
 from rangeq.grids import RangeCALM
+from tests.frequency.schema.test_survey import SURVEYS
+from tests.frequency.schema.test_survey import TABLE as MANY
 
 AGE = Numeric("age", low=0, high=15, whole=True, unit="years", missing="item")
 MASS = Numeric("mass", [0.0, 1.0, 2.5, 4.0, 8.0], unit="kg", outside="clip")
@@ -197,6 +199,14 @@ def test_nobody_has_a_value_or_there_is_one_user():
     found = measure_errors(survey, {"age": [None] * 5}, 2)
     assert [row.questions for row in found.rows] == ["items of age", "ranges of age"]
     assert len(measure_errors(survey, {"age": [3]}, 2).rows) == 3
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_every_kind_of_protocol(name):
+    found = measure_errors(SURVEYS[name], MANY, 2, np.random.default_rng(1))
+    assert found.rows
+    assert all(row.measured >= 0 or row.answered == 0 for row in found.rows)
+    assert str(found)
 
 
 def test_users_without_a_value_are_left_out():
