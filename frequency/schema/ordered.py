@@ -113,6 +113,7 @@ class Ordered(ItemAttribute):
         start, end = self._positions(first), self._positions(last)
         if start != int(start) or end != start + 1:
             raise InvalidQuestion(
-                f"{shown(given)} is not all of a bin of {printable(self.name)}: ask for a range"
+                f"{shown(given)} is not a bin of {printable(self.name)}, such as"
+                f" {self.label(int(start))}: ask for a range"
             )
         return int(start)

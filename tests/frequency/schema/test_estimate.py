@@ -226,7 +226,7 @@ def test_frequent_integers_have_the_labels_of_their_items():
         ({"delay": (20, 20)}, "the range .* holds none"),
         ({"delay": (1, 2, 3)}, "a tuple of two ends"),
         ({"delay": ("a", 20)}, "a number from -60 to 600"),
-        ({"delay": 20}, "is not all of a bin"),
+        ({"delay": 20}, "is not a bin"),
         ({"delay": "missing"}, "a number from -60 to 600"),
         ({"delay": (np.nan, 20)}, "a number from -60 to 600"),
         ({"delay": (np.zeros(2), np.zeros(3))}, "must broadcast"),
