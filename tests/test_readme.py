@@ -18,7 +18,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_it_is_short() -> None:
-    assert len(README.encode()) <= 6500
+    assert len(README.encode()) <= 5000
 
 
 def test_its_commands_install_and_test() -> None:
@@ -33,12 +33,10 @@ def test_its_commands_install_and_test() -> None:
     [
         (0, r"^ConfidenceInterval\(.*\)\n +carrier +frequency .*\n(\d+ .*\n){16}$"),
         (1, r"proved optimal, gap exactly 0\nTrue\n\[\d \d \d\]\n$"),
-        (2, r"item +frequency +deviation +95% interval\n(.*\n){4}$"),
-        (3, r"^0\.\d+ ConfidenceInterval\(.*\)\n\d\d \(\d\d, \d\d\)\n$"),
     ],
 )
 def test_every_example_runs(number: int, shown: str, tmp_path: Path) -> None:
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 2
     write_flights(tmp_path, 20_000)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", EXAMPLES[number]],
