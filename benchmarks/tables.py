@@ -1,6 +1,6 @@
-"""Private reports and releases of a table in a file: rows a second, and memory.
+"""Private reports, releases and trials of a table in a file: rows a second, and memory.
 
-By ``mechdesign privatize``, and by ``mechdesign curate``.
+By ``mechdesign privatize``, ``mechdesign curate`` and ``mechdesign simulate``.
 
 Prints a Markdown table. Every row is measured in its own process; memory is the largest resident
 set, with all libraries.
@@ -29,6 +29,7 @@ from frequency import GRR, Categorical, Numeric, Schema, Survey
 from frequency.storage import save_protocol
 from mechdesign import plan
 from mechdesign.cli import main as command
+from rangeq import HaarHRR
 
 AGE = Numeric("age", low=0, high=127, whole=True, unit="years")
 STATE = Categorical("state", [f"state {letter}" for letter in "ABCDEFGHIJKLMNOP"])
@@ -66,6 +67,11 @@ def privatized(path: Path, protocol: Path) -> tuple[float, float, float]:
     """Private reports of a table: see `measured`."""
     out = path.with_name("reports.parquet")
     return measured("privatize", path, "--protocol", protocol, "--out", out, "--force")
+
+
+def simulated(path: Path, protocol: Path) -> tuple[float, float, float]:
+    """Predicted beside measured errors, from twenty repeats: see `measured`."""
+    return measured("simulate", path, "--protocol", protocol)
 
 
 def measured(*given: Any) -> tuple[float, float, float]:
@@ -128,6 +134,11 @@ def main() -> None:
         ["columns", "file", "rows", "s", "processor, s", "million rows/s", "MB, peak"],
         list(releases(most)),
     )
+    table(
+        "Twenty trials of a survey, of one column of three",
+        ["column", "protocol", "rows", "s", "processor, s", "MB, peak"],
+        list(trials(most // 10)),
+    )
 
 
 def releases(rows: int) -> Iterator[list[str]]:
@@ -140,6 +151,18 @@ def releases(rows: int) -> Iterator[list[str]]:
                 wall, processor, memory = alone(curated, path, schema, *more)
                 numbers = f"{wall:.1f}", f"{processor:.1f}", f"{rows / wall / 1e6:.1f}"
                 yield [", ".join(more), suffix[1:], f"{rows:,}", *numbers, f"{memory:.0f}"]
+
+
+def trials(rows: int) -> Iterator[list[str]]:
+    """The rows of the table of `simulated`."""
+    haar = {"age ": Survey(HaarHRR(AGE.size, EPSILON), Schema([AGE]))}
+    with tempfile.TemporaryDirectory() as folder:
+        alone(written, path := Path(folder, "people.csv"), rows)
+        for name, survey in (surveys() | haar).items():
+            save_protocol(protocol := Path(folder, "protocol.json"), survey)
+            wall, processor, memory = alone(simulated, path, protocol)
+            what = f"{name.strip()}, {survey.schema.sizes[0]} items", type(survey.protocol).__name__
+            yield [*what, f"{rows:,}", f"{wall:.1f}", f"{processor:.1f}", f"{memory:.0f}"]
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ _MOST = 256
 _GROUPS = 32
 """Marginals, or pairs of attributes, that are asked about."""
 
-_WEIGHTS = 1 << 24
-"""Most weights of cells that the questions about a marginal may take."""
+_WEIGHTS = 1 << 22
+"""Most weights of items, or of cells of a marginal, that questions may take together."""
 
 _FREQUENT = 20
 """Of how many items it is looked whether they are found."""
@@ -310,7 +310,8 @@ def _families(
         assert isinstance(one, ItemAttribute)  # text is for those that find it
         found.append(_of_items(truth, f"items of {one.name}", [{place: _some(one.size, rng)}]))
         if isinstance(one, Ordered) and one.bins > 1:
-            ends = {place: _ends(one.bins, rng)}
+            number = max(1, min(_MOST, _WEIGHTS // one.bins))
+            ends = {place: _ends(one.bins, rng, number)}
             found.append(_of_items(truth, f"ranges of {one.name}", [ends]))
             if (columns[place] < one.bins).any():  # somebody has a value
                 found.append(_deciles(truth, place, one))
@@ -328,7 +329,7 @@ def _some(size: int, rng: np.random.Generator) -> Items:
     return np.arange(size) if size <= _MOST else rng.integers(0, size, _MOST)
 
 
-def _ends(bins: int, rng: np.random.Generator, number: int = _MOST) -> tuple[Items, Items]:
+def _ends(bins: int, rng: np.random.Generator, number: int) -> tuple[Items, Items]:
     """Ranges between random ends."""
     first, last = np.sort(rng.integers(0, bins, (2, number)), axis=0)
     return first, last
