@@ -85,6 +85,8 @@ class MeasuredErrors:
         How many reported, each time.
     skipped : int
         How many rows of the table have no value, and so no report.
+    clipped : int
+        How many values were put into the first or last bin, or cut short: so the truth is counted.
     repeats : int
         How often the reports were drawn.
     rows : tuple of FamilyErrors
@@ -93,6 +95,7 @@ class MeasuredErrors:
 
     users: int
     skipped: int
+    clipped: int
     repeats: int
     rows: tuple[FamilyErrors, ...]
 
@@ -109,7 +112,9 @@ class MeasuredErrors:
             written = ["unknown" if value != value else f"{value:.3g}" for value in numbers]
             rows.append([row.questions, str(row.number), row.unit, answered, *written])
         left_out = f" ({self.skipped} rows have none)" if self.skipped else ""
-        return "\n".join([f"{self.users} users{left_out}, {self.repeats} repeats", *aligned(rows)])
+        clipped = f", {self.clipped} values clipped" if self.clipped else ""
+        head = f"{self.users} users{left_out}{clipped}, {self.repeats} repeats"
+        return "\n".join([head, *aligned(rows)])
 
 
 def measure_errors(
@@ -183,7 +188,8 @@ def measure_errors(
             families = [family for family in families if family.measure(estimate)]
             meter.update()
     rows = tuple(family.row() for family in families)
-    return MeasuredErrors(int(counts.sum()), encoded.skipped, times, rows)
+    clipped = sum(encoded.clipped.values())
+    return MeasuredErrors(int(counts.sum()), encoded.skipped, clipped, times, rows)
 
 
 def _different(columns: tuple[npt.NDArray[Any], ...]) -> tuple[tuple[npt.NDArray[Any], ...], Items]:

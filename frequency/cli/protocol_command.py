@@ -27,7 +27,7 @@ def add_protocol(add: AddCommand) -> None:
         "protocol",
         _protocol,
         "choose a protocol for a question about attributes of a schema, say why and by how much it"
-        " errs, and write both for users and server",
+        " errs, and write protocol and schema to a file, for users and server",
         "protocol ranges --schema people.toml --attribute age --epsilon 1 --n 100000"
         " --out age.json\n  mechdesign protocol marginals --schema people.toml --attribute age"
         " --attribute sex --epsilon 1 \\\n      --error 0.01 --detail k=2 --out both.json",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -97,4 +98,6 @@ def _encoded(path: Path, schema: Schema) -> Encoded:
 
         parts = list(applied(path, schema.names, encoded))
     columns = zip(*(part.columns for part in parts), strict=True)
-    return Encoded(tuple(map(np.concatenate, columns)), {}, sum(part.skipped for part in parts))
+    clipped = sum((Counter(part.clipped) for part in parts), Counter[str]())
+    skipped = sum(part.skipped for part in parts)
+    return Encoded(tuple(map(np.concatenate, columns)), dict(clipped), skipped)

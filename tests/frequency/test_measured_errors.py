@@ -72,7 +72,8 @@ def test_errors_are_those_of_the_users_own_reports():
     found = measure_errors(survey, TABLE, RUNS, np.random.default_rng(1))
     items = found.rows[0]
     assert (items.questions, items.number, items.unit) == ("items of mass", 4, "fraction")
-    assert (found.users, found.skipped, found.repeats) == (360, 0, RUNS)
+    assert (found.users, found.skipped, found.clipped, found.repeats) == (360, 0, 120, RUNS)
+    assert str(found).startswith(f"360 users, 120 values clipped, {RUNS} repeats\n")
     slow = by_user(survey, TABLE, lambda told: told.frequencies, np.array([1, 0, 1, 1]) / 3)
     assert not apart(items.measured**2, slow)
     assert not apart(items.measured**2, items.predicted**2)

@@ -10,9 +10,9 @@ from frequency.storage import save_protocol, table
 from mechdesign.cli import main
 from rangeq import HaarHRR
 
-AGE = Numeric("age", low=0, high=15, whole=True, unit="years", missing="skip")
+AGE = Numeric("age", low=0, high=15, whole=True, unit="years", missing="skip", outside="clip")
 SURVEY = Survey(HaarHRR(16, 1.0), Schema([AGE]))
-AGES = ["7", "", "15", "0"] * 50
+AGES = ["7", "", "15", "0", "99"] * 50
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def simulate(tmp_path, monkeypatch, capsys):
 def test_the_table_is_that_of_the_function(simulate, monkeypatch, rows):
     monkeypatch.setattr(table, "_ROWS", rows)
     expected = measure_errors(SURVEY, {"age": AGES}, 3, np.random.default_rng(7))
-    assert expected.skipped == 50
+    assert (expected.skipped, expected.clipped) == (50, 50)
     line = "people.csv --protocol age.json --repeat 3 --seed 7"
     code, out, err = simulate(f"{line} --out errors.csv")
     assert (code, out) == (0, f"{expected}\nwrote errors.csv\n")
@@ -52,7 +52,7 @@ def test_the_table_is_that_of_the_function(simulate, monkeypatch, rows):
         (2, "people.csv --protocol age.json --out people.csv --force", "would replace"),
         (2, "none.csv --protocol age.json", "none.csv"),
         (2, "pay.csv --protocol age.json", "no column 'age'"),
-        (2, "bad.csv --protocol age.json", "line 3, column 'age': '99' is not"),
+        (2, "bad.csv --protocol age.json", "line 3, column 'age': '9.5' is not"),
         (2, "missing.csv --protocol age.json", "no user reports"),
         (1, "people.csv --protocol bare.json", "bare.json has no schema"),
         (1, "people.csv --protocol people.csv", "people.csv"),
@@ -60,7 +60,7 @@ def test_the_table_is_that_of_the_function(simulate, monkeypatch, rows):
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_written(simulate, code, line, message):
     save_protocol("bare.json", GRR(4, 1.0))
-    for name, text in {"pay": "pay\n1\n", "bad": "age\n7\n99\n", "missing": 'age\n""\n'}.items():
+    for name, text in {"pay": "pay\n1\n", "bad": "age\n7\n9.5\n", "missing": 'age\n""\n'}.items():
         Path(f"{name}.csv").write_text(text)
     before = {path.name: path.read_bytes() for path in Path().iterdir()}
     found, out, err = simulate(line)
