@@ -37,8 +37,8 @@ mechdesign privatize flights.csv --protocol carrier.json $seed --out carriers.pa
 mechdesign collect carriers.parquet --protocol carrier.json --out carrier.agg
 mechdesign query carrier.agg --protocol carrier.json --cells --where "carrier UA,DL,AA" --table --plot carriers.png
 
-printf '\nWho leaves from where? The recommended protocol does not know its errors: so another one\n\n'
-mechdesign protocol marginals --schema flights.toml --attribute carrier --attribute origin --epsilon 1 --n 336776 --protocol MargHT --out hub.json
+printf '\nWho leaves from where?\n\n'
+mechdesign protocol marginals --schema flights.toml --attribute carrier --attribute origin --epsilon 1 --n 336776 --out hub.json
 mechdesign privatize flights.csv --protocol hub.json $seed --out hubs.parquet
 mechdesign collect hubs.parquet --protocol hub.json --out hub.agg
 hubs=(--where "carrier UA and origin EWR" --where "carrier B6 and origin JFK" --where "carrier DL,AA and origin LGA" --marginal origin)

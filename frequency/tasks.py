@@ -43,7 +43,7 @@ from frequency.oracles.unary_encoding import OUE, SUE
 from frequency.schema.domain import LARGEST_RECORDS, Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
-from mechdesign.planning.task import Offer, Task
+from mechdesign.planning.task import Offer, Task, predicted_error
 
 _CONFIDENCE = 0.95
 """Of the statement about heavy hitters."""
@@ -156,6 +156,9 @@ _MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {
 }
 """Elementary steps up to a constant, as those of `_ORACLES`."""
 
+_WITH_INTERVALS = 1.1
+"""How many times the least error a protocol for marginals may have that knows its errors."""
+
 _RECORDS = 1 << 16
 """Different records beyond which protocols that tell them apart one by one are left out: errors
 grow with their root.
@@ -223,8 +226,16 @@ class Marginals(Task):
             )
         covered = {"covered": self.k} if kind is CALM else {}
         protocol = kind(self.domain, self.k, epsilon, **covered)
-        error = self._error(protocol, n, self._some if kind is CALM else self._alike)
-        return Offer(protocol, error, protocol.report_bits, *_MARGINALS[kind])
+        asked = name, epsilon, n
+        if asked not in self._errors:
+            views = self._some if kind is CALM else self._alike
+            self._errors[asked] = self._error(protocol, n, views)
+        return Offer(protocol, self._errors[asked], protocol.report_bits, *_MARGINALS[kind])
+
+    @cached_property
+    def _errors(self) -> dict[tuple[str, float | Fraction, int], float]:
+        """Those that have been predicted, which may take long."""
+        return {}
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
         protocol = candidate(self.domain, self.k, epsilon)
@@ -233,6 +244,18 @@ class Marginals(Task):
         except UnknownVariance:
             error = math.nan
         return Offer(protocol, error, protocol.report_bits)
+
+    def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        # Of CALM's fitted marginals the errors are predicted, but not known of an estimate
+        errors = {name: predicted_error(self, name, epsilon, n) for name in self.names}
+        fitted = errors.pop(CALM.__name__)
+        name = min(errors, key=lambda one: errors[one])
+        if not fitted <= errors[name] <= _WITH_INTERVALS * fitted:
+            return "", ""
+        return name, (
+            f"its estimates have intervals, and its error is within {_WITH_INTERVALS - 1:.0%} of"
+            f" that of {CALM.__name__}, whose do not"
+        )
 
     @staticmethod
     def _error(

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import GRR, HRR, HadamardCountMeanSketch, ProjectiveGeometry, SubsetSelection
+from frequency import (
+    GRR,
+    HRR,
+    HadamardCountMeanSketch,
+    ProjectiveGeometry,
+    SubsetSelection,
+    tasks,
+)
 from frequency.core.oracle import Oracle
 from frequency.oracles.count_mean_sketch import Sketch
 from frequency.schema import Domain
@@ -128,3 +135,12 @@ def test_more_users_shrink_every_error_alike_but_for_confusion() -> None:
         assert (
             ratio == pytest.approx(10) if not isinstance(item.protocol, Sketch) else 5 < ratio < 10
         )
+
+
+def test_marginals_with_intervals_are_preferred_unless_they_err_more(monkeypatch):
+    found = plan("marginals", {"a": 5, "b": 2, "c": 2}, n=10_000, epsilon=1)
+    assert found.best.name != "CALM"
+    assert found.best.error <= 1.1 * min(one.error for one in found.candidates)
+    assert "intervals" in found.reason
+    monkeypatch.setattr(tasks, "_WITH_INTERVALS", 1.0)
+    assert plan("marginals", {"a": 5, "b": 2, "c": 2}, n=10_000, epsilon=1).best.name == "CALM"
