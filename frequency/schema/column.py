@@ -59,7 +59,6 @@ class Column:
     """
 
     def __init__(self, name: str, values: Any) -> None:
-
         self.name = name
         self._series: Any = None
         """Texts or truths; what else a library has is an array."""

@@ -379,7 +379,8 @@ class SurveyEstimate:
         if not isinstance(one, ItemAttribute):
             return found
         # Protocols that list frequent integers may have room for more than there are
-        return [one.item_labels[k] if k < one.size else f"no item ({k})" for k in found]
+        labels = one.item_labels
+        return [labels[k] if k < one.size else f"no item ({k})" for k in found]
 
     def columns(
         self, attributes: Sequence[str] | None = None, confidence: float = 0.95
@@ -407,14 +408,9 @@ class SurveyEstimate:
         names = [self.schema.names[place] for place in self._places(attributes)]
         answer = self.cells(names)
         rows = list(product(*(self.item_labels(name) for name in names)))
-        table: dict[str, list[Any]] = (
-            {
-                name: list(column)
-                for name, column in zip(names, zip(*rows, strict=True), strict=True)
-            }
-            if rows
-            else {name: [] for name in names}
-        )
+        table: dict[str, list[Any]] = {
+            name: [row[place] for row in rows] for place, name in enumerate(names)
+        }
         value = np.asarray(answer.value, dtype=np.float64).ravel()
         table["users" if self.measure == "users" else "frequency"] = value.tolist()
         unknown = [None] * len(value)

@@ -160,8 +160,8 @@ class Survey(Protocol):
         channel_of(self.protocol)
         if not isinstance(self.schema, Schema):
             raise ValueError(f"schema must be a frequency.Schema, got {shown(self.schema)}")
-        asked = getattr(self.protocol, "inner", self.protocol)
-        domain, universe = self._domain, getattr(asked, "universe", None)
+        asked = wrapped(self.protocol)
+        domain, universe = domain_of(self.protocol), getattr(asked, "universe", None)
         texts = [one for one in self.schema if isinstance(one, Text)]
         if domain is not None:
             fits = (domain.names, domain.sizes) == (self.schema.names, self.schema.sizes)
@@ -182,13 +182,6 @@ class Survey(Protocol):
             raise ValueError(
                 f"{type(self.protocol).__name__} asks for {what}; the schema has {listed(sizes)}"
             )
-
-    @cached_property
-    def _domain(self) -> Domain | None:
-        """The attributes of the records that the protocol takes; None if it takes items."""
-        asked = getattr(self.protocol, "inner", self.protocol)
-        found = (getattr(asked, name, None) for name in ("domain", "attributes"))
-        return next((one for one in found if isinstance(one, Domain)), None)
 
     @cached_property
     def channel(self) -> SurveyChannel:
@@ -213,7 +206,7 @@ class Survey(Protocol):
             Of as many users as report.
         """
         columns = encoded.columns
-        values = columns[0] if self._domain is None else np.stack(columns, axis=1)
+        values = columns[0] if domain_of(self.protocol) is None else np.stack(columns, axis=1)
         return values if isinstance(self.protocol, Channel) else self.protocol.items_of(values)
 
     def privatize(
@@ -276,6 +269,18 @@ class Survey(Protocol):
             The aggregate is of another protocol or schema.
         """
         inner = self.channel.inner_aggregate(self.channel.require_own(aggregate))
-        lists = hasattr(getattr(self.protocol, "inner", self.protocol), "find")
+        lists = hasattr(wrapped(self.protocol), "find")
         answers = self.protocol.find if lists else self.protocol.estimate
         return SurveyEstimate(self.schema, answers(inner))
+
+
+def wrapped(protocol: Any) -> Any:
+    """What a protocol of few bits is made around; any other one itself."""
+    return getattr(protocol, "inner", protocol)
+
+
+def domain_of(protocol: Any) -> Domain | None:
+    """The attributes of the records that a protocol takes; None if it takes items."""
+    asked = wrapped(protocol)
+    found = (getattr(asked, name, None) for name in ("domain", "attributes"))
+    return next((one for one in found if isinstance(one, Domain)), None)

@@ -14,7 +14,6 @@ from frequency.core.protocol import channel_of
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import (
     Attribute,
-    Domain,
     Numeric,
     Schema,
     Survey,
@@ -22,6 +21,7 @@ from frequency.schema import (
     Text,
 )
 from frequency.schema.attribute import MOST_ITEMS, Coded
+from frequency.schema.survey import domain_of, wrapped
 from mechdesign._support.text import printable, shown
 from rangeq.local.item_sets import SetEstimate
 from rangeq.local.paired import PairedEstimate
@@ -154,9 +154,7 @@ def estimate_of(protocol: Any, aggregate: Aggregate) -> SurveyEstimate:
     """
     if isinstance(protocol, Survey):
         return protocol.estimate(aggregate)
-    asked = getattr(protocol, "inner", protocol)
-    found = (getattr(asked, name, None) for name in ("domain", "attributes"))
-    domain = next((one for one in found if isinstance(one, Domain)), None)
+    asked, domain = wrapped(protocol), domain_of(protocol)
     universe = getattr(asked, "universe", None)
     if universe is not None:
         kind = Text(ITEM, universe.bits // 8) if universe.text else _numbers(ITEM, universe.size)

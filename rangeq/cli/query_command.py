@@ -11,6 +11,7 @@ from frequency.cli.chain import show_chain
 from frequency.core.answer import normal_quantile
 from frequency.exceptions import IncompatibleAggregate
 from frequency.schema import Survey
+from frequency.schema.survey import wrapped
 from frequency.storage import load_aggregate, load_protocol
 from mechdesign import InvalidFile
 from mechdesign._support.files import replacing
@@ -161,7 +162,7 @@ def _aggregate(options: argparse.Namespace) -> EstimateSource:
     if not aggregate.n:
         raise ValueError(f"{options.collected} holds no reports: there is nothing to estimate from")
     own = protocol.protocol if isinstance(protocol, Survey) else protocol
-    name = type(getattr(own, "inner", own)).__name__
+    name = type(wrapped(own)).__name__
     return EstimateSource(name, estimate_of(protocol, aggregate), options.confidence)
 
 
