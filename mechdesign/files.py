@@ -74,8 +74,12 @@ def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[
         writers[target.suffix](stream, table)
 
 
-def load(path: str | os.PathLike[str]) -> tuple[Table, Certificate | None]:
+def load(
+    path: str | os.PathLike[str], *, certificate: bool = True
+) -> tuple[Table, Certificate | None]:
     """Read a JSON file, and check digest, table, privacy and certificate.
+
+    Without ``certificate`` that of the file is neither read nor returned.
 
     Raises
     ------
@@ -85,7 +89,10 @@ def load(path: str | os.PathLike[str]) -> tuple[Table, Certificate | None]:
         It is intact but claims what is not true.
     """
     content = content_of(path, FORMAT, VERSION, *_KEYS, "digest")
-    return checked({key: content[key] for key in _KEYS}, str(path), Work(content))
+    chosen = {key: content[key] for key in _KEYS}
+    if not certificate:
+        chosen["certificate"] = None
+    return checked(chosen, str(path), Work(content))
 
 
 def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | None]:
@@ -214,8 +221,8 @@ def _property(text: str) -> Property:
         return item
     except ValueError as error:
         raise InvalidFile(
-            "the certificate needs a property that is not defined here; import what defines it: "
-            f"{error!s:.200}"
+            "the certificate needs a property that is not defined here; import what defines it,"
+            f" or load the table without its certificate: {error!s:.200}"
         ) from error
 
 

@@ -161,8 +161,22 @@ class Mechanism(Table):
         files.save(self, self.certificate, path)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Mechanism:
+    def load(path: str | os.PathLike[str], *, certificate: bool = True) -> Mechanism:
         """Read a JSON file and check it all again: digest, table, privacy, certificate.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A file that `save` wrote.
+        certificate : bool, default True
+            False: the certificate is not read, and the mechanism has none. Digest, table and
+            privacy are checked as always. That is enough to release counts; it is faster, and needs
+            no import of what defines the properties that the certificate names.
+
+        Returns
+        -------
+        Mechanism
+            As it was saved.
 
         Raises
         ------
@@ -171,7 +185,7 @@ class Mechanism(Table):
         InvalidMechanism, PrivacyViolation, CertificateRejected
             It is intact but claims what is not true.
         """
-        return Mechanism.from_parts(*files.load(path))
+        return Mechanism.from_parts(*files.load(path, certificate=certificate))
 
     @staticmethod
     def from_parts(table: Table, certificate: Certificate | None) -> Mechanism:

@@ -29,7 +29,9 @@ def add_release(add: AddCommand) -> None:
         "apply a mechanism to a column of true counts",
         "release wm.json --input true.csv --column count --out released.csv",
     )
-    chosen.add_argument("file", type=Path, help="the mechanism (.json)")
+    chosen.add_argument(
+        "file", type=Path, help="the mechanism (.json); a certificate in it is not read"
+    )
     chosen.add_argument("--input", type=Path, required=True, help="CSV file with a header line")
     chosen.add_argument(
         "--column", required=True, help="the column of true counts; it is replaced, never copied"
@@ -58,7 +60,7 @@ def _release(options: argparse.Namespace) -> int:
     if options.column in options.keep:
         raise ValueError(f"--keep {options.column} would publish the true counts")
     read = release_column(
-        Mechanism.load(options.file),
+        Mechanism.load(options.file, certificate=False),
         options.input,
         options.out,
         options.column,

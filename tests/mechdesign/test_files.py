@@ -241,6 +241,32 @@ def test_a_property_of_the_users_own_is_saved_by_name(tmp_path: Path) -> None:
     assert Mechanism.load(tmp_path / "m.json").certificate == found.certificate
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["certificate"]["properties"].append("NOT-DEFINED"),
+        lambda c: c["certificate"].update(bound="1/2"),
+        lambda c: c.update(certificate="nonsense"),
+    ],
+)
+def test_a_table_is_read_without_its_certificate_and_never_without_its_privacy(
+    change: Callable[[dict[str, Any]], None], saved: Path
+) -> None:
+    table = Mechanism.load(saved)
+    resealed(saved, change)
+    with pytest.raises((InvalidFile, CertificateRejected)):
+        Mechanism.load(saved)
+    found = Mechanism.load(saved, certificate=False)
+    assert found == table
+    assert found.certificate is None
+    resealed(saved, lambda content: content.update(alpha="99/100"))
+    with pytest.raises(PrivacyViolation):
+        Mechanism.load(saved, certificate=False)
+    saved.write_text(saved.read_text().replace("99/100", "9/10"))
+    with pytest.raises(InvalidFile, match="digest"):
+        Mechanism.load(saved, certificate=False)
+
+
 def test_an_unprivate_mechanism_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(PrivacyViolation):
         Mechanism([[1, 0], [0, 1]], Privacy("1/2")).save(tmp_path / "m.json")

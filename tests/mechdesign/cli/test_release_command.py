@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
 from mechdesign import named
+from mechdesign._support.strict_json import digest_of
 from mechdesign.cli import main
+from mechdesign.device import Device
 
 MECHANISM = named.geometric(8, "9/10")
 
@@ -39,6 +42,20 @@ def test_release_replaces_the_column_and_keeps_only_what_is_named(wm: Path, here
     assert main(command) == 2
     assert main([*command, "--force"]) == 0
     assert (here / "released.csv").read_bytes() == first
+
+
+def test_release_takes_what_the_device_takes_and_audit_asks_for_the_import(
+    wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads(wm.read_text())
+    content["certificate"]["properties"].append("NOT-DEFINED")
+    wm.write_text(json.dumps(content | {"digest": digest_of(content)}))
+    (here / "true.csv").write_text("count\n3\n")
+    command = "release wm.json --input true.csv --column count --out released.csv"
+    assert Device(str(wm)).release(3) in range(9)
+    assert main(command.split()) == 0
+    assert main(["audit", "wm.json"]) == 1
+    assert "import what defines it" in capsys.readouterr().err
 
 
 def test_release_of_an_empty_column_is_refused(
