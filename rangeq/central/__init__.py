@@ -9,7 +9,7 @@ by one.
 `CentralFlat` asks for the cells alone (`rangeq.Flat` is its local namesake); `Hierarchy` for the
 nodes of a tree over them, all but the root (Qardaji, Yang, Li 2013; Hay et al. 2010); `Wavelet` for
 Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
-`rangeq.central.discrete_laplace`.
+`mechdesign.discrete_laplace`.
 
 >>> import numpy as np
 >>> tree = Hierarchy(256, epsilon=1.0, branching=16)

@@ -20,10 +20,10 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import shown
+from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from mechdesign.symbolic.randomiser import discrete_laplace
-from rangeq.central.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from rangeq.central.estimate import CentralEstimate, Errors, Number
 from rangeq.central.inputs import checked_shape, fraction, histogram
 from rangeq.central.query import Query

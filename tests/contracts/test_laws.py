@@ -38,11 +38,11 @@ from frequency.oracles import subset_selection as subset
 from frequency.schema import Domain, Survey
 from frequency.schema.survey import SurveyChannel
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
+from mechdesign import discrete_laplace as discrete
 from mechdesign._support.randomness import bit_source
+from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.sampling import Sampler
 from rangeq import central, grids
-from rangeq.central import discrete_laplace as discrete
-from rangeq.central.discrete_laplace import DiscreteLaplace
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.local import square_wave as squarewave
 from tests.contracts.measure import UNSETTLED, law, law_of_bit

@@ -114,7 +114,7 @@ def noise(kind, epsilon, n):
     rng = None if how == "secure" else np.random.default_rng(next(SEEDS))
     if kind == "unbounded":
         from mechdesign._support.randomness import bit_source
-        from rangeq.central.discrete_laplace import DiscreteLaplace
+        from mechdesign.discrete_laplace import DiscreteLaplace
 
         law, source = DiscreteLaplace(alpha_of(epsilon)), bit_source(rng)
         return lambda true, draws: true + law.draw(draws, source)
