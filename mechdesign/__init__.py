@@ -21,6 +21,7 @@ from mechdesign.exceptions import (
     MechanismError,
     NoRows,
     NotSquare,
+    NoUnbiasedEstimate,
     PrivacyViolation,
     SolverFailure,
     TooLarge,
@@ -35,6 +36,7 @@ from mechdesign.planning.task import InvalidRequest, UnknownTask
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property
 from mechdesign.table import Audit
+from mechdesign.unbiased_estimate import UnbiasedEstimate
 
 __all__ = [
     "AlreadySpent",
@@ -59,6 +61,7 @@ __all__ = [
     "MechanismError",
     "Metric",
     "NoRows",
+    "NoUnbiasedEstimate",
     "NotSquare",
     "Plan",
     "Privacy",
@@ -66,6 +69,7 @@ __all__ = [
     "Property",
     "SolverFailure",
     "TooLarge",
+    "UnbiasedEstimate",
     "UnknownTask",
     "Unreachable",
     "Verification",

@@ -124,6 +124,10 @@ class InvalidCount(MechanismError, ValueError):
         )
 
 
+class NoUnbiasedEstimate(MechanismError, ValueError):
+    """The outputs of a mechanism do not determine what is estimated, even on average."""
+
+
 class InvalidFile(MechanismError, ValueError):
     """A file that cannot be trusted: truncated, tampered with, or of another format."""
 

@@ -1,0 +1,217 @@
+"""UnbiasedEstimate: the true count estimated without bias from a released output, and how well.
+
+What a mechanism releases is biased, since its outputs have two ends. Numbers t with
+``sum_i t_i P[i, j] = j`` for every true count j remove the bias: t of the output is an unbiased
+estimate, and the sum of such estimates over cells is one of their total.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+
+from flint import fmpq, fmpq_mat, fmpz_mat
+
+from mechdesign._support.numbers import Rational, exact
+from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
+from mechdesign.losses import prior_over
+from mechdesign.table import Table
+
+
+class UnbiasedEstimate:
+    """What each output says about the true count: an unbiased estimate, with exact variances.
+
+    For a square table with independent columns there is one. Where there are several, this is the
+    one of least variance under ``prior``.
+
+    Parameters
+    ----------
+    table : Table
+        A mechanism.
+    prior : sequence of Fraction, int, str or Decimal, optional
+        Weights of the inputs, shape (inputs,), that sum to one; uniform if None. It matters only
+        where there are several unbiased estimates.
+    quantity : sequence of Fraction, int, str or Decimal, optional
+        What is estimated, a number for each input, shape (inputs,); None: the count.
+
+    Attributes
+    ----------
+    quantity : tuple of Fraction
+        What is estimated, shape (inputs,).
+
+    Raises
+    ------
+    NoUnbiasedEstimate
+        There is none: see the message.
+    InvalidPrior
+        The prior is no distribution over the inputs; or there are several estimates, and an output
+        occurs only for inputs of weight 0.
+    ValueError
+        The quantity has another length than there are inputs.
+
+    >>> from mechdesign import named
+    >>> estimate = UnbiasedEstimate(named.geometric(2, "1/2"))
+    >>> estimate.values
+    (Fraction(-1, 1), Fraction(1, 1), Fraction(3, 1))
+    >>> estimate.variances
+    (Fraction(7, 3), Fraction(8, 3), Fraction(7, 3))
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        prior: Sequence[Rational] | None = None,
+        *,
+        quantity: Sequence[Rational] | None = None,
+    ) -> None:
+        if quantity is None:
+            quantity = range(table.inputs)
+        self.quantity = tuple(exact(value, "a quantity") for value in quantity)
+        if len(self.quantity) != table.inputs:
+            raise ValueError(
+                f"the quantity has {len(self.quantity)} numbers for {table.inputs} inputs"
+            )
+        goal = [_fmpq(value) for value in self.quantity]
+        weights = [_fmpq(weight) for weight in prior_over(table.inputs, prior)]
+        columns = fmpz_mat([*zip(*table.weights, strict=True)])
+        means = [table.denominator * value for value in goal]
+        squares = [table.denominator * value**2 for value in goal]
+        found, second = _solutions(columns, (means, squares), weights)
+        if found is None:
+            raise NoUnbiasedEstimate(_reason(table, columns.rank()))
+        self._values = found
+        numerators, below = found.numer_denom()
+        square = fmpz_mat([[value**2] for value in numerators.entries()])
+        scale = fmpq(1, table.denominator) / below**2
+        self._variances = [
+            scale * mean - value**2
+            for mean, value in zip((columns * square).entries(), goal, strict=True)
+        ]
+        self._second = second
+
+    @cached_property
+    def values(self) -> tuple[Fraction, ...]:
+        """The estimate from each output, exact, shape (outputs,); 0 for one that never occurs."""
+        return _fractions(self._values.entries())
+
+    @cached_property
+    def variances(self) -> tuple[Fraction, ...]:
+        """The variance of the estimate for each true count, exact, shape (inputs,)."""
+        return _fractions(self._variances)
+
+    @cached_property
+    def variance_estimates(self) -> tuple[Fraction, ...]:
+        """An estimate of the variance from each output, exact, shape (outputs,).
+
+        It is unbiased for every true count, and may therefore be negative. Where that is
+        impossible, since the square of the quantity has no unbiased estimate, it is the largest of
+        `variances`, whatever the output.
+        """
+        if self._second is None:
+            return (max(self.variances),) * len(self.values)
+        pairs = zip(self._values.entries(), self._second.entries(), strict=True)
+        return _fractions(value**2 - square for value, square in pairs)
+
+    def variance(self, prior: Sequence[Rational] | None = None) -> Fraction:
+        """The variance for a true count drawn from ``prior``, uniform if None; exact.
+
+        It is the mean of `variances`, which is the expected squared error. Raises InvalidPrior.
+        """
+        weights = prior_over(len(self.quantity), prior)
+        pairs = zip(weights, self._variances, strict=True)
+        return _fraction(sum((_fmpq(weight) * variance for weight, variance in pairs), fmpq(0)))
+
+    def standard_error(self, prior: Sequence[Rational] | None = None) -> float:
+        """The square root of `variance`."""
+        return math.sqrt(self.variance(prior))
+
+
+def _solutions(
+    columns: fmpz_mat, goals: Sequence[Sequence[fmpq]], prior: Sequence[fmpq]
+) -> list[fmpq_mat | None]:
+    """For each goal the t with ``columns t = goal`` of least mean square, or None if there is none.
+
+    Parameters
+    ----------
+    columns : flint.fmpz_mat
+        The columns of a table times its denominator, shape (inputs, outputs).
+    goals : sequence of sequence of flint.fmpq
+        Times the same denominator, shape (goals, inputs).
+    prior : sequence of flint.fmpq
+        Of the inputs, shape (inputs,): with it outputs have the probabilities of the mean square.
+
+    Returns
+    -------
+    list of (flint.fmpq_mat or None)
+        Shape (outputs, 1) each; 0 for outputs that never occur.
+    """
+    if columns.nrows() == columns.ncols():
+        try:
+            found = fmpq_mat(columns).solve(fmpq_mat([*zip(*goals, strict=True)]))
+        except ZeroDivisionError:  # the columns are dependent
+            pass
+        else:
+            return [_column(each) for each in zip(*found.tolist(), strict=True)]
+    # The t of least sum_i m_i t_i^2 is t_i = (B' y)_i / m_i, with B a basis of the columns. Others
+    # are combinations of it: there is a t if their goals are the same combinations.
+    reduced, below, rank = columns.transpose().rref()
+    sums = reduced.tolist()[:rank]
+    chosen = [row.index(below) for row in sums]
+    basis = fmpq_mat([columns.tolist()[j] for j in chosen])
+    means = (fmpq_mat([prior]) * fmpq_mat(columns)).entries()
+    occurs = [any(output) for output in zip(*columns.tolist(), strict=True)]
+    solutions: list[fmpq_mat | None] = []
+    for goal in goals:
+        known = fmpq_mat([[goal[j] for j in chosen]])
+        if known * fmpq_mat(fmpz_mat(sums)) != below * fmpq_mat([goal]):
+            solutions.append(None)
+            continue
+        if any(possible and not mean for possible, mean in zip(occurs, means, strict=True)):
+            raise InvalidPrior(
+                "an output occurs only for inputs of weight 0: the prior does not say which"
+                " unbiased estimate is best"
+            )
+        shares = [1 / mean if mean else mean for mean in means]
+        weighted = fmpq_mat(
+            [
+                [share * entry for share, entry in zip(shares, row, strict=True)]
+                for row in basis.tolist()
+            ]
+        )
+        solved = (weighted * basis.transpose()).solve(known.transpose())
+        solutions.append(weighted.transpose() * solved)
+    return solutions
+
+
+def _reason(table: Table, rank: int) -> str:
+    """Why there is no unbiased estimate."""
+    columns = [*zip(*table.weights, strict=True)]
+    for (j, first), (k, second) in combinations(enumerate(columns), 2):
+        if first == second:
+            return (
+                f"there is no unbiased estimate: inputs {j} and {k} give every output with the same"
+                " probability"
+            )
+    return (
+        f"there is no unbiased estimate: the {table.inputs} columns of the table have rank {rank},"
+        " so that the distribution of the output does not determine what is estimated"
+    )
+
+
+def _column(values: Iterable[fmpq]) -> fmpq_mat:
+    return fmpq_mat([[value] for value in values])
+
+
+def _fractions(values: Iterable[fmpq]) -> tuple[Fraction, ...]:
+    return tuple(map(_fraction, values))
+
+
+def _fraction(value: fmpq) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
+
+
+def _fmpq(value: Fraction) -> fmpq:
+    return fmpq(value.numerator, value.denominator)
