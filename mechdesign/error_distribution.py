@@ -7,10 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mechdesign._support.text import aligned, brief, percent
 
-@dataclass(frozen=True)
+_ALL_UP_TO = 10
+"""Below this distance a printed table has every error."""
+
+_BEYOND = tuple(step * 10**power for power in range(1, 11) for step in (1, 2, 5))
+"""From it on, those of these distances that occur, and the largest."""
+
+
+@dataclass(frozen=True, repr=False)
 class ErrorDistribution:
     """The distribution of the error of a mechanism for one distribution of inputs.
+
+    ``str()`` is a table of percentages, rounded down, with the bias and the root mean square.
 
     Attributes
     ----------
@@ -67,3 +77,19 @@ class ErrorDistribution:
     def rmse(self) -> float:
         """The square root of `mean_square`."""
         return math.sqrt(self.mean_square)
+
+    def __str__(self) -> str:
+        largest = max((abs(error) for error, p in self.histogram.items() if p), default=0)
+        steps = (d for d in (*range(_ALL_UP_TO), *_BEYOND) if d < largest)
+        rows = [("d", "error -d", "error +d", "|error| <= d")]
+        for d in (*steps, largest):
+            below, above = (percent(self.histogram.get(error, Fraction(0)), 2) for error in (-d, d))
+            rows.append((str(d), below if d else "", above, percent(1 - self.tail(d), 2)))
+        return "\n".join([*aligned(rows), self._summary()])
+
+    def __repr__(self) -> str:
+        ends = f"{min(self.histogram)} .. {max(self.histogram)}"
+        return f"<ErrorDistribution over {ends}: {self._summary()}>"
+
+    def _summary(self) -> str:
+        return f"bias {brief(self.bias, 4)}, RMSE {brief(self.rmse, 4)}"

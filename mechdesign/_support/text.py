@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable
-from decimal import MAX_EMAX, Context, Decimal
+from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 _DECIMAL_LIMIT = 1 << 2048
@@ -122,6 +122,49 @@ def brief(value: Fraction | float, digits: int = 6) -> str:
         return f"{float(value):.{digits}g}"
     context = Context(prec=digits, Emin=-MAX_EMAX, Emax=MAX_EMAX)
     return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):.{digits - 1}E}"
+
+
+def rounded_up(value: Fraction, digits: int = 3) -> str:
+    """``value`` >= 0 to a few significant digits, never less than it is: for risks.
+
+    >>> rounded_up(Fraction(1000, 333)), rounded_up(Fraction(3)), rounded_up(Fraction(10) ** 30)
+    ('3.01', '3', '1E+30')
+    """
+    context = Context(prec=digits, rounding=ROUND_CEILING, Emin=-MAX_EMAX, Emax=MAX_EMAX)
+    found = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{found.normalize(context):{'f' if found.adjusted() in range(-4, 7) else ''}}"
+
+
+def percent(share: Fraction, decimals: int = 0, *, up: bool = False) -> str:
+    """A share of 0 to 1 in percent: rounded down, so that "in 14 %" means "in at least 14 %".
+
+    What is not 0 or 1 is never shown as 0 % or 100 %.
+
+    Parameters
+    ----------
+    share : Fraction
+        From 0 to 1, exact.
+    decimals : int, default 0
+        How many there are after the point; two for what is near 0 % or 100 %.
+    up : bool, default False
+        Round up instead: for risks, which must not be understated.
+
+    >>> percent(Fraction(2, 3)), percent(Fraction(2, 3), 1, up=True), percent(Fraction(1))
+    ('66 %', '66.7 %', '100 %')
+    >>> percent(Fraction(1, 300)), percent(Fraction(1, 10**9)), percent(1 - Fraction(1, 10**9))
+    ('0.33 %', '<0.01 %', '>99.99 %')
+    """
+    if share in (0, 1):
+        return f"{100 * share} %"
+    if not Fraction(1, 100) <= share <= Fraction(99, 100):
+        decimals = 2
+    if share < Fraction(1, 10_000):
+        return "<0.01 %"
+    if share > Fraction(9_999, 10_000):
+        return ">99.99 %"
+    scale = 100 * 10**decimals
+    units = -(-share * scale // 1) if up else share * scale // 1
+    return f"{Decimal(units).scaleb(-decimals)} %"
 
 
 def shown(value: object) -> str:

@@ -16,7 +16,9 @@ from mechdesign._support.text import (
     from_text,
     integer_from_text,
     integer_to_text,
+    percent,
     printable,
+    rounded_up,
     shown,
     to_text,
 )
@@ -181,3 +183,35 @@ def test_decimal_text_too_long_for_python_is_a_value_error():
     # Nothing here writes such text; a hostile file may.
     with pytest.raises(ValueError, match=r"."):
         from_text("1" * 5000)
+
+
+SHARES = st.fractions(0, 1) | st.builds(
+    lambda k, up: 1 - Fraction(1, k) if up else Fraction(1, k),
+    st.integers(1, 10**12),
+    st.booleans(),
+)
+
+
+@SETTINGS
+@given(SHARES, st.integers(0, 2), st.booleans())
+def test_a_percentage_never_claims_more_than_is_so(share, decimals, up):
+    text = percent(share, decimals, up=up)
+    number, unit = text.split(" ")
+    assert unit == "%"
+    value = Fraction(number.lstrip("<>")) / 100
+    if text[0] == "<":
+        assert 0 < share < value
+    elif text[0] == ">":
+        assert value < share < 1
+    else:
+        error = value - share if up else share - value
+        assert 0 <= error < Fraction(1, 100)
+    assert (share == 0) == (value == 0)
+    assert (share == 1) == (value == 1)
+
+
+@SETTINGS
+@given(st.fractions(0, 10**9) | st.integers(1, 400).map(lambda k: Fraction(10) ** k / 3))
+def test_what_is_rounded_up_is_no_less_and_nearly_the_same(value):
+    assert value <= Fraction(rounded_up(value)) <= value * Fraction(101, 100)
+    assert rounded_up(value, 1) == rounded_up(Fraction(rounded_up(value, 1)), 1)
