@@ -13,9 +13,11 @@ from mechdesign.cli.options import (
     PICTURES,
     AddCommand,
     add_force,
+    add_prior,
     add_statement,
     check_suffix,
     check_targets,
+    prior_of,
     privacy_of,
     say,
 )
@@ -71,11 +73,7 @@ def add_design(add: AddCommand) -> None:
         help="minimise the worst expected loss over inputs, not the average; with --prior the worst"
         " weighted one",
     )
-    chosen.add_argument(
-        "--prior",
-        metavar="W0,W1,...",
-        help="weights of the inputs 0 .. n, scaled to sum to one (default uniform)",
-    )
+    add_prior(chosen, "the counts 0 .. n")
     chosen.add_argument(
         "--property",
         action="append",
@@ -119,6 +117,7 @@ def add_compare(add: AddCommand) -> None:
     )
     add_statement(chosen)
     chosen.add_argument("files", type=Path, nargs="*", help="mechanisms to add to the table")
+    add_prior(chosen, "the counts 0 .. n")
 
 
 def add_plot(add: AddCommand) -> None:
@@ -183,9 +182,11 @@ def _neighbours(text: str) -> Neighbours:
 def _loss(options: argparse.Namespace) -> Loss:
     if not options.loss.startswith("L"):
         raise ValueError(f"a loss is L0, L1, L2 or Lp, got {options.loss!r}")
-    prior = None if options.prior is None else losses.prior(options.prior.split(","))
     return Power(
-        exact(options.loss[1:], "the p of --loss"), options.distance, prior, options.worst_case
+        exact(options.loss[1:], "the p of --loss"),
+        options.distance,
+        prior_of(options, options.n + 1),
+        options.worst_case,
     )
 
 
@@ -229,7 +230,7 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    alpha = privacy_of(options).alpha
+    alpha, prior = privacy_of(options).alpha, prior_of(options, options.n + 1)
     table = {
         "GM": named.geometric(options.n, alpha),
         "EM": named.explicit_fair(options.n, alpha),
@@ -237,8 +238,8 @@ def _compare(options: argparse.Namespace) -> int:
         "WM (WH+CM)": named.weakly_honest(options.n, alpha, column_monotone=True),
         "UM": named.uniform(options.n),
     }
-    print("for uniformly distributed counts")
-    print(compare({**table, **{str(path): Mechanism.load(path) for path in options.files}}))
+    print(f"for {'uniformly distributed counts' if prior is None else 'counts from the prior'}")
+    print(compare({**table, **{str(path): Mechanism.load(path) for path in options.files}}, prior))
     return 0
 
 

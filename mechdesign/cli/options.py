@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
 import numpy as np
 
+from mechdesign import losses
 from mechdesign._support.text import printable
 from mechdesign.privacy import Neighbours, Privacy
 
@@ -57,6 +59,32 @@ def import_modules(names: Sequence[str]) -> None:
         sys.path.append(str(Path.cwd()))
     for name in names:
         import_module(name)
+
+
+def add_prior(parser: argparse.ArgumentParser, what: str = "the true counts") -> None:
+    """Add ``--prior``, which `prior_of` looks at."""
+    parser.add_argument(
+        "--prior",
+        metavar="W0,W1,...",
+        help=f"how likely {what} are: weights of all of them in order, scaled to sum to one, or"
+        " binomial:P for respondents who count with probability P each (default: all alike)",
+    )
+
+
+def prior_of(options: argparse.Namespace, inputs: int) -> tuple[Fraction, ...] | None:
+    """The prior over so many inputs that is asked for; None: uniform.
+
+    Raises
+    ------
+    InvalidPrior
+        The weights are no distribution over them.
+    """
+    if options.prior is None:
+        return None
+    kind, colon, p = options.prior.partition(":")
+    if kind == "binomial" and colon:
+        return losses.binomial(inputs - 1, p)
+    return losses.prior_over(inputs, losses.prior(options.prior.split(",")))
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:

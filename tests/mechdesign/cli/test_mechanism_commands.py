@@ -9,6 +9,7 @@ import pytest
 
 from mechdesign import Mechanism, Metric, Privacy, named
 from mechdesign.cli import main
+from mechdesign.losses import L0, binomial
 
 
 def test_design_prints_the_proof_and_writes_table_and_picture(
@@ -115,6 +116,25 @@ def test_compare_lists_the_named_mechanisms_and_files(
     assert "0.96169" in lines[4]
     assert "0.96551" in lines[5]
     assert "0.96551" in lines[7]
+
+
+@pytest.mark.parametrize("prior", ["1,8,28,56,70,56,28,8,1", "binomial:1/2"])
+def test_a_prior_is_given_alike_for_designing_and_comparing(
+    prior: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = f"design --n 8 --alpha 9/10 --property CM --prior {prior} --out m.json"
+    assert main(line.split()) == 0
+    certificate = Mechanism.load("m.json").certificate
+    assert certificate is not None
+    assert certificate.loss == L0(prior=binomial(8, "1/2"))
+    capsys.readouterr()
+    assert main(f"compare --n 8 --alpha 9/10 --prior {prior} m.json".split()) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "for counts from the prior"
+    assert f" {float(certificate.objective):.5f} " in shown[-1]
+    for wrong in ("1,2", "binomial:2", "binomial:", "poisson:1", "1,8,28,56,70,56,28,8,-1"):
+        assert main(f"compare --n 8 --alpha 9/10 --prior {wrong}".split()) == 2
+        assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "errors", "tail"])
