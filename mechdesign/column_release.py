@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.csv_rows import read_csv
+from mechdesign._support.csv_rows import count_in, read_csv
 from mechdesign._support.files import replacing
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import comma_separated
@@ -20,8 +18,6 @@ from mechdesign.mechanism import Mechanism
 
 _ROWS = 1 << 10
 """Rows held at a time: few enough for the cache. Seeded draws do not depend on it."""
-
-_COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 
 
 class Read(NamedTuple):
@@ -89,7 +85,7 @@ def release_column(
         while block := list(islice(rows, _ROWS)):
             texts = [row[place] for row, _ in block]
             try:
-                released = mechanism.release([*map(_count, texts)], rng)
+                released = mechanism.release([*map(count_in, texts)], rng)
             except InvalidCount as error:
                 bad = error.index if isinstance(error.index, int) else error.index[0]
                 raise InvalidTable(
@@ -104,10 +100,3 @@ def release_column(
         if not total:
             raise InvalidTable(f"{source} has no rows; nothing was written")
     return Read(total, between)
-
-
-@lru_cache(1 << 14)
-def _count(text: str) -> int:
-    """The count that a cell holds, -1 if it holds none."""
-    found = _COUNT.fullmatch(text)
-    return int(found[1]) if found else -1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -17,6 +19,8 @@ _HEADER = 1 << 24
 """The longest header line, in characters: what has a longer one is no table."""
 
 _BOM = "\ufeff"
+
+_COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 
 
 class CsvRows(NamedTuple):
@@ -84,6 +88,20 @@ def read_csv(stream: TextIO, source: Path, separator: str | None = None) -> CsvR
     rows = _rows(chain([first], stream), source, separator)
     header, _ = next(rows, ([], 0))
     return CsvRows(mark, separator, header, rows)
+
+
+@lru_cache(1 << 14)
+def count_in(text: str) -> int:
+    """The count that a cell holds, -1 if it holds none.
+
+    It may have a decimal part of one or two zeros, after a point or a comma. Three are refused:
+    7.000 may be seven thousand.
+
+    >>> [count_in(text) for text in ("7", " 7,0", "7.000", "-1", "")]
+    [7, 7, -1, -1, -1]
+    """
+    found = _COUNT.fullmatch(text)
+    return int(found[1]) if found else -1
 
 
 def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[list[str], int]]:
