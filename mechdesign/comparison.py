@@ -9,6 +9,7 @@ from mechdesign._support.numbers import Rational
 from mechdesign._support.text import aligned, brief, printable
 from mechdesign.losses import L0, L1
 from mechdesign.mechanism import Mechanism
+from mechdesign.standard_errors import UNBIASED, StandardErrors
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Comparison:
 
     def __str__(self) -> str:
         names = list(self.rows[0])
-        return "\n".join(aligned([names, *([row[name] for name in names] for row in self.rows)]))
+        lines = aligned([names, *([row[name] for name in names] for row in self.rows)])
+        return "\n".join([*lines, UNBIASED])
 
 
 def compare(
@@ -28,9 +30,10 @@ def compare(
     """One row a mechanism, for inputs drawn from ``prior`` (uniform if None).
 
     Columns: ``L0`` (plain, the chance of a wrong answer), ``scaled L0`` (eq. 6.1; always for
-    uniform inputs), ``L1``, ``RMSE``, the worst privacy ratio (at most 1/alpha), and which of the
-    seven properties hold. Raises ValueError when there is nothing to compare, or the mechanisms
-    differ in the number of inputs.
+    uniform inputs), ``L1``, both `StandardErrors`: that of a published count (``RMSE``) and that of
+    its unbiased estimate (``unbiased SE``, "-" where there is none), the worst privacy ratio (at
+    most 1/alpha), and which of the seven properties hold. Raises ValueError when there is nothing
+    to compare, or the mechanisms differ in the number of inputs.
     """
     if not mechanisms:
         raise ValueError("no mechanism to compare")
@@ -54,7 +57,7 @@ def _row(name: str, mechanism: Mechanism, prior: Sequence[Rational] | None) -> d
             else "-"
         ),
         "L1": f"{float(mechanism.loss(L1(prior=prior))):.4f}",
-        "RMSE": f"{mechanism.error_distribution(prior).rmse:.4f}",
+        **StandardErrors.of(mechanism, prior).cells(),
         "worst ratio": brief(audit.ratio) + ("" if audit.holds else " NOT PRIVATE"),
         **{short: "yes" if holds else "-" for short, holds in held.items()},
     }

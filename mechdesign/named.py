@@ -18,6 +18,7 @@ from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
+from mechdesign.standard_errors import StandardErrors
 
 Number = TypeVar("Number", Fraction, fmpz_poly)
 Weights: TypeAlias = tuple[list[list[Number]], Number]
@@ -170,6 +171,8 @@ def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> 
 class Recommendation:
     """A mechanism with the least L0 among those with the properties asked for.
 
+    ``str()`` tells its errors, too: least L0 does not mean that they are small.
+
     Attributes
     ----------
     name : str
@@ -183,6 +186,14 @@ class Recommendation:
     name: str
     mechanism: Mechanism
     reason: str
+
+    @property
+    def errors(self) -> StandardErrors:
+        """How far off one count is and one unbiased estimate, for uniform counts."""
+        return StandardErrors.of(self.mechanism)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}; {self.errors}"
 
 
 def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) -> Recommendation:

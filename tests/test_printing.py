@@ -95,7 +95,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("release @.json --input @.csv --column n --keep @ --out @2.csv", 0, 1),
         ("release @.json --input @.csv --column @ --out @2.csv", 2, 0),
         ("release @.json --input @.csv --column @2 --out @2.csv", 2, 0),
-        ("compare --n 1 --alpha 1/2 @.json", 0, 8),
+        ("compare --n 1 --alpha 1/2 @.json", 0, 9),
         ("plot @.json --out @.png", 0, 1),
         ("plot @.json --kind tail --out @.svg", 0, 1),
         ("plot @.json --out @", 2, 0),
@@ -156,7 +156,7 @@ def test_nothing_that_carries_names_prints_what_a_terminal_obeys(tmp_path: Path)
         ledger.spend("0.1", HOSTILE + "3")
     check(str(exceeded.value), 1)
 
-    check(str(compare({HOSTILE: named.uniform(1), "b": named.uniform(1)})), 3)
+    check(str(compare({HOSTILE: named.uniform(1), "b": named.uniform(1)})), 4)
     found = plan("marginals", {HOSTILE: 2, "b": 2}, n=1000, epsilon=1)
     check(str(found))
     assert repr(found).isprintable()

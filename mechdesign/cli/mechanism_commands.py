@@ -27,6 +27,7 @@ from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design
 from mechdesign.privacy import Metric, Neighbours
 from mechdesign.properties import SEVEN, OutputRatio
+from mechdesign.standard_errors import UNBIASED, StandardErrors
 
 _DISTANCES = """neighbours:
   with a distance K, counts that differ by at most K are neighbours; a .csv file is a square\
@@ -209,6 +210,8 @@ def _describe(mechanism: Mechanism) -> None:
             f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()
         )
     )
+    print(f"errors       {StandardErrors.of(mechanism)}  (for uniformly distributed counts)")
+    say(f"             {UNBIASED}")
     never = [str(i) for i, row in enumerate(mechanism.weights) if not any(row)]
     if never:
         print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +19,7 @@ from mechdesign.optimal import design
 from mechdesign.planning.task import Offer, Task
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, resolve
+from mechdesign.standard_errors import UNBIASED, StandardErrors
 
 LARGEST_GROUP = 128
 """The largest group whose count the task "count" plans for.
@@ -36,7 +38,8 @@ A search solves a few of them at every step, which still takes a second or so.
 class Count(Task):
     """A curator's count of the respondents in a group, 0 .. ``domain``.
 
-    Candidates are the named mechanisms and, for small groups, linear programs.
+    Candidates are the named mechanisms and, for small groups, linear programs. The table shows both
+    `StandardErrors` of each.
 
     Attributes
     ----------
@@ -54,6 +57,7 @@ class Count(Task):
     properties: Any = ()
 
     users_report: ClassVar[bool] = False
+    other_errors_are: ClassVar[str] = UNBIASED
 
     def __post_init__(self) -> None:
         whole(self.domain, "domain", 1, LARGEST_GROUP, what="the size of the group")
@@ -112,6 +116,12 @@ class Count(Task):
             else float(errors.tail() if self.loss == "L0" else mechanism.loss(L1()))
         )
         return Offer(mechanism, error)
+
+    def other_errors(self, protocol: Mechanism) -> tuple[tuple[str, float], ...]:
+        errors = StandardErrors.of(protocol)
+        unbiased = math.nan if errors.unbiased is None else errors.unbiased
+        both = ("RMSE", errors.published), ("unbiased SE", unbiased)
+        return both[1:] if self.loss == "RMSE" else both
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
         if self.loss != "L0" or self.domain > _PROGRAMS:

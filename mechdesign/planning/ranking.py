@@ -24,8 +24,8 @@ class Candidate:
 
     Both are given, or one is the least that the protocol needs.
 
-    Attributes are those of `Offer`, and ``name``, ``epsilon`` and ``n`` (None where no
-    user reports).
+    Attributes are those of `Offer`, and ``name``, ``epsilon``, ``n`` (None where no
+    user reports) and `Task.other_errors`.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Candidate:
     bits: int | None
     client: str
     server: str
+    other_errors: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Plan:
                 "candidate": item.name,
                 "best": item is self.best,
                 "error": item.error,
+                **dict(item.other_errors),
                 "epsilon": float(item.epsilon),
                 "n": item.n,
                 "bits": item.bits,
@@ -107,8 +109,11 @@ class Plan:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(
-            {**row, "error": "" if math.isnan(item.error) else row["error"]}
-            for row, item in zip(rows, self.candidates, strict=True)
+            {
+                name: "" if isinstance(value, float) and math.isnan(value) else value
+                for name, value in row.items()
+            }
+            for row in rows
         )
         return text.getvalue()
 
@@ -171,7 +176,8 @@ class Plan:
         if self.target is not None:
             said.append(f"error at most {brief(self.target)}")
         shown_columns = ["error"] if self.solved_for == "error" else [self.solved_for, "error"]
-        rows = [("", "candidate", *shown_columns, "bits", "client", "server")]
+        others = [name for name, _ in self.best.other_errors]
+        rows = [("", "candidate", *shown_columns, *others, "bits", "client", "server")]
         for item in self.candidates:
             cells = {
                 "error": "unknown" if math.isnan(item.error) else f"{item.error:.3g}",
@@ -185,6 +191,10 @@ class Plan:
                     mark,
                     item.name,
                     *(cells[name] for name in shown_columns),
+                    *(
+                        "-" if math.isnan(value) else f"{value:.3g}"
+                        for _, value in item.other_errors
+                    ),
                     bits,
                     item.client,
                     item.server,
@@ -207,6 +217,8 @@ class Plan:
                 lines.append(f"cannot serve: {name}: {reason}")
         if self.task.symbols and any(item.server for item in self.candidates):
             lines.append(f"costs: {self.task.symbols}")
+        if others:
+            lines.append(self.task.other_errors_are)
         if self.bound:
             lines.append(
                 "at epsilon"
@@ -243,6 +255,7 @@ def ranked(
                 offer.bits,
                 offer.client,
                 offer.server,
+                task.other_errors(offer.protocol),
             )
         )
     if not candidates:

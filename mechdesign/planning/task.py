@@ -75,6 +75,9 @@ class Task(ABC):
     symbols: ClassVar[str] = ""
     """What the letters of the costs stand for."""
 
+    other_errors_are: ClassVar[str] = ""
+    """What the names of `other_errors` stand for."""
+
     @property
     @abstractmethod
     def question(self) -> str:
@@ -184,6 +187,22 @@ class Task(ABC):
             In words; empty with the name.
         """
         return "", ""
+
+    def other_errors(self, protocol: Any) -> tuple[tuple[str, float], ...]:
+        """What the table of a plan shows of a candidate beside the error that it is ranked by.
+
+        Parameters
+        ----------
+        protocol : Mechanism or protocol
+            That of an `Offer`.
+
+        Returns
+        -------
+        tuple of (str, float)
+            Short names of errors, the same for all candidates, with their values; NaN where there
+            is none.
+        """
+        return ()
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         """What no protocol can do, in a sentence.

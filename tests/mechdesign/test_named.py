@@ -9,6 +9,7 @@ import pytest
 
 from mechdesign import Privacy, named, symbolic
 from mechdesign.named import explicit_fair_weights, geometric_weights, krr_weights
+from mechdesign.standard_errors import StandardErrors
 
 ALPHAS = [Q(1, 10**9), Q(1, 3), Q(9, 10), 1 - Q(1, 10**9), Q(1)]
 
@@ -51,3 +52,5 @@ def test_recommendations_have_what_was_asked_for() -> None:
         assert all(held[short] for short in wanted)
         assert found.mechanism.audit().holds
         assert found.mechanism.privacy == Privacy(alpha)
+        assert found.errors == StandardErrors.of(found.mechanism)
+        assert str(found) == f"{found.name}: {found.reason}; {found.errors}"

@@ -24,6 +24,7 @@ def test_design_prints_the_proof_and_writes_table_and_picture(
     assert "proved optimal, gap exactly 0" in shown
     assert "scaled L0    0.965511694" in shown
     assert "WH:yes" in shown
+    assert "errors       RMSE 3.3414, unbiased SE 19.455" in shown
     certificate = Mechanism.load("wm.json").certificate
     assert certificate is not None
     assert certificate.gap == 0
@@ -110,6 +111,7 @@ def test_compare_lists_the_named_mechanisms_and_files(
         "WM",
         "UM",
         "wm.json",
+        "unbiased",
     ]
     assert "0.94737" in lines[2]
     assert "0.96854" in lines[3]
@@ -131,7 +133,7 @@ def test_a_prior_is_given_alike_for_designing_and_comparing(
     assert main(f"compare --n 8 --alpha 9/10 --prior {prior} m.json".split()) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "for counts from the prior"
-    assert f" {float(certificate.objective):.5f} " in shown[-1]
+    assert f" {float(certificate.objective):.5f} " in shown[-2]
     for wrong in ("1,2", "binomial:2", "binomial:", "poisson:1", "1,8,28,56,70,56,28,8,-1"):
         assert main(f"compare --n 8 --alpha 9/10 --prior {wrong}".split()) == 2
         assert capsys.readouterr().err.count("\n") == 1

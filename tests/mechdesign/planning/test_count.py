@@ -13,6 +13,7 @@ import pytest
 import mechdesign
 from mechdesign import InvalidRequest, Ledger, Mechanism, Unreachable, named, plan
 from mechdesign.planning.count import Count
+from mechdesign.standard_errors import StandardErrors
 
 
 def moments(mechanism: Mechanism, loss: str):
@@ -127,3 +128,22 @@ def test_extremes_of_counts():
         plan("count", 1, error=1e-9, loss="L0")
     ledger = Ledger("0.25")
     assert plan("count", 4, ledger=ledger).best.epsilon == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("loss", ["RMSE", "L1"])
+def test_the_table_shows_the_errors_of_one_count_and_of_an_unbiased_estimate(loss):
+    found = plan("count", 8, epsilon="0.1", loss=loss)
+    heading, *lines = str(found).splitlines()[1:]
+    columns = (["RMSE"] if loss != "RMSE" else []) + ["unbiased SE"]
+    assert heading.split("error")[1].split("  ")[1:] == [name for name in ["", *columns] if name]
+    for item, line, row in zip(found.candidates, lines, found.rows(), strict=False):
+        errors = StandardErrors.of(item.protocol)
+        unbiased = math.nan if errors.unbiased is None else errors.unbiased
+        expected = dict(zip(("RMSE", "unbiased SE"), (errors.published, unbiased), strict=True))
+        assert dict(item.other_errors) == pytest.approx(
+            {name: expected[name] for name in columns}, nan_ok=True
+        )
+        assert line.split()[-1] == ("-" if errors.unbiased is None else f"{unbiased:.3g}")
+        assert row["unbiased SE"] == pytest.approx(unbiased, nan_ok=True)
+    assert "nan" not in found.csv()
+    assert str(found).splitlines()[-1].startswith("unbiased SE: of one group's")

@@ -1,0 +1,69 @@
+"""Both standard errors, by their definitions and against exact arithmetic."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign import InvalidPrior, Mechanism, Privacy, named
+from mechdesign.exceptions import NoUnbiasedEstimate
+from mechdesign.losses import prior
+from mechdesign.standard_errors import StandardErrors
+from mechdesign.unbiased_estimate import UnbiasedEstimate
+from tests.mechdesign.programs import HALF
+from tests.mechdesign.tables import tables
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
+
+
+def exact_unbiased(mechanism: Mechanism, weights: tuple[Fraction, ...] | None) -> float | None:
+    """The slow twin of the second error, without a ball of real numbers."""
+    try:
+        return UnbiasedEstimate(mechanism, weights).standard_error(weights)
+    except (NoUnbiasedEstimate, InvalidPrior):
+        return None
+
+
+@SETTINGS
+@given(tables(square=True) | tables(), st.data())
+def test_both_errors_by_exact_arithmetic(table, data):
+    inputs = len(table[0])
+    drawn = st.lists(st.integers(0, 4), min_size=inputs, max_size=inputs).filter(any).map(prior)
+    weights = data.draw(st.none() | drawn)
+    mechanism = Mechanism(table, HALF)
+    found = StandardErrors.of(mechanism, weights)
+    chances = weights or (Fraction(1, inputs),) * inputs
+    square = sum(
+        chances[j] * table[i][j] * (i - j) ** 2 for i in range(len(table)) for j in range(inputs)
+    )
+    assert found.published == pytest.approx(math.sqrt(square), rel=1e-12)
+    exact = exact_unbiased(mechanism, weights)
+    assert (found.unbiased is None) == (exact is None)
+    assert exact is None or found.unbiased == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("alpha", ["1/100", "1/2", "99/100", "999999/1000000"])
+@pytest.mark.parametrize("n", [1, 7, 40])
+def test_the_quick_way_agrees_where_tables_are_nearly_singular(n, alpha):
+    for mechanism in (named.geometric(n, alpha), named.explicit_fair(n, alpha)):
+        assert StandardErrors.of(mechanism).unbiased == pytest.approx(
+            exact_unbiased(mechanism, None), rel=1e-9
+        )
+
+
+def test_where_there_is_no_unbiased_estimate_or_no_float():
+    assert StandardErrors.of(named.uniform(8)).unbiased is None
+    assert str(StandardErrors.of(named.uniform(8))).endswith("unbiased SE -")
+    nearly = Mechanism(
+        [["1/2", "1/2", 0], ["1/2", "1/2", 0], [0, 0, 1]], Privacy("1/2")
+    )  # of rank two
+    assert StandardErrors.of(nearly).unbiased is None
+    assert StandardErrors.of(named.uniform(0)) == StandardErrors(0.0, 0.0)
+    blind = named.geometric(2, 1 - Fraction(1, 10**400))
+    assert StandardErrors.of(blind).unbiased == math.inf
+    with pytest.raises(InvalidPrior, match="2 weights for 3 inputs"):
+        StandardErrors.of(blind, ["1/2", "1/2"])
