@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from mechdesign import losses, named, properties
+from mechdesign import losses, named, properties, requirements
 from mechdesign.accounting.ledger import AlreadySpent, BudgetExceeded, Ledger, LedgerChanged
 from mechdesign.certificate import Certificate, Verification
 from mechdesign.error_distribution import ErrorDistribution
@@ -37,14 +37,18 @@ from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property
 from mechdesign.table import Audit
 from mechdesign.unbiased_estimate import UnbiasedEstimate
+from mechdesign.values import Bands, CountPairs, Counts, Values
 
 __all__ = [
     "AlreadySpent",
     "Audit",
+    "Bands",
     "BudgetExceeded",
     "Certificate",
     "CertificateRejected",
     "Constraints",
+    "CountPairs",
+    "Counts",
     "Design",
     "ErrorDistribution",
     "InexactNumber",
@@ -72,12 +76,14 @@ __all__ = [
     "UnbiasedEstimate",
     "UnknownTask",
     "Unreachable",
+    "Values",
     "Verification",
     "design",
     "losses",
     "named",
     "plan",
     "properties",
+    "requirements",
 ]
 
 __version__: str

@@ -149,7 +149,11 @@ class Certificate:
                 f"the loss is {brief(objective, 12)}, not {brief(self.objective, 12)} as certified",
             )
         program = mechanism_program(
-            mechanism.outputs, mechanism.inputs, self.privacy, self.loss, self.properties
+            mechanism.output_values,
+            mechanism.input_values,
+            self.privacy,
+            self.loss,
+            self.properties,
         )
         try:
             bound = dual_bound(program, self.multipliers)

@@ -17,7 +17,7 @@ import secrets
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,9 @@ _KEYS = {
     "digest",
 }
 
+
+_VALUES = {"inputs", "outputs"}
+"""The keys of version 2 besides: what inputs and outputs stand for."""
 
 _WORK = 1_000_000_000
 """Nanoseconds, estimated, that the comparisons may take for each full or partial megabyte."""
@@ -58,10 +61,15 @@ class Device:
     def _checked(self, content: Any) -> list[list[int]]:
         """The columns of integer weights, after everything that was claimed has been checked."""
         version = content["version"]
-        if content["format"] != "mechdesign.mechanism" or type(version) is not int or version != 1:
-            raise ValueError("not a mechanism file of version 1")
-        if set(content) != _KEYS:
-            raise ValueError(f"the keys are not {', '.join(sorted(_KEYS))}")
+        if (
+            content["format"] != "mechdesign.mechanism"
+            or type(version) is not int
+            or version not in (1, 2)
+        ):
+            raise ValueError("not a mechanism file of version 1 or 2")
+        keys = _KEYS if version == 1 else _KEYS | _VALUES
+        if set(content) != keys:
+            raise ValueError(f"the keys are not {', '.join(sorted(keys))}")
         rest = {key: value for key, value in content.items() if key != "digest"}
         found = hashlib.sha256(
             json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
@@ -84,7 +92,19 @@ class Device:
         if not 0 < top <= bottom:
             raise ValueError("alpha is not in (0, 1]")
         self._check_private(columns, content["neighbours"], top, bottom)
+        self._set_labels(content, len(columns), len(columns[0]))
         return columns
+
+    def _set_labels(self, content: dict[str, Any], inputs: int, outputs: int) -> None:
+        """The texts of true counts and of what is released; they are numbers in version 1."""
+        counts = {"inputs": {"counts": [0, inputs - 1]}, "outputs": {"counts": [0, outputs - 1]}}
+        described = {name: content.get(name, counts[name]) for name in counts}
+        if "pairs" not in described["inputs"] and described["inputs"] != counts["inputs"]:
+            raise ValueError("the inputs are not the counts from 0, nor pairs of counts")
+        self.numbers = {
+            label: number for number, label in enumerate(_labels(described["inputs"], inputs))
+        }
+        self.labels = _labels(described["outputs"], outputs)
 
     def _check_private(
         self, columns: list[list[int]], neighbours: Any, top: int, bottom: int
@@ -129,6 +149,14 @@ class Device:
             )
         return bisect_right(self.cumulative[count], self.below(self.denominator))
 
+    def answer(self, text: str) -> str:
+        """One exact draw, as a text, for the text of a true count; of a pair of counts 3,5."""
+        number = self.numbers.get(",".join(part.lstrip("0") or "0" for part in text.split(",")))
+        if number is None:
+            first, *_, last = self.numbers
+            raise ValueError(f"{text!r:.40} is not among {first} .. {last}")
+        return self.labels[self.release(number)]
+
 
 def _read(path: str) -> Any:
     """A JSON file that can be read in one way only."""
@@ -159,6 +187,32 @@ def _integer(text: str) -> int:
     if not re.fullmatch("-?(?:[0-9]+|0x[0-9a-f]+)", text):
         raise ValueError(f"expected an integer, got {text!r:.40}")
     return int(text, 16 if "x" in text else 10)
+
+
+def _labels(described: Any, size: int) -> list[str]:
+    """The texts of counts, of bands or of pairs of counts."""
+    (kind,) = described
+    given = described[kind]
+    ends = given if kind == "bands" else [given]
+    if type(given) is not list or not all(
+        len(each) == 2 and type(each[0]) is int and type(each[1]) is int for each in ends
+    ):
+        raise ValueError(f"the {kind} are not given by two integers")
+    low, high = ends[0]
+    broken, found = kind not in ("counts", "bands", "pairs"), list[str]()
+    if kind == "counts":
+        broken = high - low + 1 != size
+        found = [str(low + k) for k in range(size)]
+    elif kind == "pairs":
+        broken = min(low, high) < 0 or (low + 1) * (high + 1) != size
+        found = [f"{k // (high + 1)},{k % (high + 1)}" for k in range(0 if broken else size)]
+    elif kind == "bands":
+        gaps = any(after[0] != before[1] + 1 for before, after in pairwise(ends))
+        broken = len(ends) != size or gaps or any(low > high for low, high in ends)
+        found = [str(low) if low == high else f"{low}-{high}" for low, high in ends]
+    if broken:
+        raise ValueError(f"the {kind!r:.20} are not those of a table with {size}")
+    return found
 
 
 def _distances(described: Any, inputs: int) -> Iterator[tuple[int, int, int]]:
@@ -222,10 +276,7 @@ def main(arguments: list[str]) -> int:
     try:
         device = Device(arguments[0])
         texts = arguments[1:] or sys.stdin.read().split()
-        released = [
-            device.release(int(text) if text.isascii() and text.isdigit() else text)
-            for text in texts
-        ]
+        released = [device.answer(text) for text in texts]
     except (ValueError, OSError) as error:
         print(f"device.py: {arguments[0]!r}: {error}", file=sys.stderr)
         return 2

@@ -33,7 +33,11 @@ class ErrorDistribution:
 
     @classmethod
     def of(
-        cls, weights: Sequence[Sequence[int]], denominator: int, prior: Sequence[Fraction]
+        cls,
+        weights: Sequence[Sequence[int]],
+        denominator: int,
+        prior: Sequence[Fraction],
+        errors: Sequence[Sequence[int]],
     ) -> ErrorDistribution:
         """The error distribution of a table with integer weights.
 
@@ -46,17 +50,20 @@ class ErrorDistribution:
             What every column of ``weights`` sums to, at least 1.
         prior : sequence of Fraction
             Exact probabilities of the inputs, shape (inputs,), which sum to 1.
+        errors : sequence of sequence of int
+            The error of each output for each input, shape (outputs, inputs).
 
         Returns
         -------
         ErrorDistribution
-            Over the errors -(inputs - 1) .. outputs - 1.
+            Over all errors from the least to the largest.
         """
-        totals = dict.fromkeys(range(1 - len(prior), len(weights)), Fraction(0))
+        least, largest = min(map(min, errors)), max(map(max, errors))
+        totals = dict.fromkeys(range(least, largest + 1), Fraction(0))
         for j, share in enumerate(prior):
             if share:
-                for i, row in enumerate(weights):
-                    totals[i - j] += share * row[j]
+                for row, apart in zip(weights, errors, strict=True):
+                    totals[apart[j]] += share * row[j]
         return cls({error: total / denominator for error, total in totals.items()})
 
     def tail(self, d: int = 0) -> Fraction:

@@ -5,7 +5,9 @@ JSON is exact, and trusted only after everything in it has been checked again.
 The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the
 claimed ``alpha`` and ``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None),
 the certificate, and a SHA-256 digest of the rest. Numbers are strings, decimal or (when long)
-hexadecimal, because many JSON readers turn integers into floats. CSV and NPZ are float views for
+hexadecimal, because many JSON readers turn integers into floats. Version 2, which is written where
+inputs or outputs are not the counts from 0, says what they are: ``{"counts": [low, high]}``,
+``{"bands": [[low, high], ...]}`` or ``{"pairs": [first, second]}``. CSV and NPZ are float views for
 other tools; they cannot be loaded.
 """
 
@@ -39,11 +41,15 @@ from mechdesign.losses import Costs, Loss, Power
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property, resolve
 from mechdesign.table import Table
+from mechdesign.values import Bands, CountPairs, Counts, Values
 
-FORMAT, VERSION = "mechdesign.mechanism", 1
+FORMAT = "mechdesign.mechanism"
 
 _KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
-"""The keys of what `described` makes."""
+"""The keys of what `described` makes for counts from 0: version 1 of the format."""
+
+_VALUES = ("inputs", "outputs")
+"""The keys of version 2 besides."""
 
 
 def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[str]) -> None:
@@ -88,8 +94,9 @@ def load(
     InvalidMechanism, PrivacyViolation, CertificateRejected
         It is intact but claims what is not true.
     """
-    content = content_of(path, FORMAT, VERSION, *_KEYS, "digest")
-    chosen = {key: content[key] for key in _KEYS}
+    labelled = (*_KEYS, *_VALUES)
+    content = content_of(path, FORMAT, {1: (*_KEYS, "digest"), 2: (*labelled, "digest")})
+    chosen = {key: content[key] for key in labelled if key in content}
     if not certificate:
         chosen["certificate"] = None
     return checked(chosen, str(path), Work(content))
@@ -135,12 +142,16 @@ def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
         "weights": [[integer_to_text(weight) for weight in row] for row in table.weights],
         "certificate": _certificate_to_json(certificate, table),
     }
+    values = {"inputs": table.input_values, "outputs": table.output_values}
+    if values != {"inputs": Counts(0, table.inputs - 1), "outputs": Counts(0, table.outputs - 1)}:
+        content |= {name: _values_to_json(each) for name, each in values.items()}
     check_affordable(content, Work(content))
     return content
 
 
 def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> None:
-    content = {"format": FORMAT, "version": VERSION, **described(table, certificate)}
+    stated = described(table, certificate)
+    content = {"format": FORMAT, "version": 2 if "inputs" in stated else 1, **stated}
     content["digest"] = digest_of(content)
     # One row of the table a line, and not one number a line, so that the file is legible.
     rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
@@ -149,7 +160,9 @@ def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> N
 
 
 def _parse(content: Any, work: Work) -> tuple[Table, Certificate | None]:
-    content = keyed(content, *_KEYS)
+    labelled = isinstance(content, dict) and not content.keys().isdisjoint(_VALUES)
+    content = keyed(content, *_KEYS, *(_VALUES if labelled else ()))
+    values = {name: _values_from_json(content[name]) for name in _VALUES if labelled}
     check_affordable(content, work)
     neighbours = content["neighbours"]
     if isinstance(neighbours, list):
@@ -167,7 +180,25 @@ def _parse(content: Any, work: Work) -> tuple[Table, Certificate | None]:
         else _certificate_from_json(content["certificate"], privacy)
     )
     denominator = integer_from_text(content["denominator"])
-    return Table.from_weights(weights, denominator, privacy), certificate
+    return Table.from_weights(weights, denominator, privacy, **values), certificate
+
+
+def _values_to_json(values: Values) -> dict[str, Any]:
+    if isinstance(values, Bands):
+        return {"bands": [list(band) for band in values.bands]}
+    if isinstance(values, CountPairs):
+        return {"pairs": [values.first, values.second]}
+    if isinstance(values, Counts):
+        return {"counts": [values.low, values.high]}
+    raise ValueError(f"{type(values).__name__} cannot be written to a file")
+
+
+def _values_from_json(content: Any) -> Values:
+    (kind,) = content
+    given = _list(content[kind])
+    if kind == "bands":
+        return Bands([tuple(_list(band)) for band in given])
+    return {"counts": Counts, "pairs": CountPairs}[kind](*given)
 
 
 def _list(value: Any) -> list[Any]:
@@ -231,12 +262,8 @@ def _loss_to_json(loss: Loss, table: Table) -> dict[str, Any]:
     common = {"prior": prior, "worst_case": loss.worst_case}
     if isinstance(loss, Power):
         return {"power": to_text(loss.p), "d": loss.d, **common}
-    return {
-        "costs": [
-            [to_text(cost) for cost in row] for row in loss.costs(table.outputs, table.inputs)
-        ],
-        **common,
-    }
+    costs = loss.costs(table.output_values, table.input_values)
+    return {"costs": [[to_text(cost) for cost in row] for row in costs], **common}
 
 
 def _loss_from_json(content: Any) -> Loss:

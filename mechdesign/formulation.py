@@ -13,37 +13,47 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign._support.arrays import Integers
+from mechdesign.index_table import IndexTable
 from mechdesign.losses import Loss
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, irredundant
+from mechdesign.values import Values
 
 PRIVACY = "privacy"
 """The kind of the constraints that state privacy."""
 
 
 def mechanism_program(
-    outputs: int, inputs: int, privacy: Privacy, loss: Loss, properties: Iterable[Property]
+    outputs: Values | int,
+    inputs: Values | int,
+    privacy: Privacy,
+    loss: Loss,
+    properties: Iterable[Property],
 ) -> Program:
     """The linear program of the best mechanism with these properties (thesis 6.3, 6.4; Theorem 9).
+
+    An integer k, of outputs or inputs, stands for the counts 0 .. k-1.
 
     Constraints that the properties asked for already imply are left out: CH under CM, RH under RM,
     WH under CH or CM, and the half of the privacy constraints that row monotonicity
     implies.
     """
-    at = np.arange(outputs * inputs).reshape(outputs, inputs)
-    wanted = irredundant(properties)
+    at = IndexTable(outputs, inputs)
+    size = at.inputs.size
+    wanted = irredundant(properties, at.aligned)
     groups = list(_named("column sums", [Constraints.equal_to(at.T, 1)]))
-    row_monotone = any(p.short == "RM" for p in wanted)
-    distances = np.unique(privacy.distances(inputs)).tolist()
+    row_monotone = at.aligned and any(p.short == "RM" for p in wanted)
+    distances = np.unique(privacy.distances(size)).tolist()
     groups += _named(
         "privacy",
         [privacy_constraints(at, privacy, row_monotone, distance) for distance in distances],
     )
     for item in wanted:
-        groups += _named(item.short, item.constraints(at, privacy))
-    costs, weights = loss.costs(outputs, inputs), loss.weights(inputs)
+        alone = sum(other.short == item.short for other in wanted) == 1
+        groups += _named(item.short if alone else item.text, item.constraints(at, privacy))
+    costs, weights = loss.costs(at.outputs, at.inputs), loss.weights(size)
     if min(map(min, costs)) < 0:
         raise ValueError("costs must be at least 0; add a constant to make them so")
     if not loss.worst_case:
@@ -52,9 +62,9 @@ def mechanism_program(
         )
         return Program(flat, tuple(groups))
     largest = at.size
-    for j in range(inputs):
+    for j in range(size):
         cells = np.append(at[:, j], largest)[None, :]
-        coefficients = (*(-costs[i][j] * weights[j] for i in range(outputs)), Fraction(1))
+        coefficients = (*(-row[j] * weights[j] for row in costs), Fraction(1))
         groups += _named(f"worst case {j}", [Constraints(cells, coefficients, Fraction(0), False)])
     return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
 
@@ -84,7 +94,10 @@ def privacy_constraints(
 
 
 def reflection(outputs: int, inputs: int, variables: int) -> Integers:
-    """The central symmetry P[i, j] <-> P[n-i, n-j] (eq. 6.9) as a permutation of the variables."""
+    """The central symmetry P[i, j] <-> P[n-i, n-j] (eq. 6.9) as a permutation of the variables.
+
+    ``outputs`` and ``inputs`` are how many there are; ``variables`` of the program follow theirs.
+    """
     size = outputs * inputs
     return np.concatenate([np.arange(size)[::-1], np.arange(size, variables)])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +21,9 @@ WORK = 1_000_000_000
 
 MOST_PROPERTIES = 64
 """How many properties a certificate may name."""
+
+_PUNCTUATION = re.compile("[^0-9a-fx/]+")
+"""What separates the numbers in the text of a property."""
 
 _STEP = 400
 """Nanoseconds for a comparison or a sum of short numbers, and the loop around it."""
@@ -123,10 +127,11 @@ def _certificate(
     if len(properties) > MOST_PROPERTIES:
         raise ValueError(f"a certificate with more than {MOST_PROPERTIES} properties")
     for text in properties:
-        parameter = limbs(text)
+        parameter = max(map(limbs, _PUNCTUATION.split(text)))
+        terms = text.count("P[") if isinstance(text, str) else 0
         work.gcd(parameter, parameter)
-        work.spend(6 * cells * _CONSTRAINT)
-        work.multiply(4 * cells, entry, max(parameter, power))
+        work.spend(6 * cells * _CONSTRAINT + 20 * terms * _CONSTRAINT)
+        work.multiply(4 * cells + terms, entry, max(parameter, power))
     for name in ("objective", "bound"):
         work.gcd(limbs(content[name]), limbs(content[name]))
     loss = content["loss"]

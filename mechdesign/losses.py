@@ -15,12 +15,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
 from flint import fmpz
 
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.text import brief, shown
 from mechdesign.exceptions import InvalidPrior, NotSquare
+from mechdesign.values import Values, distances, errors, values_of
 
 _ROOT_BITS = 64
 """Binary digits after the point of a cost that is not rational."""
@@ -54,9 +56,23 @@ class Loss(ABC):
     def cost(self, output: int, input: int) -> Fraction:
         """The cost >= 0 of answering ``output`` when the truth is ``input``."""
 
-    def costs(self, outputs: int, inputs: int) -> list[list[Fraction]]:
-        """The cost table, rows are outputs."""
-        return [[self.cost(i, j) for j in range(inputs)] for i in range(outputs)]
+    def costs(self, outputs: Values | int, inputs: Values | int) -> list[list[Fraction]]:
+        """The cost of every output for every input: rows are outputs.
+
+        A band costs as much as that of its counts which is nearest to the truth.
+
+        Parameters
+        ----------
+        outputs, inputs : Values or int
+            What rows and columns stand for; an integer k stands for the counts 0 .. k-1.
+
+        Raises
+        ------
+        InvalidMechanism
+            The loss has no costs for such values, as those of pairs of counts.
+        """
+        apart = errors(values_of(outputs), values_of(inputs)).tolist()
+        return [[self.cost(j + error, j) for j, error in enumerate(row)] for row in apart]
 
     def weights(self, inputs: int) -> tuple[Fraction, ...]:
         """What the expected cost of each of ``inputs`` inputs is multiplied with.
@@ -71,6 +87,8 @@ class Loss(ABC):
 @dataclass(frozen=True)
 class Power(Loss):
     """|i - j|^p where |i - j| > d, else 0 (so p = 0, d = 0 is the probability of a wrong answer).
+
+    |i - j| is the distance of `mechdesign.values.distances`: also of bands and of pairs of counts.
 
     The thesis writes |i - j| >= d for L0,d but describes "more than d steps" and wants L0,0 = L0:
     that is ``> d``.
@@ -115,6 +133,11 @@ class Power(Loss):
         distance = abs(output - input)
         return _power(distance, self.p) if distance > self.d else Fraction(0)
 
+    def costs(self, outputs: Values | int, inputs: Values | int) -> list[list[Fraction]]:
+        apart = distances(values_of(outputs), values_of(inputs))
+        known = {distance: self.cost(distance, 0) for distance in np.unique(apart).tolist()}
+        return [[known[distance] for distance in row] for row in apart.tolist()]
+
     def __repr__(self) -> str:
         name = f"L{self.p}" if self.p.denominator == 1 else f"L{float(self.p):g}"
         parts = (
@@ -149,11 +172,12 @@ class Costs(Loss):
     def cost(self, output: int, input: int) -> Fraction:
         return self.table[output][input]
 
-    def costs(self, outputs: int, inputs: int) -> list[list[Fraction]]:
-        if (outputs, inputs) != (len(self.table), len(self.table[0])):
+    def costs(self, outputs: Values | int, inputs: Values | int) -> list[list[Fraction]]:
+        rows, columns = values_of(outputs).size, values_of(inputs).size
+        if (rows, columns) != (len(self.table), len(self.table[0])):
             raise NotSquare(
                 f"the costs are {len(self.table)} x {len(self.table[0])}, the mechanism is"
-                f" {outputs} x {inputs}"
+                f" {rows} x {columns}"
             )
         return [list(row) for row in self.table]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from mechdesign import files
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign.certificate import Certificate
+from mechdesign.exceptions import NotSquare
 from mechdesign.privacy import Privacy
-from mechdesign.properties import SEVEN
+from mechdesign.properties import SEVEN, Property
 from mechdesign.table import Table
+from mechdesign.values import Values, numbers_of
 
 
 class Mechanism(Table):
@@ -37,12 +40,15 @@ class Mechanism(Table):
     certificate : Certificate, optional
         A proof of optimality to keep with the table, see `mechdesign.certificate`. Not part of
         equality.
+    outputs, inputs : Values, optional
+        What rows and columns stand for; counts from 0 unless given. Inputs are `Counts` from 0, or
+        `CountPairs`, whose neighbours ``privacy`` must list.
 
     Raises
     ------
     InvalidMechanism
         A ragged or empty table, a negative entry, or a column that does not sum to one; the message
-        names it.
+        names it. Or outputs and inputs that do not fit the table, or each other.
 
     >>> m = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2"))
     >>> m.audit().ratio, m.audit().holds
@@ -58,8 +64,11 @@ class Mechanism(Table):
         table: Iterable[Iterable[Rational]],
         privacy: Privacy,
         certificate: Certificate | None = None,
+        *,
+        outputs: Values | None = None,
+        inputs: Values | None = None,
     ) -> None:
-        super().__init__(table, privacy)
+        super().__init__(table, privacy, outputs=outputs, inputs=inputs)
         set_fields(self, certificate=certificate)
 
     @classmethod
@@ -69,6 +78,9 @@ class Mechanism(Table):
         denominator: int,
         privacy: Privacy,
         certificate: Certificate | None = None,
+        *,
+        outputs: Values | None = None,
+        inputs: Values | None = None,
     ) -> Mechanism:
         """The mechanism with the table ``weights[i][j] / denominator``.
 
@@ -82,6 +94,8 @@ class Mechanism(Table):
             The claim.
         certificate : Certificate, optional
             A proof of optimality to keep with the table, or None. It is not checked here.
+        outputs, inputs : Values, optional
+            What rows and columns stand for; counts from 0 unless given.
 
         Returns
         -------
@@ -95,12 +109,13 @@ class Mechanism(Table):
             another sum; the message names it.
         """
         mechanism = cls.__new__(cls)
-        mechanism._set(weights, denominator, privacy)
+        mechanism._set(weights, denominator, privacy, outputs, inputs)
         set_fields(mechanism, certificate=certificate)
         return mechanism
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Mechanism.from_weights, (
+        make = partial(Mechanism.from_weights, outputs=self.output_values, inputs=self.input_values)
+        return make, (
             self.weights,
             self.denominator,
             self.privacy,
@@ -110,10 +125,15 @@ class Mechanism(Table):
     def properties(self) -> dict[str, bool]:
         """Which of the seven properties of thesis 6.4 hold, exactly, by short name.
 
-        Of these, a rectangular table can only have S.
+        One that is not defined for such outputs and inputs does not hold.
         """
-        square = self.outputs == self.inputs
-        return {item.short: (square or item.short == "S") and item.holds(self) for item in SEVEN}
+        return {item.short: self._has(item) for item in SEVEN}
+
+    def _has(self, item: Property) -> bool:
+        try:
+            return item.holds(self)
+        except NotSquare:
+            return False
 
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
@@ -125,7 +145,8 @@ class Mechanism(Table):
         Parameters
         ----------
         counts : array_like
-            Integers in 0 .. inputs-1, any shape.
+            True counts: integers in 0 .. inputs-1, any shape; of pairs of counts with a last axis
+            of length two.
         rng : numpy.random.Generator, optional
             None: randomness from the operating system. A Generator: reproducible, for experiments,
             *not* private against an adversary that knows its state.
@@ -133,7 +154,8 @@ class Mechanism(Table):
         Returns
         -------
         numpy.ndarray of int64
-            Outputs in 0 .. outputs-1, of the same shape.
+            What ``output_values`` says of the outputs, of the same shape: counts, or pairs of
+            counts; of bands their numbers.
 
         Raises
         ------
@@ -143,7 +165,8 @@ class Mechanism(Table):
             Names the first bad count; nothing has been drawn.
         """
         self.audit().require()
-        return self.sampler.draw(counts, rng)
+        drawn = self.sampler.draw(numbers_of(self.input_values, counts), rng)
+        return self.output_values.at(drawn)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, replacing it in one step.
@@ -206,7 +229,12 @@ class Mechanism(Table):
             Equal to ``table`` in entries and claim.
         """
         mechanism = Mechanism.from_weights(
-            table.weights, table.denominator, table.privacy, certificate
+            table.weights,
+            table.denominator,
+            table.privacy,
+            certificate,
+            outputs=table.output_values,
+            inputs=table.input_values,
         )
         mechanism.__dict__.update(table.__dict__)
         return mechanism

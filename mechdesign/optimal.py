@@ -17,6 +17,7 @@ from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, PropertyLike, irredundant, resolve
 from mechdesign.reformulation import compact
+from mechdesign.values import LARGEST, CountPairs, Counts, Values
 
 _SECONDS, _BYTES = 86400, 1 << 34
 """The most seconds and bytes that a design may be expected to take."""
@@ -43,11 +44,12 @@ class Design:
 
 
 def design(
-    n: int,
+    n: int | Values,
     privacy: Privacy,
     loss: Loss | None = None,
     properties: Iterable[PropertyLike] = (),
     *,
+    outputs: Values | None = None,
     progress: bool = False,
     however_large: bool = False,
 ) -> Design:
@@ -59,14 +61,20 @@ def design(
 
     Parameters
     ----------
-    n : int
-        The largest count, the number of respondents: at least 0; the table is (n+1) x (n+1).
+    n : int, Counts or CountPairs
+        The largest count, the number of respondents: at least 0; the table is (n+1) x (n+1). Or
+        what the inputs are: `Counts` from 0, or `CountPairs`.
     privacy : Privacy
-        alpha = exp(-epsilon), exact, and which counts are neighbours.
+        alpha = exp(-epsilon), exact, and which counts are neighbours. Of pairs of counts "adjacent"
+        are those in which one count differs by one, and a distance k is that of both together.
     loss : Loss, optional
         `L0()` unless given.
     properties : iterable of Property, type or str, optional
-        Instances, classes or short names: ``[WeakHonesty(), "CM"]``.
+        Instances, classes or texts: ``[WeakHonesty(), "CM", "within:3=9/10"]``; see
+        `mechdesign.properties` and `mechdesign.requirements`.
+    outputs : Values, optional
+        What may be released: the inputs unless given. Wider `Counts`, such as ``Counts(-5, 25)``,
+        allow unbiased mechanisms; `Bands` are coarser.
     progress : bool, default False
         Show what is going on, on standard error.
     however_large : bool, default False
@@ -100,15 +108,19 @@ def design(
 
     if not isinstance(privacy, Privacy):
         raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
-    size, loss, wanted = checked(n, loss, properties)
+    inputs, loss, wanted = checked(n, loss, properties)
+    outputs = inputs if outputs is None else outputs
+    if not isinstance(outputs, Values):
+        raise TypeError(f"outputs must be Values, such as Counts(-5, 25), got {outputs!r:.60}")
     if not however_large:
-        _refuse_huge(size, privacy)
-    with ProgressMeter(f"design n = {n}", shown=progress) as meter:
+        _refuse_huge(max(inputs.size, outputs.size), privacy)
+    privacy = _between(inputs, privacy)
+    with ProgressMeter(f"design n = {inputs.size - 1}", shown=progress) as meter:
         meter.say("building the program")
-        program = mechanism_program(size, size, privacy, loss, wanted)
-        shorter = compact(
-            program, size, size, privacy, any(item.short == "RM" for item in irredundant(wanted))
-        )
+        program = mechanism_program(outputs, inputs, privacy, loss, wanted)
+        aligned = outputs == inputs
+        monotone = aligned and any(item.short == "RM" for item in irredundant(wanted))
+        shorter = compact(program, outputs.size, inputs.size, privacy, monotone)
         reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(
             shorter.program
         )
@@ -116,10 +128,12 @@ def design(
         meter.say("checking the certificate")
         table = [
             [solution.x[v] for v in row]
-            for row in reduced.orbit[: size * size].reshape(size, size).tolist()
+            for row in reduced.orbit[: outputs.size * inputs.size]
+            .reshape(outputs.size, inputs.size)
+            .tolist()
         ]
         multipliers = shorter.restored(reduced.expand(solution.multipliers))
-        mechanism = Mechanism(table, privacy)
+        mechanism = Mechanism(table, privacy, outputs=outputs, inputs=inputs)
         certificate = Certificate(
             privacy,
             loss,
@@ -131,20 +145,19 @@ def design(
         verdict = certificate.verify(mechanism)
         if not verdict:
             raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
-    return Design(
-        Mechanism.from_weights(mechanism.weights, mechanism.denominator, privacy, certificate),
-        certificate,
-    )
+    return Design(Mechanism.from_parts(mechanism, certificate), certificate)
 
 
 def checked(
-    n: int, loss: Loss | None, properties: Iterable[PropertyLike]
-) -> tuple[int, Loss, tuple[Property, ...]]:
-    """The arguments of `design` besides privacy: the number of counts, the loss, the properties.
+    n: int | Values, loss: Loss | None, properties: Iterable[PropertyLike]
+) -> tuple[Values, Loss, tuple[Property, ...]]:
+    """The arguments of `design` besides privacy: the inputs, the loss, the properties.
 
     Raises TypeError or ValueError for arguments that `design` does not accept.
     """
-    size = whole(n, "n", what="a whole number of respondents") + 1
+    if not isinstance(n, Values):
+        largest = whole(n, "n", what="a whole number of respondents")
+        n = Counts(0, min(largest, LARGEST))  # and that is too large
     loss = L0() if loss is None else loss
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")
@@ -153,10 +166,21 @@ def checked(
             f"properties must be a list, such as ['WH', 'CM'], got the string {properties!r:.60}"
         )
     wanted = tuple(dict.fromkeys(resolve(item) for item in properties))
-    if len({item.short for item in wanted}) < len(wanted):
-        names = ", ".join(item.text for item in wanted)
-        raise ValueError(f"two different properties share a short name: {names}")
-    return size, loss, wanted
+    texts = [item.text for item in wanted]
+    if len(set(texts)) < len(texts):
+        raise ValueError(f"two different properties have the same text: {', '.join(texts)}")
+    return n, loss, wanted
+
+
+def _between(inputs: Values, privacy: Privacy) -> Privacy:
+    """The privacy, with the neighbours of pairs of counts listed."""
+    neighbours = privacy.neighbours
+    if not isinstance(inputs, CountPairs) or not (
+        neighbours == "adjacent" or isinstance(neighbours, int)
+    ):
+        return privacy
+    listed = inputs.neighbours(1 if neighbours == "adjacent" else neighbours)
+    return Privacy(privacy.alpha, listed or "all")  # none: a single pair, 0,0
 
 
 def _refuse_huge(inputs: int, privacy: Privacy) -> None:

@@ -30,10 +30,11 @@ from mechdesign._support.arrays import Integers
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief, to_text
-from mechdesign.exceptions import NotSquare
+from mechdesign.index_table import IndexTable
 from mechdesign.lp.constraints import Constraints
 from mechdesign.privacy import Privacy
 from mechdesign.table import Table
+from mechdesign.values import Bands
 
 _REGISTRY: dict[str, type[Property]] = {}
 
@@ -77,14 +78,16 @@ class Property(ABC):
             _REGISTRY[cls.short] = cls
 
     @abstractmethod
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterable[Constraints]:
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterable[Constraints]:
         """The constraints that define the property.
 
         Parameters
         ----------
-        at : numpy.ndarray of int64
+        at : IndexTable
             ``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j], shape
-            (outputs, inputs); slice it freely.
+            (outputs, inputs); slice it freely. ``at.truth`` are the cells where the output is the
+            input, ``at.distances`` how far every output is from every input, ``at.outputs`` and
+            ``at.inputs`` what they stand for.
         privacy : Privacy
             That of the mechanism, for constraints that depend on alpha.
 
@@ -96,9 +99,7 @@ class Property(ABC):
 
     def holds(self, mechanism: Table) -> bool:
         """Whether a mechanism has the property, exactly."""
-        at = np.arange(mechanism.outputs * mechanism.inputs).reshape(
-            mechanism.outputs, mechanism.inputs
-        )
+        at = IndexTable(mechanism.output_values, mechanism.input_values)
         entries = [weight for row in mechanism.weights for weight in row]
         return not any(
             True
@@ -113,6 +114,14 @@ class Property(ABC):
         It is the short name, and a parameter after a colon if there is one.
         """
         return self.short
+
+    @classmethod
+    def from_parameter(cls, parameter: str) -> Property:
+        """The property with what follows the colon of `text`.
+
+        Unless a subclass says otherwise, that is its one argument.
+        """
+        return cls(parameter)  # type: ignore[call-arg]
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and _state(self) == _state(other)
@@ -133,8 +142,12 @@ class RowHonesty(Property):
 
     short = "RH"
 
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
-        yield Constraints.at_least(_diagonal(at)[:, None], at)
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
+        apart, true = at.distances, np.sort(at.truth)
+        rows = true // at.inputs.size
+        truth, others = np.broadcast_arrays(true[:, None], at[rows])
+        compared = (apart[rows] > 0) | (truth == others)
+        yield Constraints.at_least(truth[compared], others[compared])
 
 
 class RowMonotone(Property):
@@ -143,8 +156,11 @@ class RowMonotone(Property):
     short = "RM"
     implies = frozenset({"RH"})
 
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
-        yield from _decreasing_from_diagonal(at)
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
+        at.require_ordered()
+        yield _not_growing(at[:], at.distances)
+        if isinstance(at.outputs, Bands):  # the counts of a band are all at the same distance, 0
+            yield from RowHonesty().constraints(at, privacy)
 
 
 class ColumnHonesty(Property):
@@ -153,8 +169,8 @@ class ColumnHonesty(Property):
     short = "CH"
     implies = frozenset({"WH"})
 
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
-        yield Constraints.at_least(_diagonal(at)[None, :], at)
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
+        yield Constraints.at_least(at.truth[None, :], at)
 
 
 class ColumnMonotone(Property):
@@ -163,9 +179,9 @@ class ColumnMonotone(Property):
     short = "CM"
     implies = frozenset({"CH", "WH"})
 
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
-        _diagonal(at)
-        yield from _decreasing_from_diagonal(at.T)
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
+        at.require_ordered()
+        yield _not_growing(at[:].T, at.distances.T)
 
 
 class Fairness(Property):
@@ -173,8 +189,8 @@ class Fairness(Property):
 
     short = "F"
 
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
-        truth = _diagonal(at)
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
+        truth = at.truth
         yield Constraints.equal(truth[:-1], truth[1:])
 
 
@@ -183,8 +199,8 @@ class WeakHonesty(Property):
 
     short = "WH"
 
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
-        yield Constraints.at_least_value(_diagonal(at), Fraction(1, len(at)))
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
+        yield Constraints.at_least_value(at.truth, Fraction(1, len(at)))
 
 
 class Symmetry(Property):
@@ -195,7 +211,7 @@ class Symmetry(Property):
 
     short = "S"
 
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
         half = (at.size + 1) // 2
         flat = at.ravel()
         yield Constraints.equal(flat[:half], flat[::-1][:half])
@@ -218,7 +234,7 @@ class OutputRatio(Property):
                 raise ValueError(f"beta must lie in (0, 1], got {brief(beta)}")
             set_fields(self, beta=beta)
 
-    def constraints(self, at: Integers, privacy: Privacy) -> Iterator[Constraints]:
+    def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
         beta = privacy.alpha if self.beta is None else self.beta
         yield Constraints.at_least(at[:-1], at[1:], beta)
         yield Constraints.at_least(at[1:], at[:-1], beta)
@@ -263,7 +279,7 @@ def resolve(item: PropertyLike) -> Property:
         short, colon, parameter = item.partition(":")
         if short in _REGISTRY:
             try:
-                return _REGISTRY[short](*([parameter] if colon else []))
+                return _REGISTRY[short].from_parameter(parameter) if colon else _REGISTRY[short]()
             except TypeError as error:
                 raise ValueError(
                     f"the property {short} does not take the parameter {parameter!r}"
@@ -271,8 +287,10 @@ def resolve(item: PropertyLike) -> Property:
     raise ValueError(f"unknown property {item!r}; known: {', '.join(_REGISTRY)}")
 
 
-def implied(short: Iterable[str]) -> frozenset[str]:
+def implied(short: Iterable[str], aligned: bool = True) -> frozenset[str]:
     """Everything that follows from the named properties, the names themselves included.
+
+    ``aligned`` says whether outputs and inputs are the same counts: some follow only then.
 
     >>> sorted(implied(["CM", "F"]))
     ['CH', 'CM', 'F', 'RH', 'WH']
@@ -280,20 +298,26 @@ def implied(short: Iterable[str]) -> frozenset[str]:
     known = set(short)
     while True:
         more = set[str]().union(*(_REGISTRY[name].implies for name in known if name in _REGISTRY))
-        more |= {result for causes, result in _JOINTLY if causes <= known}
+        more |= {result for causes, result in _JOINTLY if aligned and causes <= known}
         if more <= known:
             return frozenset(known)
         known |= more
 
 
-def irredundant(properties: Iterable[Property]) -> list[Property]:
-    """The given properties without those that the others imply (each once, in the given order)."""
+def irredundant(properties: Iterable[Property], aligned: bool = True) -> list[Property]:
+    """The given properties without those that the others imply (each once, in the given order).
+
+    ``aligned`` says whether outputs and inputs are the same counts; properties that follow only
+    then are kept otherwise.
+    """
     kept = list(dict.fromkeys(properties))
     for item in list(kept):
         others = [other for other in kept if other is not item]
         # Of two properties that imply each other only one may be left out: `others` shrinks as
         # they are.
-        if item.short in implied(other.short for other in others if other.short != item.short):
+        if item.short in implied(
+            (other.short for other in others if other.short != item.short), aligned
+        ):
             kept.remove(item)
     return kept
 
@@ -303,18 +327,10 @@ def _state(item: object) -> dict[str, object]:
     return {**{name: getattr(item, name, None) for name in slots}, **vars(item)}
 
 
-def _diagonal(at: Integers) -> Integers:
-    if at.shape[0] != at.shape[1]:
-        raise NotSquare(
-            f"this property compares output i with input i, but the table is {at.shape[0]} x"
-            f" {at.shape[1]}"
-        )
-    return np.diagonal(at)
-
-
-def _decreasing_from_diagonal(at: Integers) -> Iterator[Constraints]:
-    """Along each row of ``at``, entries do not grow with the distance from the diagonal."""
-    _diagonal(at)
+def _not_growing(at: Integers, distances: Integers) -> Constraints:
+    """Along each row of ``at``, entries do not grow with the distance from the truth."""
     left, right = at[:, :-1], at[:, 1:]
-    towards = np.arange(1, len(at))[None, :] <= np.arange(len(at))[:, None]
-    yield Constraints.at_least(np.where(towards, right, left), np.where(towards, left, right))
+    towards = distances[:, 1:] < distances[:, :-1]
+    apart = distances[:, 1:] != distances[:, :-1]
+    nearer, farther = np.where(towards, right, left), np.where(towards, left, right)
+    return Constraints.at_least(nearer[apart], farther[apart])

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from operator import index
 from typing import Any
 
@@ -24,6 +24,7 @@ from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation
 from mechdesign.losses import L0, Loss, prior_over
 from mechdesign.privacy import Privacy
 from mechdesign.sampling import Sampler
+from mechdesign.values import CountPairs, Counts, Values, distances, errors, values_of
 
 
 @dataclass(frozen=True)
@@ -75,37 +76,65 @@ class Table:
         floats are refused (`InexactNumber`).
     privacy : Privacy
         The claim.
+    outputs, inputs : Values, optional
+        What rows and columns stand for; counts from 0 unless given. Inputs are `Counts` from 0, or
+        `CountPairs`, whose neighbours ``privacy`` must list.
 
     Raises
     ------
     InvalidMechanism
         A ragged or empty table, a negative entry, or a column that does not sum to one; the message
-        names it.
+        names it. Or outputs and inputs that do not fit the table, or each other.
     """
 
-    __slots__ = ("__dict__", "denominator", "privacy", "weights")
+    __slots__ = ("__dict__", "denominator", "input_values", "output_values", "privacy", "weights")
 
     weights: tuple[tuple[int, ...], ...]
     """Integer numerators over `denominator`, without a common factor of all."""
     denominator: int
     """At least 1."""
     privacy: Privacy
+    output_values: Values
+    """What the rows stand for."""
+    input_values: Values
+    """What the columns stand for."""
 
-    def __init__(self, table: Iterable[Iterable[Rational]], privacy: Privacy) -> None:
+    def __init__(
+        self,
+        table: Iterable[Iterable[Rational]],
+        privacy: Privacy,
+        *,
+        outputs: Values | None = None,
+        inputs: Values | None = None,
+    ) -> None:
         rows = [[exact(entry, "a table entry") for entry in row] for row in table]
         common = math.lcm(*(entry.denominator for row in rows for entry in row))
-        self._set([[int(entry * common) for entry in row] for row in rows], common, privacy)
+        weights = [[int(entry * common) for entry in row] for row in rows]
+        self._set(weights, common, privacy, outputs, inputs)
 
     @classmethod
     def from_weights(
-        cls, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy
+        cls,
+        weights: Sequence[Sequence[int]],
+        denominator: int,
+        privacy: Privacy,
+        *,
+        outputs: Values | None = None,
+        inputs: Values | None = None,
     ) -> Table:
         """The table ``weights[i][j] / denominator``."""
         table = cls.__new__(cls)
-        table._set(weights, denominator, privacy)
+        table._set(weights, denominator, privacy, outputs, inputs)
         return table
 
-    def _set(self, weights: Sequence[Sequence[int]], denominator: int, privacy: Privacy) -> None:
+    def _set(
+        self,
+        weights: Sequence[Sequence[int]],
+        denominator: int,
+        privacy: Privacy,
+        outputs: Values | None,
+        inputs: Values | None,
+    ) -> None:
         if hasattr(self, "weights"):
             raise AttributeError(
                 f"a {type(self).__name__} is immutable; it cannot be initialised again"
@@ -139,8 +168,11 @@ class Table:
             weights=tuple(tuple(weight // common for weight in row) for row in weights),
             denominator=denominator // common,
             privacy=privacy,
+            output_values=values_of(len(weights) if outputs is None else outputs),
+            input_values=values_of(len(weights[0]) if inputs is None else inputs),
         )
         privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
+        _require_fitting(self)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} is immutable; cannot set {name!r}")
@@ -149,7 +181,12 @@ class Table:
         raise AttributeError(f"a {type(self).__name__} is immutable; cannot delete {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Table.from_weights, (self.weights, self.denominator, self.privacy)
+        make = partial(Table.from_weights, outputs=self.output_values, inputs=self.input_values)
+        return make, (
+            self.weights,
+            self.denominator,
+            self.privacy,
+        )
 
     @property
     def outputs(self) -> int:
@@ -217,7 +254,8 @@ class Table:
 
         This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`.
         """
-        costs, weights = loss.costs(self.outputs, self.inputs), loss.weights(self.inputs)
+        costs = loss.costs(self.output_values, self.input_values)
+        weights = loss.weights(self.inputs)
         scale = math.lcm(*(cost.denominator for row in costs for cost in row))
         columns = [0] * self.inputs
         for row, prices in zip(self.weights, costs, strict=True):
@@ -246,10 +284,13 @@ class Table:
     def error_distribution(self, prior: Sequence[Rational] | None = None) -> ErrorDistribution:
         """The distribution of the error, output minus input, for inputs drawn from ``prior``.
 
-        The prior is uniform if None.
+        The prior is uniform if None. The error of a band is that of its nearest count.
+
+        Raises InvalidMechanism for pairs of counts, whose errors have no sign.
         """
         weights = prior_over(self.inputs, prior)
-        return ErrorDistribution.of(self.weights, self.denominator, weights)
+        apart = errors(self.output_values, self.input_values).tolist()
+        return ErrorDistribution.of(self.weights, self.denominator, weights, apart)
 
     def posterior(
         self, prior: Sequence[Rational] | None = None
@@ -276,14 +317,34 @@ class Table:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented
-        return (self.weights, self.denominator, self.privacy) == (
-            other.weights,
-            other.denominator,
-            other.privacy,
-        )
+        return self._compared == other._compared
 
     def __hash__(self) -> int:
-        return hash((self.weights, self.denominator, self.privacy))
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> tuple[object, ...]:
+        values = self.output_values, self.input_values
+        return (self.weights, self.denominator, self.privacy, *values)
+
+
+def _require_fitting(table: Table) -> None:
+    """Raise InvalidMechanism for values that do not fit the table, its privacy, or each other."""
+    outputs, inputs, neighbours = table.output_values, table.input_values, table.privacy.neighbours
+    if (outputs.size, inputs.size) != (table.outputs, table.inputs):
+        raise InvalidMechanism(
+            f"the table is {table.outputs} x {table.inputs}, but there are {outputs.size} outputs"
+            f" and {inputs.size} inputs"
+        )
+    if isinstance(inputs, CountPairs):
+        if neighbours == "adjacent" or isinstance(neighbours, int):
+            raise InvalidMechanism(
+                "the neighbours of pairs of counts must be listed: CountPairs.neighbours() lists"
+                " those that differ by one"
+            )
+    elif not isinstance(inputs, Counts) or inputs.low != 0:
+        raise InvalidMechanism("inputs are the counts from 0, or pairs of counts")
+    distances(outputs, inputs)
 
 
 def _widest(rows: Sequence[Sequence[int]]) -> int:

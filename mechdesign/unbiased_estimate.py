@@ -19,6 +19,7 @@ from mechdesign._support.numbers import Rational, exact
 from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import prior_over
 from mechdesign.table import Table
+from mechdesign.values import Counts
 
 
 class UnbiasedEstimate:
@@ -68,6 +69,8 @@ class UnbiasedEstimate:
         quantity: Sequence[Rational] | None = None,
     ) -> None:
         if quantity is None:
+            if not isinstance(table.input_values, Counts):
+                raise NoUnbiasedEstimate("of pairs of counts say which quantity is estimated")
             quantity = range(table.inputs)
         self.quantity = tuple(exact(value, "a quantity") for value in quantity)
         if len(self.quantity) != table.inputs:

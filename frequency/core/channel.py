@@ -29,12 +29,12 @@ from frequency.core.tally import Sample, cells
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Items
+from mechdesign._support.counts import checked_counts
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact_sum, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
 from mechdesign.privacy import exact_epsilon
-from mechdesign.sampling import checked_counts
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 Reports: TypeAlias = npt.NDArray[np.void]

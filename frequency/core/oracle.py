@@ -19,9 +19,9 @@ from frequency.core.estimate import Estimate
 from frequency.core.likelihood import Likelihood
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.counts import checked_counts
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown, to_text
-from mechdesign.sampling import checked_counts
 
 _IN_CACHE = 1 << 17
 """How many numbers to transform together."""

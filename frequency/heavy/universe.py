@@ -13,10 +13,10 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.exceptions import InvalidValue
 from mechdesign._support.arrays import Words
+from mechdesign._support.counts import checked_counts
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole, whole
 from mechdesign._support.text import shown
-from mechdesign.sampling import checked_counts
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from frequency.core.answer import place_of
 from frequency.exceptions import InvalidQuestion, InvalidValue
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.counts import checked_counts
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import listed, shown
-from mechdesign.sampling import checked_counts
 
 LARGEST_RECORDS = 1 << 62
 """How many different records there may be where they are numbered."""

@@ -84,7 +84,7 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
         with arguments that this library does not have, or with parameters that this version of the
         library would not draw its reports by.
     """
-    content = content_of(path, FORMAT, VERSION, "protocol", "arguments", "agreed", "digest")
+    content = content_of(path, FORMAT, {VERSION: ("protocol", "arguments", "agreed", "digest")})
     try:
         theirs = content["agreed"]
         named = {key: content[key] for key in ("protocol", "arguments")}

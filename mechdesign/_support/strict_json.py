@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mechdesign._support.text import shown
@@ -94,9 +95,9 @@ def keyed(content: Any, *names: str) -> dict[str, Any]:
 
 
 def content_of(
-    path: str | os.PathLike[str], kind: str, version: int, *names: str
+    path: str | os.PathLike[str], kind: str, versions: Mapping[int, Sequence[str]]
 ) -> dict[str, Any]:
-    """What a JSON file of this kind and version holds.
+    """What a JSON file of this kind holds.
 
     Parameters
     ----------
@@ -104,11 +105,9 @@ def content_of(
         The file.
     kind : str
         What its key "format" must be.
-    version : int
-        What its key "version" must be.
-    *names : str
-        The keys that it has, beside "format" and "version": these and no others. If "digest" is one
-        of them, it is checked.
+    versions : mapping of int to sequence of str
+        What its key "version" may be, and the keys of a file of that version beside "format" and
+        "version": these and no others. If "digest" is one of them, it is checked.
 
     Raises
     ------
@@ -126,8 +125,10 @@ def content_of(
             f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
         )
     found = content.get("version")
-    if type(found) is not int or found != version:
-        raise InvalidFile(f"{path}: version {shown(found)}, this library reads version {version}")
+    if type(found) is not int or found not in versions:
+        read = ", ".join(map(str, versions))
+        raise InvalidFile(f"{path}: version {shown(found)}, this library reads version {read}")
+    names = versions[found]
     try:
         keyed(content, "format", "version", *names)
     except ValueError as error:

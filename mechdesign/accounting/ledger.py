@@ -392,7 +392,7 @@ def _locked(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
 
 def _read(path: str | os.PathLike[str]) -> _Account:
     """What a file holds; InvalidFile unless it is a ledger within its budget."""
-    content = content_of(path, FORMAT, VERSION, "epsilon", "entries")
+    content = content_of(path, FORMAT, {VERSION: ("epsilon", "entries")})
     try:
         account = _Account(exact_epsilon(from_text(content["epsilon"])))
         if not isinstance(content["entries"], list):

@@ -117,6 +117,64 @@ class Constraints:
         return cls(_numbers(cells).reshape(-1, 1), (Fraction(1),), exact(value, "value"), False)
 
     @classmethod
+    def at_most_value(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
+        """x[cells] <= value, entry by entry.
+
+        Parameters
+        ----------
+        cells : array_like
+            Variable numbers: an integer array of any shape, one constraint for each entry.
+        value : Fraction, int, str or Decimal
+            An exact number; floats are refused (`InexactNumber`).
+
+        Returns
+        -------
+        Constraints
+            Inequalities in one variable, in row-major order of ``cells``.
+        """
+        return cls(_numbers(cells).reshape(-1, 1), (Fraction(-1),), -exact(value, "value"), False)
+
+    @classmethod
+    def sum_at_least(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
+        """The sum of x over each row of ``cells`` >= value.
+
+        Parameters
+        ----------
+        cells : array_like
+            Variable numbers: an integer array of shape (constraints, terms), or (terms,) for one
+            constraint.
+        value : Fraction, int, str or Decimal
+            An exact number; floats are refused (`InexactNumber`).
+
+        Returns
+        -------
+        Constraints
+            One inequality for each row.
+        """
+        rows = np.atleast_2d(_numbers(cells))
+        return cls(rows, (Fraction(1),) * rows.shape[1], exact(value, "value"), False)
+
+    @classmethod
+    def sum_at_most(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
+        """The sum of x over each row of ``cells`` <= value.
+
+        Parameters
+        ----------
+        cells : array_like
+            Variable numbers: an integer array of shape (constraints, terms), or (terms,) for one
+            constraint.
+        value : Fraction, int, str or Decimal
+            An exact number; floats are refused (`InexactNumber`).
+
+        Returns
+        -------
+        Constraints
+            One inequality for each row.
+        """
+        rows = np.atleast_2d(_numbers(cells))
+        return cls(rows, (Fraction(-1),) * rows.shape[1], -exact(value, "value"), False)
+
+    @classmethod
     def equal_to(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
         """The sum of x over each row of ``cells`` == value.
 

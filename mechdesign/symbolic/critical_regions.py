@@ -247,9 +247,9 @@ def parametric(
     SolverFailure
         Nothing could be proved for any alpha.
     """
-    size, loss, wanted = checked(n, loss, properties)
+    inputs, loss, wanted = checked(n, loss, properties)
     neighbours = Privacy(1, neighbours).neighbours
-    program = AlphaProgram(size, neighbours, loss, wanted)
+    program = AlphaProgram(inputs.size, neighbours, loss, wanted)
     with ProgressMeter(f"parametric n = {n}", unit="designs", shown=progress) as meter:
         return tuple(_Walk(program, meter).cover())
 

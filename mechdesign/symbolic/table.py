@@ -11,12 +11,12 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 from flint import fmpz_poly
 
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
-from mechdesign.exceptions import InvalidMechanism
+from mechdesign.exceptions import InvalidMechanism, NotSquare
+from mechdesign.index_table import IndexTable
 from mechdesign.losses import Loss
 from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.mechanism import Mechanism
@@ -180,19 +180,22 @@ class SymbolicMechanism:
     def where(self, item: PropertyLike) -> Region:
         """The alpha at which a property holds.
 
-        As in `Mechanism.properties`, a rectangular table has none of the seven but S.
+        Nowhere if it is one of the seven and not defined for a table of this shape.
 
         Raises NotPolynomial for a property of your own whose constraints depend on alpha in another
         way than `constraints_in_alpha` supports.
         """
         wanted = resolve(item)
-        if self.outputs != self.inputs and wanted in SEVEN and wanted.short != "S":
-            return Region((), (False,))
-        at = np.arange(self.outputs * self.inputs).reshape(self.outputs, self.inputs)
+        at = IndexTable(self.outputs, self.inputs)
         flat = [weight for row in self.weights for weight in row]
-        groups = constraints_in_alpha(
-            lambda privacy: wanted.constraints(at, privacy), self.neighbours
-        )
+        try:
+            groups = constraints_in_alpha(
+                lambda privacy: wanted.constraints(at, privacy), self.neighbours
+            )
+        except NotSquare:
+            if wanted not in SEVEN:
+                raise
+            return Region((), (False,))
         slacks = (slack for rows in groups for slack in rows.slacks(flat, self.denominator))
         return nonnegative(slacks, self.denominator)
 

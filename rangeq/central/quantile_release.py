@@ -22,11 +22,11 @@ from frequency.core.answer import plain
 from frequency.exceptions import InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Integers
+from mechdesign._support.counts import checked_counts
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown
-from mechdesign.sampling import checked_counts
 from mechdesign.symbolic.proof_rules import (
     BudgetShare,
     CompositionProof,

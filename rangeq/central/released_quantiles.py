@@ -197,7 +197,7 @@ class ReleasedQuantiles:
             It holds none, is cut short or was changed, or says something else than what it holds.
         """
         names = ("schema", "mechanism", "q", "epsilon", "alpha", "bins", "digest")
-        content = content_of(path, FORMAT, VERSION, *names)
+        content = content_of(path, FORMAT, {VERSION: names})
         try:
             schema, name = Schema.of_content(content["schema"]), content["mechanism"]
             if not isinstance(name, str) or name not in _MECHANISMS:

@@ -22,8 +22,8 @@ from frequency.core.protocol import Protocol, channel_of
 from frequency.exceptions import InvalidValue
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.counts import checked_counts
 from mechdesign._support.randomness import bit_source
-from mechdesign.sampling import checked_counts
 from rangeq.core.intervals import checked_ends
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.item_sets import PaddedSets, SetEstimate

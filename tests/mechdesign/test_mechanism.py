@@ -43,20 +43,22 @@ def test_repr_says_what_matters():
         " CH CM WH S>"
     )
     assert "NOT PRIVATE" in repr(Mechanism([[1, 0], [0, 1]], HALF))
-    assert "properties: none" in repr(Mechanism([[0, 1], [1, 0], [0, 0]], HALF))
+    assert "properties: none" in repr(Mechanism([[0, "1/2"], [1, "1/4"], [0, "1/4"]], HALF))
 
 
 def test_properties_of_rectangular_tables():
     holds = Mechanism([["1/4", "1/4"], ["1/2", "1/2"], ["1/4", "1/4"]], HALF).properties()
     assert holds == {
-        "RH": False,
-        "RM": False,
+        "RH": True,
+        "RM": True,
         "CH": False,
         "CM": False,
         "F": False,
         "WH": False,
         "S": True,
     }
+    narrow = Mechanism([["1/2"] * 3] * 2, HALF).properties()  # where 2 is never the answer
+    assert [name for name, held in narrow.items() if held] == ["S"]
 
 
 @pytest.mark.parametrize(
