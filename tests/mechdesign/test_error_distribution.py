@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mechdesign import Mechanism, named
 from mechdesign.losses import L0, prior
+from tests.mechdesign.drawn_tables import tables
 from tests.mechdesign.programs import HALF
-from tests.mechdesign.tables import tables
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
 

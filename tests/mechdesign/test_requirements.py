@@ -31,7 +31,7 @@ from mechdesign.lp.constraints import Constraints
 from mechdesign.properties import resolve
 from mechdesign.requirements import AtLeast, AtMost, Inequality, Linear, Unbiased, Within
 from mechdesign.values import distances
-from tests.mechdesign.tables import tables
+from tests.mechdesign.drawn_tables import tables
 
 HALF, NINE = Privacy("1/2"), Privacy("9/10")
 

@@ -14,8 +14,8 @@ from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.losses import prior
 from mechdesign.standard_errors import StandardErrors
 from mechdesign.unbiased_estimate import UnbiasedEstimate
+from tests.mechdesign.drawn_tables import tables
 from tests.mechdesign.programs import HALF
-from tests.mechdesign.tables import tables
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 

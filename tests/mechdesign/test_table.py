@@ -23,8 +23,8 @@ from mechdesign import (
     named,
 )
 from mechdesign.losses import L0, prior
+from tests.mechdesign.drawn_tables import tables
 from tests.mechdesign.programs import HALF
-from tests.mechdesign.tables import tables
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mechdesign import InvalidPrior, Mechanism, NoUnbiasedEstimate, Privacy, design, named
 from mechdesign.losses import binomial
 from mechdesign.unbiased_estimate import UnbiasedEstimate
-from tests.mechdesign.tables import tables
+from tests.mechdesign.drawn_tables import tables
 
 
 def means(table, numbers):
