@@ -37,6 +37,11 @@ def add_statement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--n", type=int, required=True, help="number of respondents; counts are 0 .. n"
     )
+    add_privacy(parser)
+
+
+def add_privacy(parser: argparse.ArgumentParser) -> None:
+    """Add what `privacy_of` looks at."""
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--alpha", help="exact, such as 9/10; alpha = exp(-epsilon)")
     budget.add_argument("--epsilon", help="alpha is rounded so that privacy is at least as strong")

@@ -17,6 +17,7 @@ from typing import NoReturn
 from mechdesign import __version__
 from mechdesign._support.text import printable
 from mechdesign.accounting.ledger import BudgetExceeded
+from mechdesign.cli.compare_suppression_command import add_compare_suppression
 from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design, add_plot
 from mechdesign.cli.options import import_modules, say
 from mechdesign.cli.plan_command import add_plan
@@ -126,7 +127,15 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         )
         return added
 
-    for add in (add_design, add_audit, add_release, add_compare, add_plot, add_plan):
+    for add in (
+        add_design,
+        add_audit,
+        add_release,
+        add_compare,
+        add_compare_suppression,
+        add_plot,
+        add_plan,
+    ):
         add(command)
     # Of other packages
     others = {point.name: point for point in entry_points(group="mechdesign.commands")}

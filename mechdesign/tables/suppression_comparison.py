@@ -1,0 +1,439 @@
+"""compare_suppression(...): suppression and rounding beside a mechanism, for one table.
+
+All of it is computed from true counts: it is for those who may see them, not for publication.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Booleans, Floats, Integers
+from mechdesign._support.counts import checked_counts
+from mechdesign._support.text import aligned, brief, to_text
+from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.exceptions import NoUnbiasedEstimate
+from mechdesign.losses import Loss
+from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import design
+from mechdesign.privacy import Privacy
+from mechdesign.properties import PropertyLike
+from mechdesign.tables.suppression import (
+    LARGEST_TOTAL,
+    SuppressionRule,
+    totals_of,
+    with_totals,
+)
+from mechdesign.tables.suppression_reconstruction import TableReconstruction, reconstruct
+from mechdesign.unbiased_estimate import UnbiasedEstimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LARGEST_DESIGN = 100
+"""Up to this size of a group a mechanism is designed even if nothing is asked of it."""
+
+TOTAL = "total"
+"""What stands for an axis in the name of a total."""
+
+
+_KINDS = (
+    ("suppressed cells", False, True),
+    ("rounded cells", False, False),
+    ("suppressed totals", True, True),
+    ("rounded totals", True, False),
+)
+"""Kinds of protected entries: whether they are totals, and whether they are suppressed."""
+
+
+class ComparedEntry(NamedTuple):
+    """A cell or a total, as both ways of publishing have it.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        One for each axis; "total" where it is summed over.
+    is_total : bool
+        Whether it is a total.
+    published : str
+        What suppression and rounding show: a number, "*", or "" for a total that is left out.
+    low, high : int
+        Between which the count is, for readers of the whole table.
+    tight : bool
+        Whether both are possible.
+    taken : float
+        What readers take: the published number, or without one the middle between ``low`` and
+        ``high``.
+    error : float
+        That minus the true count.
+    mean_absolute : float or None
+        The expected distance of what the mechanism releases from the true count; None of a total.
+    rmse : float or None
+        The root mean square error of what the mechanism releases, of a total that of the sum of
+        unbiased estimates; None if there is no unbiased estimate.
+    """
+
+    labels: tuple[str, ...]
+    is_total: bool
+    published: str
+    low: int
+    high: int
+    tight: bool
+    taken: float
+    error: float
+    mean_absolute: float | None
+    rmse: float | None
+
+
+class Disclosed(NamedTuple):
+    """Of the entries of one kind: how many there are, and how many are given away.
+
+    Attributes
+    ----------
+    entries : int
+        How many entries are suppressed, or rounded.
+    recovered : int
+        How many of them have one possible count.
+    within_one : int
+        How many of them some number is at most 1 away from, for certain.
+    open : int
+        How many of the others could be narrower than they are proved to be.
+    """
+
+    entries: int
+    recovered: int
+    within_one: int
+    open: int
+
+
+@dataclass(frozen=True, eq=False)
+class SuppressionComparison:
+    """Suppression and rounding beside a mechanism: errors, and what readers can conclude.
+
+    Attributes
+    ----------
+    reconstruction : TableReconstruction
+        What is published, and what it gives away.
+    privacy : Privacy
+        What the mechanism promises for one cell.
+    mechanism : str
+        What the counts are released by.
+    rows : tuple of ComparedEntry
+        First the cells, then the totals, in the order of the table.
+    """
+
+    reconstruction: TableReconstruction
+    privacy: Privacy
+    mechanism: str
+    rows: tuple[ComparedEntry, ...]
+
+    def disclosed(self, *, totals: bool = False, suppressed: bool = True) -> Disclosed:
+        """How many protected counts readers recover.
+
+        Parameters
+        ----------
+        totals : bool, default False
+            Of totals, not of cells.
+        suppressed : bool, default True
+            Of those that are suppressed, not of those that are rounded.
+
+        Returns
+        -------
+        Disclosed
+            Their numbers.
+        """
+        found = self.reconstruction
+        published = found.published
+        kind: Booleans = published.protected & (published.suppressed == suppressed)
+        kind &= totals_of(kind.shape) == totals
+        recovered, near = kind & found.recovered, kind & found.within_one
+        return Disclosed(
+            *(int(each.sum()) for each in (kind, recovered, near, kind & ~found.tight & ~recovered))
+        )
+
+    def rmse(self, *, totals: bool = False) -> tuple[float, float | None]:
+        """The root mean square errors of suppression with rounding and of the mechanism.
+
+        Parameters
+        ----------
+        totals : bool, default False
+            Over the totals, not over the cells.
+
+        Returns
+        -------
+        suppression, mechanism : float
+            In persons; the second is None if totals have no unbiased estimate.
+        """
+        rows = [row for row in self.rows if row.is_total == totals]
+        first = math.sqrt(sum(row.error**2 for row in rows) / len(rows))
+        errors = [row.rmse for row in rows if row.rmse is not None]
+        if len(errors) < len(rows):
+            return first, None
+        return first, math.sqrt(sum(error**2 for error in errors) / len(rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as numbers, texts, lists and mappings, for JSON."""
+        rule = self.reconstruction.published.rule
+        return {
+            "rule": {name: getattr(rule, name) for name in rule.__dataclass_fields__},
+            "alpha": to_text(self.privacy.alpha),
+            "epsilon": self.privacy.epsilon,
+            "mechanism": self.mechanism,
+            "disclosed": {
+                name: self.disclosed(totals=totals, suppressed=suppressed)._asdict()
+                for name, totals, suppressed in _KINDS
+            },
+            "rmse": {
+                name: dict(zip(("suppression", "mechanism"), self.rmse(totals=totals), strict=True))
+                for name, totals in (("cells", False), ("totals", True))
+            },
+            "entries": [row._asdict() for row in self.rows],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join([*self._table(), *self._summary()])
+
+    def _table(self) -> list[str]:
+        heading = ("", "published", "possible", "off by", "mechanism: off by", "RMSE")
+        return aligned(
+            [
+                heading,
+                *(
+                    (
+                        ", ".join(row.labels),
+                        row.published,
+                        _interval(row),
+                        f"{row.error:+g}" if row.error else "0",
+                        "" if row.mean_absolute is None else f"{row.mean_absolute:.2f}",
+                        "" if row.rmse is None else f"{row.rmse:.2f}",
+                    )
+                    for row in self.rows
+                ),
+            ]
+        )
+
+    def _summary(self) -> list[str]:
+        said = []
+        for name, totals, suppressed in _KINDS:
+            found = self.disclosed(totals=totals, suppressed=suppressed)
+            if found.entries:
+                said.append(
+                    f"{name}: {found.entries}, of which readers recover {found.recovered} exactly"
+                    f" and {found.within_one} to within 1"
+                    + (f"; {found.open} more perhaps, the search was cut off" * (found.open > 0))
+                )
+        for name, totals in (("cells", False), ("totals", True)):
+            suppression, mechanism = self.rmse(totals=totals)
+            said.append(
+                f"root mean square error over {name}: suppression {suppression:.2f}, mechanism "
+                + ("without an unbiased estimate" if mechanism is None else f"{mechanism:.2f}")
+            )
+        alpha = self.privacy.alpha
+        return [
+            *said,
+            "suppression: taken are published numbers, else the middle of what is possible; it"
+            " promises nothing about readers who know more",
+            f"mechanism: {self.mechanism}; whatever readers know, one person in one cell changes no"
+            f" likelihood by more than a factor of {brief(1 / alpha)} (alpha = {to_text(alpha)},"
+            f" epsilon at most {self.privacy.epsilon:.6g})",
+        ]
+
+    def plot(self) -> Figure:
+        """What is possible behind each entry and what is taken, beside the mechanism's error.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One line an entry; `mechdesign.plot.save` writes it.
+
+        Raises
+        ------
+        ValueError
+            There are more than 150 entries.
+        """
+        from mechdesign.tables.suppression_plot import intervals_and_errors
+
+        truth = np.array([row.taken - row.error for row in self.rows])
+        return intervals_and_errors(
+            [", ".join(row.labels) for row in self.rows],
+            np.array([(row.low, row.high) for row in self.rows]) - truth[:, None],
+            np.array([row.error for row in self.rows]),
+            np.array([math.nan if row.rmse is None else row.rmse for row in self.rows]),
+            sum(not row.is_total for row in self.rows),
+        )
+
+
+def compare_suppression(
+    counts: npt.ArrayLike,
+    rule: SuppressionRule,
+    privacy: Privacy,
+    sizes: npt.ArrayLike | None = None,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    labels: Sequence[Sequence[str]] | None = None,
+    rng: np.random.Generator | None = None,
+    progress: bool = False,
+) -> SuppressionComparison:
+    """Publish a table by suppression and rounding, attack it, and compare with a mechanism.
+
+    With group sizes, each cell has a mechanism designed for its group; without, or in groups above
+    `LARGEST_DESIGN` if neither a loss nor properties are asked for, discrete Laplace noise, which
+    knows no largest count. Totals are sums of unbiased estimates of the cells. Expected errors are
+    exact, for the true counts.
+
+    Parameters
+    ----------
+    counts : array_like of int
+        The true counts, one axis or more; each person is in at most one cell.
+    rule : SuppressionRule
+        What is suppressed and rounded.
+    privacy : Privacy
+        What the mechanism promises for one cell.
+    sizes : array_like of int, optional
+        The public sizes of the groups, of the same shape.
+    loss : Loss, optional
+        What designs minimise, as in `mechdesign.design`.
+    properties : iterable of Property, type or str, optional
+        What designs must have, as in `mechdesign.design`.
+    labels : sequence of sequence of str, optional
+        Names along each axis; numbers from 0 unless given.
+    rng : numpy.random.Generator, optional
+        For random rounding; None: one seeded by the operating system.
+    progress : bool, default False
+        Show what is going on, on standard error.
+
+    Returns
+    -------
+    SuppressionComparison
+        A row for each cell and each total. It is confidential.
+
+    Raises
+    ------
+    InvalidCount
+        A count is no integer from 0 to the size of its group.
+    ValueError
+        Shapes or numbers of labels differ; a loss or properties without sizes; or noise for
+        neighbours that are not adjacent counts.
+
+    Examples
+    --------
+    >>> rule = SuppressionRule(threshold=7)
+    >>> found = compare_suppression([[3, 12], [20, 31]], rule, Privacy.from_epsilon(1))
+    >>> found.disclosed()
+    Disclosed(entries=1, recovered=1, within_one=1, open=0)
+    """
+    wanted = tuple(properties)
+    if sizes is None and (loss is not None or wanted):
+        raise ValueError("a loss or properties ask for a design, which takes the sizes of groups")
+    published = rule.publish(counts, sizes, rng)
+    truth = with_totals(checked_counts(counts, LARGEST_TOTAL))
+    names = _names(truth.shape, labels)
+    cells = (slice(-1),) * truth.ndim
+    mechanism, errors = _errors(truth[cells], published.sizes, privacy, loss, wanted)
+    squares = with_totals(errors[2])
+    squares[cells] = errors[1]
+    found = reconstruct(published, progress=progress)
+    rows = []
+    for place, is_total in np.ndenumerate(totals_of(truth.shape)):
+        low, high, value = (int(each[place]) for each in (found.low, found.high, published.values))
+        mark = "*" if published.suppressed[place] else ""
+        shown = "" if mark or (is_total and rule.totals == "none") else str(value)
+        taken = float(value) if shown else (low + high) / 2
+        rows.append(
+            ComparedEntry(
+                tuple(own[k] for own, k in zip(names, place, strict=True)),
+                bool(is_total),
+                shown or mark,
+                low,
+                high,
+                bool(found.tight[place]),
+                taken,
+                taken - int(truth[place]),
+                None if is_total else float(errors[0][place]),
+                None if np.isnan(squares[place]) else math.sqrt(squares[place]),
+            )
+        )
+    rows.sort(key=lambda row: row.is_total)
+    return SuppressionComparison(found, privacy, mechanism, tuple(rows))
+
+
+def _names(shape: tuple[int, ...], labels: Sequence[Sequence[str]] | None) -> list[list[str]]:
+    """The labels along each axis, with that of the totals; ``shape`` includes them."""
+    if labels is None:
+        labels = [[str(k) for k in range(length - 1)] for length in shape]
+    lengths = tuple(len(own) + 1 for own in labels)
+    if lengths != shape:
+        raise ValueError(
+            f"labels must be as many as the table has along each axis, {[n - 1 for n in shape]},"
+            f" got {[n - 1 for n in lengths]}"
+        )
+    return [[*own, TOTAL] for own in labels]
+
+
+def _errors(
+    counts: Integers,
+    sizes: Integers | None,
+    privacy: Privacy,
+    loss: Loss | None,
+    properties: tuple[PropertyLike, ...],
+) -> tuple[str, Floats]:
+    """What each cell's mechanism is, and its errors at the true counts, shape (3, a, b, ...).
+
+    They are the expected distance, the expected square, and the variance of the unbiased estimate,
+    NaN where there is none.
+    """
+    noise = "discrete Laplace noise"
+    designed = loss is not None or bool(properties)
+    limit = LARGEST_TOTAL if designed else LARGEST_DESIGN
+    largest = 0 if sizes is None else int(sizes.max())
+    cells = np.zeros((3, counts.size))
+    of_size: dict[int, tuple[Mechanism, UnbiasedEstimate | None]] = {}
+    if sizes is None or largest > limit:
+        if privacy.neighbours != "adjacent":
+            raise ValueError(
+                f"without sizes of groups, or above {LARGEST_DESIGN}, counts have noise, which is"
+                " for neighbours that are adjacent counts"
+            )
+        alpha = privacy.alpha
+        variance = float(DiscreteLaplace(alpha).variance)
+        cells[:] = [[float(2 * alpha / (1 - alpha**2))], [variance], [variance]]
+    if sizes is None:
+        return noise, cells.reshape(3, *counts.shape)
+    for place, (count, size) in enumerate(
+        zip(counts.ravel().tolist(), sizes.ravel().tolist(), strict=True)
+    ):
+        if size > limit:
+            continue
+        if size not in of_size:
+            made = design(size, privacy, loss, properties).mechanism
+            of_size[size] = made, _unbiased(made)
+        made, estimate = of_size[size]
+        column = [(abs(i - count), row[count]) for i, row in enumerate(made.weights)]
+        cells[:, place] = (
+            Fraction(sum(d * weight for d, weight in column), made.denominator),
+            Fraction(sum(d * d * weight for d, weight in column), made.denominator),
+            math.nan if estimate is None else estimate.variances[count],
+        )
+    name = "designed for the size of each group"
+    if largest > limit:
+        name += f" up to {limit}, above {noise}"
+    return name, cells.reshape(3, *counts.shape)
+
+
+def _unbiased(mechanism: Mechanism) -> UnbiasedEstimate | None:
+    try:
+        return UnbiasedEstimate(mechanism)
+    except NoUnbiasedEstimate:
+        return None
+
+
+def _interval(row: ComparedEntry) -> str:
+    text = str(row.low) if row.low == row.high else f"{row.low} to {row.high}"
+    return text if row.tight else f"within {text}"

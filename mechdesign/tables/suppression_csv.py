@@ -1,0 +1,144 @@
+"""Tables of true counts in CSV files, with a row for each row of the table or for each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mechdesign._support.arrays import Integers
+from mechdesign._support.csv_rows import count_in, read_csv
+from mechdesign._support.text import listed, shown
+from mechdesign.exceptions import InvalidTable, NoRows
+
+_Rows = Sequence[tuple[list[str], int]]
+
+
+class LabelledCounts(NamedTuple):
+    """A table of counts as a file has it.
+
+    Attributes
+    ----------
+    labels : tuple of (tuple of str)
+        The names along each axis, in the order of the file.
+    counts : numpy.ndarray of int64
+        A cell for each of their combinations.
+    sizes : numpy.ndarray of int64 or None
+        The sizes of the groups, of the same shape, if the file has them.
+    """
+
+    labels: tuple[tuple[str, ...], ...]
+    counts: Integers
+    sizes: Integers | None
+
+
+def read_counts(source: Path, count: str | None = None, size: str | None = None) -> LabelledCounts:
+    """Read a table of counts without its totals.
+
+    The file is like those of `mechdesign.column_release.release_column`. Without the name of a
+    column of counts it has two axes: its first column names the rows, its header the columns.
+    With it, each row of the file is a cell, and all other columns but that of sizes are axes.
+
+    Parameters
+    ----------
+    source : Path
+        The file.
+    count : str, optional
+        The column of counts, if each row is a cell.
+    size : str, optional
+        The column of the sizes of groups; only if each row is a cell.
+
+    Returns
+    -------
+    LabelledCounts
+        Counts, labels and sizes.
+
+    Raises
+    ------
+    InvalidTable
+        No such columns, no rows, a cell that is no count, a label that comes twice or is "total",
+        or a combination of labels that comes twice or not at all; the message names the line.
+    ValueError
+        Sizes without a column of counts.
+    """
+    if count is None and size is not None:
+        raise ValueError("sizes are a column beside that of counts, which must be named as well")
+    with source.open(newline="", encoding="utf-8") as stream:
+        _, separator, header, lazy = read_csv(stream, source)
+        rows = list(lazy)
+    if not rows:
+        raise NoRows(f"{source} has no rows")
+    if count is None:
+        return _wide(source, header, rows)
+    for name in (count, *([] if size is None else [size])):
+        if header.count(name) != 1:
+            raise InvalidTable(
+                f"{source} has {header.count(name) or 'no'} column {name!r}; its header, split at"
+                f" {separator!r}, is {header}"
+            )
+    return _long(source, header, rows, count, size)
+
+
+def _wide(source: Path, header: list[str], rows: _Rows) -> LabelledCounts:
+    """A row for each row of the table."""
+    labels = (tuple(row[0] for row, _ in rows), tuple(header[1:]))
+    if not labels[1]:
+        raise InvalidTable(f"{source} has one column: there must be labels and counts")
+    for own, lines in zip(labels, ([line for _, line in rows], [1] * len(header)), strict=True):
+        _check(source, own, lines)
+        if len(set(own)) < len(own):
+            again = next(label for k, label in enumerate(own) if label in own[:k])
+            raise InvalidTable(f"{source}: the label {shown(again)} comes twice")
+    counts = [[_count(source, line, cell) for cell in row[1:]] for row, line in rows]
+    return LabelledCounts(labels, np.array(counts, dtype=np.int64), None)
+
+
+def _long(
+    source: Path, header: list[str], rows: _Rows, count: str, size: str | None
+) -> LabelledCounts:
+    """A row for each cell."""
+    axes = [place for place, name in enumerate(header) if name not in (count, size)]
+    if not axes:
+        raise InvalidTable(f"{source} has no column of labels")
+    labels = tuple(tuple(dict.fromkeys(row[axis] for row, _ in rows)) for axis in axes)
+    for axis in axes:
+        _check(source, [row[axis] for row, _ in rows], [line for _, line in rows])
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    for row, line in rows:
+        cell = tuple(row[axis] for axis in axes)
+        if cell in found:
+            raise InvalidTable(f"{source}, line {line}: the cell {listed(cell)} comes twice")
+        held = _count(source, line, row[header.index(count)])
+        group = 0 if size is None else _count(source, line, row[header.index(size)])
+        if size is not None and held > group:
+            raise InvalidTable(f"{source}, line {line}: a count is above the size of its group")
+        found[cell] = held, group
+    for cell in product(*labels):
+        if cell not in found:
+            raise InvalidTable(
+                f"{source} has no row for {listed(cell)}: every combination of labels must have"
+                " one, with a count of 0 if nobody is there"
+            )
+    pairs = np.array([found[cell] for cell in product(*labels)], dtype=np.int64)
+    counts, sizes = pairs.T.reshape(2, *map(len, labels))
+    return LabelledCounts(labels, counts, None if size is None else sizes)
+
+
+def _check(source: Path, labels: Iterable[str], lines: Iterable[int]) -> None:
+    """Refuse totals, which would be counted as cells."""
+    for label, line in zip(labels, lines, strict=False):
+        if label.strip().casefold() in ("total", "totals"):
+            raise InvalidTable(
+                f"{source}, line {line}: {shown(label)} is no label of a cell; leave totals out,"
+                " they are computed"
+            )
+
+
+def _count(source: Path, line: int, text: str) -> int:
+    found = count_in(text)
+    if found < 0:
+        raise InvalidTable(f"{source}, line {line}: {shown(text)} is no count")
+    return found
