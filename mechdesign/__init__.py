@@ -26,6 +26,7 @@ from mechdesign.exceptions import (
     SolverFailure,
     TooLarge,
 )
+from mechdesign.infeasibility import FarkasProof, Incompatible, Request
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import Design, design
@@ -51,6 +52,8 @@ __all__ = [
     "Counts",
     "Design",
     "ErrorDistribution",
+    "FarkasProof",
+    "Incompatible",
     "InexactNumber",
     "Infeasible",
     "InvalidCount",
@@ -71,6 +74,7 @@ __all__ = [
     "Privacy",
     "PrivacyViolation",
     "Property",
+    "Request",
     "SolverFailure",
     "TooLarge",
     "UnbiasedEstimate",

@@ -211,7 +211,7 @@ def _certificate_to_json(certificate: Certificate | None, table: Table) -> dict[
     if certificate is None:
         return None
     return {
-        "loss": loss_to_json(certificate.loss, table.output_values, table.input_values),
+        "loss": _loss_to_json(certificate.loss, table),
         "properties": [item.text for item in certificate.properties],
         "objective": to_text(certificate.objective),
         "bound": to_text(certificate.bound),
@@ -257,14 +257,13 @@ def _property(text: str) -> Property:
         ) from error
 
 
-def loss_to_json(loss: Loss, outputs: Values, inputs: Values) -> dict[str, Any]:
-    """What a file says of a loss; of one that is no `Power` the costs of these values."""
+def _loss_to_json(loss: Loss, table: Table) -> dict[str, Any]:
     prior = None if loss.prior is None else [to_text(weight) for weight in loss.prior]
     common = {"prior": prior, "worst_case": loss.worst_case}
     if isinstance(loss, Power):
         return {"power": to_text(loss.p), "d": loss.d, **common}
-    costs = [[to_text(cost) for cost in row] for row in loss.costs(outputs, inputs)]
-    return {"costs": costs, **common}
+    costs = loss.costs(table.output_values, table.input_values)
+    return {"costs": [[to_text(cost) for cost in row] for row in costs], **common}
 
 
 def _loss_from_json(content: Any) -> Loss:

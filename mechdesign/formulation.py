@@ -42,17 +42,7 @@ def mechanism_program(
     """
     at = IndexTable(outputs, inputs)
     size = at.inputs.size
-    wanted = irredundant(properties, at.aligned)
-    groups = list(_named("column sums", [Constraints.equal_to(at.T, 1)]))
-    row_monotone = at.aligned and any(p.short == "RM" for p in wanted)
-    distances = np.unique(privacy.distances(size)).tolist()
-    groups += _named(
-        "privacy",
-        [privacy_constraints(at, privacy, row_monotone, distance) for distance in distances],
-    )
-    for item in wanted:
-        alone = sum(other.short == item.short for other in wanted) == 1
-        groups += _named(item.short if alone else item.text, item.constraints(at, privacy))
+    groups = stated_constraints(at, privacy, properties)
     costs, weights = loss.costs(at.outputs, at.inputs), loss.weights(size)
     if min(map(min, costs)) < 0:
         raise ValueError("costs must be at least 0; add a constant to make them so")
@@ -67,6 +57,24 @@ def mechanism_program(
         coefficients = (*(-row[j] * weights[j] for row in costs), Fraction(1))
         groups += _named(f"worst case {j}", [Constraints(cells, coefficients, Fraction(0), False)])
     return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
+
+
+def stated_constraints(
+    at: IndexTable, privacy: Privacy, properties: Iterable[Property]
+) -> list[Constraints]:
+    """The named constraints of `mechanism_program`, without those of a worst-case loss."""
+    wanted = irredundant(properties, at.aligned)
+    groups = list(_named("column sums", [Constraints.equal_to(at.T, 1)]))
+    row_monotone = at.aligned and any(p.short == "RM" for p in wanted)
+    distances = np.unique(privacy.distances(at.inputs.size)).tolist()
+    groups += _named(
+        "privacy",
+        [privacy_constraints(at, privacy, row_monotone, distance) for distance in distances],
+    )
+    for item in wanted:
+        alone = sum(other.short == item.short for other in wanted) == 1
+        groups += _named(item.short if alone else item.text, item.constraints(at, privacy))
+    return groups
 
 
 def privacy_constraints(

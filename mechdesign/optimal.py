@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mechdesign._support.numbers import whole
 from mechdesign._support.progress import ProgressMeter
 from mechdesign.certificate import Certificate, dual_bound
-from mechdesign.exceptions import CertificateRejected, TooLarge
+from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
 from mechdesign.formulation import mechanism_program
+from mechdesign.infeasibility import Request
 from mechdesign.losses import L0, Loss
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.mechanism import Mechanism
@@ -94,8 +96,9 @@ def design(
     TooLarge
         The program is expected to take more than a day or 16 GiB: from about n = 900 with adjacent
         counts as neighbours, from 600 with all.
-    Infeasible
-        No mechanism has all the properties (the seven of the thesis are always compatible).
+    Incompatible
+        No mechanism has all the properties (the seven of the thesis are always compatible). The
+        error has the proof, which of them conflict, and from which epsilon on they do not.
     SolverFailure
         No exact answer could be computed.
 
@@ -104,6 +107,7 @@ def design(
     (Fraction(52, 81), Fraction(0, 1))
     """
     # Imported here: it loads the solver, which most imports of the package do not need.
+    from mechdesign.conflicts import incompatible
     from mechdesign.lp.exact_solution import certify
 
     if not isinstance(privacy, Privacy):
@@ -113,7 +117,7 @@ def design(
     if not isinstance(outputs, Values):
         raise TypeError(f"outputs must be Values, such as Counts(-5, 25), got {outputs!r:.60}")
     if not however_large:
-        refuse_huge(max(inputs.size, outputs.size), privacy)
+        _refuse_huge(max(inputs.size, outputs.size), privacy)
     privacy = _between(inputs, privacy)
     with ProgressMeter(f"design n = {inputs.size - 1}", shown=progress) as meter:
         meter.say("building the program")
@@ -124,7 +128,14 @@ def design(
         reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(
             shorter.program
         )
-        solution = certify(reduced.program, meter.say if progress else None)
+
+        def denied() -> None:
+            with suppress(SolverFailure):
+                found = incompatible(Request(outputs, inputs, privacy, wanted), meter.say)
+                if found is not None:
+                    raise found
+
+        solution = certify(reduced.program, meter.say if progress else None, denied=denied)
         meter.say("checking the certificate")
         table = [
             [solution.x[v] for v in row]
@@ -183,7 +194,7 @@ def _between(inputs: Values, privacy: Privacy) -> Privacy:
     return Privacy(privacy.alpha, listed or "all")  # none: a single pair, 0,0
 
 
-def refuse_huge(inputs: int, privacy: Privacy) -> None:
+def _refuse_huge(inputs: int, privacy: Privacy) -> None:
     """Raise TooLarge for a program beyond the limits, by a rule of thumb.
 
     One core took 5 (n / 128)^5 seconds up to n = 256; memory is 4 kB an entry of the table and 75

@@ -15,7 +15,7 @@ Together they prove optimality.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -68,8 +68,12 @@ def certify(
     progress: Progress | None = None,
     max_refinements: int = MAX_REFINEMENTS,
     max_work: int = MAX_WORK,
+    denied: Callable[[], None] | None = None,
 ) -> Solution:
     """Solve a program of `mechanism_program`, reduced or not, exactly.
+
+    Where floats find no feasible point, ``denied`` is called, which may raise an error with a proof
+    that there is none; if it returns, exact simplex steps decide.
 
     Raises
     ------
@@ -79,7 +83,7 @@ def certify(
         The work allowed did not suffice for an exact optimum.
     """
     problem = Problem.of(program)
-    vertex, refinements = _best_vertex(problem, max_refinements, max_work, progress)
+    vertex, refinements = _best_vertex(problem, max_refinements, max_work, progress, denied)
     if not vertex.optimal:
         raise SolverFailure(
             f"the program, of {len(problem.constraints)} constraints, was not solved exactly by"
@@ -93,12 +97,16 @@ def certify(
 
 
 def _best_vertex(
-    problem: Problem, max_refinements: int, max_work: int, progress: Progress | None
+    problem: Problem,
+    max_refinements: int,
+    max_work: int,
+    progress: Progress | None,
+    denied: Callable[[], None] | None,
 ) -> tuple[Vertex, int]:
     """An optimal vertex, else the best one found, and the number of refinements."""
     floats = FloatProgram.of(problem)
     steps = max_work // len(problem.constraints)
-    best = vertex = _first_vertex(problem, floats, steps, progress)
+    best = vertex = _first_vertex(problem, floats, steps, progress, denied)
     refinements = in_vain = 0
     unit = ONE
     while not vertex.optimal and refinements < max_refinements and in_vain < _PATIENCE:
@@ -128,7 +136,11 @@ def _violation(vertex: Vertex) -> fmpq:
 
 
 def _first_vertex(
-    problem: Problem, floats: FloatProgram, steps: int, progress: Progress | None
+    problem: Problem,
+    floats: FloatProgram,
+    steps: int,
+    progress: Progress | None,
+    denied: Callable[[], None] | None,
 ) -> Vertex:
     """The vertex that HiGHS finds.
 
@@ -140,6 +152,8 @@ def _first_vertex(
             return Vertex(problem, solve(floats, presolve=presolve, progress=progress).basis)
         except (Infeasible, SolverFailure, SingularBasis) as error:
             failure = error
+    if denied is not None and isinstance(failure, Infeasible):
+        denied()
     # Every slack is basic, and no column: x = 0, and no reduced cost is negative.
     start = Vertex(
         problem,

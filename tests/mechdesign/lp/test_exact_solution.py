@@ -272,6 +272,23 @@ def test_infeasibility_is_proved_without_a_solver(monkeypatch, liar):
                 certify(build(2, NINE, loss, [item]))
 
 
+def test_a_denial_may_be_proved_otherwise(monkeypatch):
+    """What is called where floats find no point may raise; if it does not, exact steps decide."""
+    calls = []
+    program = build(2, NINE, L0())
+    best = check_solution(program, certify(program, denied=lambda: calls.append("in vain")))
+    assert not calls
+    monkeypatch.setattr(certify_module, "solve", denies)
+    assert check_solution(program, certify(program, denied=lambda: calls.append(1))) == best
+    assert calls == [1]
+
+    def prove():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        certify(program, denied=prove)
+
+
 def test_progress_tells_what_is_going_on(monkeypatch):
     told: list[str] = []
     certify(build(5, NINE, L2(), ["WH"]), told.append)

@@ -1,0 +1,226 @@
+"""What conflicts in a request that no mechanism meets, and the epsilon from which it can be met.
+
+A request is decided by a program that always has a solution: what the uniform mechanism violates
+may be violated, at a price. The least price is 0 if and only if a mechanism meets the request; if
+it is not, the multipliers of the optimum are a Farkas proof that none does. The program is solved
+exactly, so that either answer is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from mechdesign.exceptions import SolverFailure
+from mechdesign.infeasibility import FarkasProof, Incompatible, Request
+from mechdesign.lp.constraints import Constraints
+from mechdesign.lp.exact_solution import certify
+from mechdesign.lp.program import Program
+from mechdesign.lp.symmetry import unreduced
+from mechdesign.privacy import Privacy
+from mechdesign.properties import irredundant
+from mechdesign.reformulation import compact
+
+LARGEST_EPSILON = Decimal(10)
+"""The largest epsilon at which a request is tried."""
+
+_LEAST_EPSILON = Decimal("1e-9")
+"""The least that is told apart from 0."""
+
+_FIRST_EPSILON = Decimal("0.1")
+"""The least that is tried first."""
+
+_DIGITS = 6
+"""Significant digits of an epsilon that is tried."""
+
+
+def incompatible(
+    request: Request, progress: Callable[[str], None] | None = None
+) -> Incompatible | None:
+    """The error for a request that no mechanism meets; None if one does. Either is proved.
+
+    Parameters
+    ----------
+    request : Request
+        What is asked for, privacy included.
+    progress : callable, optional
+        Is called with a short text at each stage.
+
+    Raises
+    ------
+    SolverFailure
+        Something could not be decided exactly.
+    """
+    say = progress or (lambda text: None)
+    say("looking for a contradiction")
+    proof = refutation(request)
+    if proof is None:
+        return None
+    say("looking for the smallest conflict")
+    conflict = smallest_conflict(request)
+    if not conflict.request.private:
+        return Incompatible(conflict)
+    say("looking for the smallest epsilon")
+    return Incompatible(conflict, *critical_privacy(proof))
+
+
+def refutation(request: Request) -> FarkasProof | None:
+    """A proof that no mechanism meets a request; None if one does, which is proved, too.
+
+    Raises SolverFailure when neither could be proved.
+    """
+    outputs, inputs = request.outputs.size, request.inputs.size
+    groups = request.constraints()
+    program = stated = Program((Fraction(0),) * (outputs * inputs), tuple(groups))
+    shorter = None
+    if request.private:
+        monotone = request.outputs == request.inputs and any(
+            item.short == "RM" for item in irredundant(request.properties)
+        )
+        shorter = compact(stated, outputs, inputs, request.privacy, monotone)
+        program = shorter.program
+    priced = _priced(program, outputs)
+    if not any(priced.cost):
+        return None
+    reduced = unreduced(priced)
+    solution = certify(reduced.program)
+    if not any(x and price for x, price in zip(solution.x, reduced.program.cost, strict=True)):
+        return None
+    multipliers = reduced.expand(solution.multipliers)
+    names = [group.name for group in groups]
+    return FarkasProof(
+        request,
+        shorter.restored(multipliers) if shorter else dict(zip(names, multipliers, strict=True)),
+    )
+
+
+def _priced(program: Program, outputs: int) -> Program:
+    """The program of the least price: violations cost 1 where 1 / outputs is a violation."""
+    groups, variables = list[Constraints](), program.variables
+    for group in program.constraints:
+        uniform = sum(group.coefficients, Fraction(0)) / outputs
+        if uniform < group.bound or (group.equality and uniform > group.bound):
+            signs = (Fraction(1), Fraction(-1))[: 1 + group.equality]
+            bought = np.arange(len(group.cells) * len(signs)).reshape(-1, len(signs)) + variables
+            variables += bought.size
+            cells = np.hstack([group.cells, bought])
+            group = replace(group, cells=cells, coefficients=group.coefficients + signs)
+        groups.append(group)
+    free, price = (Fraction(0),), (Fraction(1),)
+    cost = free * program.variables + price * (variables - program.variables)
+    return Program(cost, tuple(groups))
+
+
+def smallest_conflict(request: Request) -> FarkasProof:
+    """The proof that some requirements of a request conflict, as few as possible.
+
+    A conflict has a requirement in common with every *correction*: a set such that all others are
+    met by a mechanism. So a smallest set that has one in common with some corrections is a smallest
+    conflict if it is a conflict at all; if not, it leads to another correction (Ignatiev, Previti,
+    Liffiton and Marques-Silva, CP 2015). All that is said about sets of requirements is proved.
+
+    Parameters
+    ----------
+    request : Request
+        One that no mechanism meets.
+
+    Raises
+    ------
+    SolverFailure
+        It could not be decided exactly whether some of the requirements conflict.
+    """
+    # The properties by their numbers, and then privacy: of two conflicts that are equally small,
+    # one without privacy says more.
+    size = len(request.properties)
+    everything = range(size + request.private)
+    proofs, corrections = dict[frozenset[int], FarkasProof](), list[frozenset[int]]()
+
+    def conflicts(chosen: frozenset[int]) -> bool:
+        if any(known <= chosen for known in proofs):
+            return True
+        properties = tuple(request.properties[k] for k in sorted(chosen - {size}))
+        proof = refutation(replace(request, properties=properties, private=size in chosen))
+        if proof is not None:
+            proofs[chosen] = proof
+        return proof is not None
+
+    while True:
+        chosen = next(
+            frozenset(some)
+            for count in range(len(everything) + 1)
+            for some in combinations(everything, count)
+            if not any(each.isdisjoint(some) for each in corrections)
+        )
+        if conflicts(chosen):
+            return proofs[chosen]
+        for item in everything:
+            if item not in chosen and not conflicts(chosen | {item}):
+                chosen |= {item}
+        corrections.append(frozenset(everything) - chosen)
+
+
+def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
+    """The strongest privacy at which a request can be met, and the weakest at which it cannot.
+
+    Both are proved. Their epsilons follow each other among the numbers of six significant digits,
+    unless one between them could not be decided exactly. All smaller epsilons are then impossible,
+    and all larger ones possible, if no property becomes stronger with epsilon.
+
+    Parameters
+    ----------
+    proof : FarkasProof
+        That no mechanism meets a request at its own privacy.
+
+    Returns
+    -------
+    possible : Privacy or None
+        None if none was found up to `LARGEST_EPSILON`.
+    impossible : Privacy
+        Its epsilon is at least that of the request.
+    """
+    request = proof.request
+    up, down = Context(_DIGITS, ROUND_CEILING), Context(_DIGITS, ROUND_FLOOR)
+
+    def at(epsilon: Decimal) -> Request:
+        privacy = Privacy.from_epsilon(epsilon, request.privacy.neighbours)
+        return replace(request, privacy=privacy)
+
+    low = max(down.create_decimal(Decimal(request.privacy.epsilon)), _LEAST_EPSILON)
+    high: Decimal | None = None
+    before = last = low, proof.excess
+    guess = min(max(4 * low, _FIRST_EPSILON), max(LARGEST_EPSILON, low))
+    while high is None or up.next_plus(low) < high:
+        if low >= LARGEST_EPSILON:
+            return None, proof.request.privacy
+        try:
+            found = refutation(at(guess))
+        except SolverFailure:
+            break
+        if found is None:
+            high, guess = guess, up.sqrt(low * guess)
+        else:
+            low, proof = guess, found
+            before, last = last, (low, found.excess)
+            guess = min(4 * low, LARGEST_EPSILON)
+            if high is not None:
+                # The least price goes to 0: the last two predict where, by a secant.
+                guess = min(_zero(before, last, up) or up.sqrt(low * high), high)
+        if high is not None:
+            guess = min(max(guess, up.next_plus(low)), up.next_minus(high))
+    return None if high is None else at(high).privacy, proof.request.privacy
+
+
+def _zero(
+    first: tuple[Decimal, Fraction], second: tuple[Decimal, Fraction], context: Context
+) -> Decimal | None:
+    """Where the line through two points (place, height) is at height 0; None if it never is."""
+    fall = first[1] - second[1]
+    if fall <= 0:
+        return None
+    place = Fraction(second[0]) + second[1] * (Fraction(second[0]) - Fraction(first[0])) / fall
+    return context.divide(Decimal(place.numerator), Decimal(place.denominator))
