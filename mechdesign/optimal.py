@@ -117,7 +117,7 @@ def design(
     if not isinstance(outputs, Values):
         raise TypeError(f"outputs must be Values, such as Counts(-5, 25), got {outputs!r:.60}")
     if not however_large:
-        _refuse_huge(max(inputs.size, outputs.size), privacy)
+        refuse_huge(outputs.size, inputs.size, privacy)
     privacy = _between(inputs, privacy)
     with ProgressMeter(f"design n = {inputs.size - 1}", shown=progress) as meter:
         meter.say("building the program")
@@ -194,14 +194,15 @@ def _between(inputs: Values, privacy: Privacy) -> Privacy:
     return Privacy(privacy.alpha, listed or "all")  # none: a single pair, 0,0
 
 
-def _refuse_huge(inputs: int, privacy: Privacy) -> None:
+def refuse_huge(outputs: int, inputs: int, privacy: Privacy) -> None:
     """Raise TooLarge for a program beyond the limits, by a rule of thumb.
 
     One core took 5 (n / 128)^5 seconds up to n = 256; memory is 4 kB an entry of the table and 75
     bytes a privacy constraint.
     """
-    size = min(inputs, 1 << 30)  # beyond, floats may overflow
+    outputs, limited = (min(size, 1 << 30) for size in (outputs, inputs))  # or floats may overflow
+    size = max(outputs, limited)
     seconds = 5 * (size / 128) ** 5
-    memory = 4000 * size**2 + 150 * size * privacy.pair_count(size)
+    memory = 4000 * size**2 + 150 * size * privacy.pair_count(limited)
     if seconds > _SECONDS or memory > _BYTES:
         raise TooLarge(inputs - 1, seconds, memory)

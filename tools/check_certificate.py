@@ -1,0 +1,364 @@
+"""Check a mechanism file with the standard library alone, and no code of the library that wrote it.
+
+All that the file claims is worked out again in exact arithmetic, from docs/mechanism-file.md: that
+the table is one of probabilities, that it is private, that it has the properties and the loss, and
+that no other such table has a smaller loss. Exit codes: 0, all that the file claims is true; 1,
+something is false; 2, it is no mechanism file, a damaged or a malformed one; 3, table and privacy
+are as claimed, but the certificate names a property that is not known here, so that the optimality
+was not checked.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm
+from pathlib import Path
+from typing import Any, TypeAlias
+
+VALUES = ({"counts": [int]}, {"bands": [[int]]}, {"pairs": [int]})
+WEIGHED = {"prior": (None, [str]), "worst_case": bool}
+LOSS = ({"power": str, "d": int, **WEIGHED}, {"costs": [[str]], **WEIGHED})
+PROOF = {"loss": LOSS, "properties": [str], "objective": str, "bound": str}
+PROOF |= {"multipliers": {str: {str: str}}}
+FILE = {"format": "mechdesign.mechanism", "version": 1, "digest": str, "alpha": str}
+FILE |= {"neighbours": ("adjacent", "all", int, [[int]], {"distances": [[(int, None)]]})}
+FILE |= {"denominator": str, "weights": [[str]], "certificate": (None, PROOF)}
+FORMS = FILE, FILE | {"version": 2, "inputs": VALUES, "outputs": VALUES}
+"""The forms of a file: lists of such entries, objects of these keys, tuples of alternatives."""
+
+Constraint: TypeAlias = tuple[list[tuple[int, Fraction]], Fraction, bool]
+"""Variables and coefficients: their sum is at least a bound or, if True, equal to it."""
+
+
+class Refused(Exception):
+    """A reason, and the exit code."""
+
+
+def require(fine: object, reason: str, code: int = 2) -> None:
+    """Raise Refused unless ``fine``."""
+    if not fine:
+        raise Refused(reason, code)
+
+
+class MechanismFile:
+    """What a file says; Refused or ValueError if it is no mechanism file.
+
+    Entry (i, j) of the table, for output i and input j, is variable i * inputs + j.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        content = read(data)
+        self.weights = [[integer(entry) for entry in row] for row in content["weights"]]
+        self.m, self.n = m, n = len(self.weights), len([*self.weights, []][0])
+        require(n > 0 and {len(row) for row in self.weights} == {n}, "the weights are no table")
+        self.denominator, self.alpha = integer(content["denominator"]), fraction(content["alpha"])
+        require(0 < self.alpha <= 1 <= self.denominator, "alpha or the denominator is out of range")
+        self.kind, self.rows = values(content.get("outputs", {"counts": [0, m - 1]}), m)
+        kind, self.columns = values(content.get("inputs", {"counts": [0, n - 1]}), n)
+        fine = (self.kind, kind) in (("counts", "counts"), ("bands", "counts"), ("pairs", "pairs"))
+        require(fine and self.columns[0][0] == [0, 0], "outputs and inputs do not fit")
+        self.apart = [
+            [
+                sum(max(a - x, x - b, 0) for (a, b), (x, _) in zip(i, j, strict=True))
+                for j in self.columns
+            ]
+            for i in self.rows
+        ]
+        self.pairs, self.claim = pairs(content["neighbours"], n, kind), content["certificate"]
+        if self.claim is not None:
+            self.costs, self.worst_case = self.priced(**self.claim["loss"])
+            self.properties = {text: self.stated(text) for text in self.claim["properties"]}
+            self.objective, self.bound = map(
+                fraction, (self.claim["objective"], self.claim["bound"])
+            )
+            groups = self.claim["multipliers"].items()
+            terms = [(name, *each) for name, ys in groups for each in (ys or {"0": "0"}).items()]
+            self.proof = [(f"{name} / {r}", fraction(y)) for name, r, y in terms]
+
+    def claims(self) -> Iterator[str]:
+        """Each claim in turn, in words, after it was found to be true; Refused if it is not."""
+        for j, column in enumerate(zip(*self.weights, strict=True)):
+            fine = min(column) >= 0 and sum(column) == self.denominator
+            require(fine, f"the probabilities for input {j} are none", 1)
+        yield f"{self.m} outputs x {self.n} inputs: every column is a distribution"
+        for distance, pairs in self.pairs.items():
+            low, high = (self.alpha**distance).as_integer_ratio()
+            for i, j, k in ((i, j, k) for i in range(self.m) for j, k in pairs):
+                p, q = self.weights[i][j], self.weights[i][k]
+                fine = high * p >= low * q and high * q >= low * p
+                require(fine, f"not private: output {i} tells inputs {j} and {k} apart", 1)
+        yield "private"
+        if self.claim is None:
+            return
+        for text, groups in self.properties.items():
+            fine = all(self.holds(*each) for group in groups or () for each in group)
+            require(fine, f"the table has not the property {text!a:.60}", 1)
+            yield f"property {text!a:.60}" + " IS NOT KNOWN HERE" * (groups is None)
+        columns = [Fraction(0)] * self.n
+        for row, costs in zip(self.weights, self.costs, strict=True):
+            columns = [x + w * c for x, w, c in zip(columns, row, costs, strict=True)]
+        loss = max(columns) if self.worst_case else sum(columns)
+        require(self.objective * self.denominator == loss, "the loss is not the objective", 1)
+        yield f"loss {self.claim['objective']:.60}"
+        require(None not in self.properties.values(), "the optimality was not checked", 3)
+        fine = self.proved() == self.bound <= self.objective
+        require(fine, "the multipliers prove another bound, or it exceeds the objective", 1)
+        optimal = "optimal: " if self.bound == self.objective else ""
+        yield f"{optimal}no other has a loss below {self.claim['bound']:.60}"
+
+    def priced(
+        self, prior: Any, worst_case: bool, costs: Any = None, power: str = "0", d: int = 0
+    ) -> tuple[list[list[Fraction]], bool]:
+        """The cost of each entry times the weight of its input, 1 in a worst case without prior."""
+        weights = [Fraction(1, 1 if worst_case else self.n)] * self.n
+        if prior is not None:
+            weights = [fraction(weight) for weight in prior]
+            fine = len(weights) == self.n and min(weights) >= 0 and sum(weights) == 1
+            require(fine, "the prior is no distribution over the inputs")
+        p = fraction(power)
+        require(0 <= p <= 100 >= p.denominator and d >= 0, "the power is out of range")
+        prices = {x: powered(x, p) if x > d else p * 0 for row in self.apart for x in row}
+        table = [[prices[x] for x in row] for row in self.apart]
+        if costs is not None:
+            table = [[fraction(cost) for cost in row] for row in costs]
+            fine = [len(row) for row in table] == [self.n] * self.m and min(map(min, table)) >= 0
+            require(fine, "the costs do not fit the table, or are negative")
+        return [[c * w for c, w in zip(row, weights, strict=True)] for row in table], worst_case
+
+    def stated(self, text: str) -> list[list[Constraint]] | None:
+        """The groups of constraints of a property; None if it is not known."""
+        m, n, apart, (short, _, given) = self.m, self.n, self.apart, text.partition(":")
+        cells = [(i, j) for i in range(m) for j in range(n)]
+        if text in ("CH", "F", "WH"):
+            true = [(i, j) for j in range(n) for i in range(m) if apart[i][j] == 0]
+            require([j for _, j in true] == [*range(n)], f"not every input has an output: {text}")
+            truth = [i * n + j for i, j in true]
+            if text == "WH":
+                return [[([(v, Fraction(1))], Fraction(1, m), False) for v in truth]]
+            if text == "F":
+                return [[pair(v, w, 1, True) for v, w in pairwise(truth)]]
+            return [[pair(truth[j], i * n + j) for i, j in cells]]
+        if text in ("RH", "RM", "CM"):
+            near = [(i, j, k) for i, j in cells if not apart[i][j] for k in range(n)]
+            honest = [pair(i * n + j, i * n + k) for i, j, k in near if j == k or apart[i][k]]
+            if text == "RH":
+                return [honest]
+            require(self.kind != "pairs", "pairs of counts have no order")
+            lines = [[(apart[i][j], i * n + j) for j in range(n)] for i in range(m)]
+            lines = lines if text == "RM" else [list(line) for line in zip(*lines, strict=True)]
+            steps = [sorted(two) for line in lines for two in pairwise(line)]
+            monotone = [pair(v, w) for (a, v), (b, w) in steps if a < b]
+            return [monotone, honest] if text == "RM" and self.kind == "bands" else [monotone]
+        if text == "S":
+            return [[pair(v, m * n - 1 - v, 1, True) for v in range((m * n + 1) // 2)]]
+        if short == "OR":
+            beta = self.alpha if text == "OR" else fraction(given)
+            require(0 < beta <= 1, "OR takes a number in (0, 1]")
+            return [[pair(v + s, v + n - s, beta) for v in range(m * n - n)] for s in (0, n)]
+        if short in ("at-least", "at-most"):
+            ((i, j, p),) = re.findall(r"^(-?[0-9]+),([0-9]+)=(\S+)$", given)
+            sign = 1 if short == "at-least" else -1
+            held = [sign * (row[0][0] <= int(i) <= row[0][1]) for row in self.rows]
+            require(
+                self.kind != "pairs" and any(held) and int(j) < n, f"no such entry: {text!a:.60}"
+            )
+            return [[self.column(int(j), held, sign * fraction(p))]]
+        if short == "within":
+            ((d, p),) = re.findall(r"^([0-9]+)=(\S+)$", given)
+            within = [[row[j] <= int(d) for row in apart] for j in range(n)]
+            return [[self.column(j, held, fraction(p))] for j, held in enumerate(within)]
+        if text == "unbiased":
+            require(self.kind != "bands", "bands have no mean")
+            axes = [(k, j) for k in range(len(self.rows[0])) for j in range(n)]
+            outputs, inputs = ([*zip(*each, strict=True)] for each in (self.rows, self.columns))
+            means = [([low for low, _ in outputs[k]], j, inputs[k][j][0]) for k, j in axes]
+            return [[self.column(j, terms, mean, True)] for terms, j, mean in means]
+        return [[self.linear(each)] for each in given.split(";")] if short == "linear" else None
+
+    def linear(self, text: str) -> Constraint:
+        """Such as 1*P[0,0] -1/3*P[2,2] >= 1/2."""
+        ((left, relation, bound),) = re.findall(r"^ ?(\S.*) (>=|<=|==) (\S+)$", text)
+        sign, terms = -1 if relation == "<=" else 1, []
+        for term in left.split(" "):
+            ((c, i, j),) = re.findall(r"^\+?(\S+)\*P\[([0-9]+),([0-9]+)\]$", term)
+            require(int(i) < self.m and int(j) < self.n, "the table has no such entry")
+            terms.append((int(i) * self.n + int(j), sign * fraction(c)))
+        return terms, sign * fraction(bound), relation == "=="
+
+    def column(
+        self, j: int, coefficients: Iterable[Any], bound: Any, equality: bool = False
+    ) -> Constraint:
+        """A bound on a sum over the outputs of one input."""
+        terms = [(i * self.n + j, Fraction(c)) for i, c in enumerate(coefficients)]
+        return terms, Fraction(bound), equality
+
+    def holds(self, terms: list[tuple[int, Fraction]], bound: Fraction, equality: bool) -> bool:
+        """Whether the table obeys a constraint."""
+        over = (
+            sum(c * self.weights[v // self.n][v % self.n] for v, c in terms)
+            - bound * self.denominator
+        )
+        return over == 0 if equality else over >= 0
+
+    def program(self) -> dict[str, Constraint]:
+        """The constraints of the statement, by name of group and number."""
+        m, n, names = self.m, self.n, [text.partition(":")[0] for text in self.properties]
+        half = "RM" in names and self.kind == "counts" and self.rows == self.columns
+        sums = [self.column(j, [1] * m, 1, True) for j in range(n)]
+        stated: dict[str, list[list[Constraint]]] = {"column sums": [sums], "privacy": []}
+        for distance, pairs in self.pairs.items():
+            a, ends = self.alpha**distance, [(i, j, k) for i in range(m) for j, k in pairs]
+            low = [(i, j, k) for i, j, k in ends if a == 1 or not half or i > j]
+            high = [(i, k, j) for i, j, k in ends if a < 1 and (not half or i < k)]
+            group = [pair(i * n + j, i * n + k, a, a == 1) for i, j, k in low + high]
+            stated["privacy"].append(group)
+        for (text, groups), name in zip(self.properties.items(), names, strict=True):
+            stated[name if names.count(name) == 1 else text] = groups or []
+        for j in range(n if self.worst_case else 0):  # the last variable is the largest cost
+            terms = self.column(j, [-row[j] for row in self.costs], 0)[0]
+            stated[f"worst case {j}"] = [[([*terms, (m * n, Fraction(1))], Fraction(0), False)]]
+        found: dict[str, Constraint] = {}
+        for name, groups in stated.items():
+            full = [group for group in groups if group]
+            for k, group in enumerate(full):
+                title = name if len(full) == 1 else f"{name} {k}"
+                found |= {f"{title} / {r}": constraint for r, constraint in enumerate(group)}
+        return found
+
+    def proved(self) -> Fraction:
+        """The lower bound on the loss of every such table that the multipliers prove."""
+        prices = [cost for row in self.costs for cost in row]
+        if self.worst_case:
+            prices = [Fraction(0)] * len(prices) + [Fraction(1)]
+        scale, program = lcm(*(y.denominator for _, y in self.proof)), self.program()
+        used, bound = [Fraction(0)] * len(prices), Fraction(0)
+        for name, y in self.proof:
+            require(name in program, f"there is no constraint {name!a:.60}", 1)
+            terms, least, equality = program[name]
+            require(equality or y >= 0, f"the multiplier of {name!a:.60} is negative", 1)
+            bound += y * least
+            for v, c in terms:
+                used[v] += c * int(y * scale)
+        fine = all(u <= price * scale for u, price in zip(used, prices, strict=True))
+        require(fine, "the multipliers prove nothing: they exceed a cost", 1)
+        return bound
+
+
+def read(data: bytes) -> Any:
+    """What a file says, if it can be read in one way only and has the right form and digest."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        require(len(dict(pairs)) == len(pairs), "an object has a key twice")
+        return dict(pairs)
+
+    content = json.loads(data.decode(), object_pairs_hook=once)
+    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1 or 2")
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    digest = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    require(content["digest"] == digest, "the digest does not match: the file was changed")
+    return content
+
+
+def fits(value: Any, form: Any) -> bool:
+    """Whether a value has one of `FORMS`."""
+    if isinstance(form, tuple):
+        return any(fits(value, each) for each in form)
+    if isinstance(form, type) or type(value) is not type(form):
+        return type(value) is form
+    if isinstance(form, list):
+        return all(fits(each, form[0]) for each in value)
+    if isinstance(form, dict):
+        forms = dict.fromkeys(value, form[str]) if str in form else form
+        return value.keys() == forms.keys() and all(fits(value[key], forms[key]) for key in forms)
+    return bool(value == form)
+
+
+def values(described: dict[str, list[Any]], size: int) -> tuple[str, list[list[list[int]]]]:
+    """The kind of the values, and each as intervals of counts: one, or of pairs two."""
+    ((kind, given),) = described.items()
+    found = [[band] for band in given]
+    if kind != "bands":
+        a, b = given
+        require((b - a + 1 if kind == "counts" else (a + 1) * (b + 1)) == size, "values do not fit")
+        found = [[[x, x]] for x in range(a if kind == "counts" else 0, b + 1)]
+        found = [[[x, x], *y] for x in range(a + 1) for y in found] if kind == "pairs" else found
+    bands = [(low, high) for value in found for low, high in value] if kind == "bands" else []
+    fine = all(low <= high for low, high in bands) and all(
+        a[1] + 1 == b[0] for a, b in pairwise(bands)
+    )
+    require(fine and len(found) == size, "bands overlap or leave a gap, or do not fit the table")
+    return kind, found
+
+
+def pairs(described: Any, n: int, kind: str) -> dict[int, list[tuple[int, int]]]:
+    """The pairs of neighbours, the smaller input first, by distance."""
+    if isinstance(described, dict):
+        table, found = described["distances"], dict[int, list[tuple[int, int]]]()
+        require([len(row) for row in table] == [n] * n, "the distances are not a square table")
+        for j, k in ((j, k) for j in range(n) for k in range(n)):
+            d = table[j][k]
+            fine = (d == 0) == (j == k) and d == table[k][j] and 0 <= (d or 0) <= 1024
+            require(fine, "a distance is 0, above 1024, or not symmetric")
+            if j < k and d is not None:
+                found.setdefault(d, []).append((j, k))
+        require(found, "no inputs are neighbours")
+        return dict(sorted(found.items()))
+    if isinstance(described, list):
+        listed = sorted({(min(j, k), max(j, k)) for j, k in described})
+        fine = listed and all(0 <= j < k < n for j, k in listed)
+        require(fine, "neighbours are pairs of different inputs")
+        return {1: listed}
+    reach = {"adjacent": 1, "all": n}.get(described, described)
+    require(reach > 0 and (kind == "counts" or described == "all"), "neighbours must be listed")
+    return {1: [(j, j + gap) for gap in range(1, min(reach + 1, n)) for j in range(n - gap)]}
+
+
+def powered(base: int, power: Fraction) -> Fraction:
+    """``base ** power``, rounded down to a multiple of 2^-64 if it is not rational."""
+    degree = power.denominator
+    value = base**power.numerator << 64 * degree
+    root = 1 << -(-value.bit_length() // degree)
+    while (better := ((degree - 1) * root + value // root ** (degree - 1)) // degree) < root:
+        root = better  # Newton's method, from above
+    return Fraction(root, 1 << 64)
+
+
+def pair(v: int, w: int, factor: Fraction | int = 1, equality: bool = False) -> Constraint:
+    """Variable v is at least so many times variable w, or equal."""
+    return [(v, Fraction(1)), (w, Fraction(-factor))], Fraction(0), equality
+
+
+def integer(text: str) -> int:
+    require(re.fullmatch("-?([0-9]{1,4300}|0x[0-9a-f]+)", text), f"no integer: {text!a:.60}")
+    return int(text, 16 if "x" in text else 10)
+
+
+def fraction(text: str) -> Fraction:
+    numerator, slash, denominator = text.partition("/")
+    require(not slash or integer(denominator) > 0, "a denominator is below 1")
+    return Fraction(integer(numerator), integer(denominator) if slash else 1)
+
+
+def main() -> int:
+    """Check the file that is named; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    path = parser.parse_args().file
+    try:
+        for claim in MechanismFile(path.read_bytes()).claims():
+            print(claim)
+    except (Refused, ValueError, RecursionError, OSError) as error:
+        reason, code = error.args if isinstance(error, Refused) else (error, 2)
+        print(f"{path!a}: {reason}", file=sys.stderr)
+        return int(code)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
