@@ -211,7 +211,7 @@ def _certificate_to_json(certificate: Certificate | None, table: Table) -> dict[
     if certificate is None:
         return None
     return {
-        "loss": _loss_to_json(certificate.loss, table),
+        "loss": loss_to_json(certificate.loss, table.output_values, table.input_values),
         "properties": [item.text for item in certificate.properties],
         "objective": to_text(certificate.objective),
         "bound": to_text(certificate.bound),
@@ -257,13 +257,14 @@ def _property(text: str) -> Property:
         ) from error
 
 
-def _loss_to_json(loss: Loss, table: Table) -> dict[str, Any]:
+def loss_to_json(loss: Loss, outputs: Values, inputs: Values) -> dict[str, Any]:
+    """What a file says of a loss; of one that is no `Power` the costs of these values."""
     prior = None if loss.prior is None else [to_text(weight) for weight in loss.prior]
     common = {"prior": prior, "worst_case": loss.worst_case}
     if isinstance(loss, Power):
         return {"power": to_text(loss.p), "d": loss.d, **common}
-    costs = loss.costs(table.output_values, table.input_values)
-    return {"costs": [[to_text(cost) for cost in row] for row in costs], **common}
+    costs = [[to_text(cost) for cost in row] for row in loss.costs(outputs, inputs)]
+    return {"costs": costs, **common}
 
 
 def _loss_from_json(content: Any) -> Loss:

@@ -1,0 +1,171 @@
+"""DesignCache: optimal mechanisms kept on disk, one file for each exact request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechdesign import files
+from mechdesign._support.text import to_text
+from mechdesign.exceptions import MechanismError
+from mechdesign.index_table import IndexTable
+from mechdesign.losses import Loss
+from mechdesign.lp.constraints import Constraints
+from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import checked, design, refuse_huge
+from mechdesign.privacy import Privacy
+from mechdesign.properties import Property, PropertyLike
+from mechdesign.values import Values
+
+FOLDER = "MECHDESIGN_CACHE"
+"""The environment variable that names the folder of the cache."""
+
+
+class DesignCache:
+    """Designs in a folder, from which any number of processes may read while others write.
+
+    A file is found by a digest of what was asked for: n, the exact privacy, the costs, and the
+    constraints of the properties. It is not trusted: its digest, its table, its privacy and its
+    properties are checked whenever it is read, exactly. What fails is designed anew and replaced.
+    A folder that cannot be written only costs time.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike, optional
+        Where the files are; it is created when the first is written. None: what the environment
+        variable ``MECHDESIGN_CACHE`` says, or else the usual place of the system.
+
+    Attributes
+    ----------
+    folder : Path
+        As given, or the place that was found.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self.folder = _default_folder() if folder is None else Path(folder)
+
+    def mechanism(
+        self,
+        n: int,
+        privacy: Privacy,
+        loss: Loss | None = None,
+        properties: Iterable[PropertyLike] = (),
+        *,
+        certificate: bool = False,
+    ) -> Mechanism:
+        """The mechanism of `design`, from its file if there is one.
+
+        Parameters
+        ----------
+        n : int
+            The largest count.
+        privacy : Privacy
+            As for `design`, but its neighbours are "adjacent", "all" or a distance.
+        loss : Loss, optional
+            As for `design`.
+        properties : iterable of Property, type or str, optional
+            As for `design`.
+        certificate : bool, default False
+            Whether the mechanism has its certificate, and that of a file is checked again. It is
+            not needed for privacy, and takes longer.
+
+        Returns
+        -------
+        Mechanism
+            Its privacy has been audited; without a certificate unless that is asked for.
+
+        Raises
+        ------
+        ValueError
+            The arguments are not what `design` accepts, or neighbours are pairs or a `Metric`.
+        Infeasible, TooLarge, SolverFailure
+            As `design`.
+        """
+        inputs, loss, wanted = checked(n, loss, properties)
+        if not isinstance(privacy.neighbours, (str, int)):
+            raise ValueError(
+                "designs are kept for neighbours that are 'adjacent', 'all' or a distance, which"
+                " fit groups of any size"
+            )
+        refuse_huge(inputs.size, inputs.size, privacy)
+        path = self.folder / f"{_key(inputs, privacy, loss, wanted)}.json"
+        found = _read(path, inputs, privacy, loss, wanted, certificate)
+        if found is None:
+            found = design(n, privacy, loss, wanted).mechanism
+            # Without the file, which may also be too long to be read again, only time is lost.
+            with suppress(OSError, ValueError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                found.save(path)
+        return found if certificate else Mechanism.from_parts(found, None)
+
+
+def _read(
+    path: Path,
+    inputs: Values,
+    privacy: Privacy,
+    loss: Loss,
+    properties: tuple[Property, ...],
+    certificate: bool,
+) -> Mechanism | None:
+    """The mechanism in a file, if there is one and all of it is as it should be."""
+    try:
+        found = Mechanism.load(path, certificate=certificate)
+    except (MechanismError, OSError):
+        return None
+    fits = found.input_values == found.output_values == inputs and found.privacy == privacy
+    if not fits or not all(item.holds(found) for item in properties):
+        return None
+    if certificate:
+        claim = found.certificate
+        if claim is None or (claim.loss, claim.properties) != (loss, properties):
+            return None
+    return found
+
+
+def _key(inputs: Values, privacy: Privacy, loss: Loss, properties: tuple[Property, ...]) -> str:
+    """A digest of everything that a design depends on."""
+    at = IndexTable(inputs, inputs)
+    content: dict[str, Any] = {
+        "format": files.FORMAT,
+        "inputs": inputs.size,
+        "alpha": to_text(privacy.alpha),
+        "neighbours": privacy.neighbours,
+        "loss": files.loss_to_json(loss, inputs, inputs),
+        # The constraints too: a user may have changed those of a property.
+        "properties": [
+            [item.text, *map(_constraints_to_json, item.constraints(at, privacy))]
+            for item in properties
+        ],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _constraints_to_json(constraints: Constraints) -> list[Any]:
+    cells = np.ascontiguousarray(constraints.cells, dtype="<i8")
+    return [
+        [*cells.shape],
+        hashlib.sha256(cells.tobytes()).hexdigest(),
+        [to_text(number) for number in (*constraints.coefficients, constraints.bound)],
+        constraints.equality,
+    ]
+
+
+def _default_folder() -> Path:
+    """Where programs keep what they can compute again."""
+    if named := os.environ.get(FOLDER):
+        return Path(named)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "mechdesign"

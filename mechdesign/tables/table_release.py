@@ -1,0 +1,423 @@
+"""release(...): a table of counts, one optimal mechanism for each size of a group."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign import files
+from mechdesign._support.arrays import Integers
+from mechdesign._support.counts import checked_counts
+from mechdesign._support.files import replacing
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.strict_json import content_of, digest_of
+from mechdesign._support.text import shown
+from mechdesign.exceptions import InvalidCount, InvalidFile, MechanismError, NoUnbiasedEstimate
+from mechdesign.limits import Work
+from mechdesign.losses import Loss
+from mechdesign.mechanism import Mechanism
+from mechdesign.optimal import design
+from mechdesign.privacy import Privacy
+from mechdesign.properties import PropertyLike
+from mechdesign.tables.design_cache import DesignCache
+from mechdesign.tables.estimates import (
+    CellEstimate,
+    TotalEstimate,
+    count_intervals,
+    group_errors,
+)
+from mechdesign.tables.statement import TableStatement
+from mechdesign.values import Counts
+
+FORMAT, VERSION = "mechdesign.table", 1
+
+_KEYS = ("mechanisms", "sizes", "released", "names", "overlap", "reproducible")
+
+_LARGEST = (1 << 62) - 1
+"""The largest size of a group: far beyond what can be designed."""
+
+
+class TableRelease:
+    """Released counts, and the mechanisms that they were drawn from; no true count is kept.
+
+    Parameters
+    ----------
+    released : array_like
+        What the mechanisms gave, one output for each cell, shape (cells,), at least one.
+    sizes : array_like
+        The public size of the group of each cell, integers of at least 0, shape (cells,).
+    mechanisms : mapping of int to Mechanism
+        For each size n that occurs a mechanism for the counts 0 .. n, all with the same privacy.
+    overlap : int, default 1
+        In how many cells one person can be.
+    names : sequence of str, optional
+        Of the cells, shape (cells,).
+    reproducible : bool, default False
+        Whether the draws were seeded.
+
+    Attributes
+    ----------
+    released, sizes : numpy.ndarray of int64
+        As given, shape (cells,), read-only.
+    mechanisms : mapping of int to Mechanism
+        As given, by size, ascending.
+    overlap : int
+        As given.
+    names : tuple of str or None
+        As given.
+    statement : TableStatement
+        Who is protected, and how well.
+
+    Raises
+    ------
+    PrivacyViolation
+        A mechanism does not keep its privacy.
+    ValueError
+        There are no cells, shapes differ, a mechanism is missing or does not fit its size, or a
+        released count is impossible; the message names it.
+    """
+
+    def __init__(
+        self,
+        released: npt.ArrayLike,
+        sizes: npt.ArrayLike,
+        mechanisms: Mapping[int, Mechanism],
+        overlap: int = 1,
+        names: Sequence[str] | None = None,
+        reproducible: bool = False,
+    ) -> None:
+        self.sizes = _integers(sizes, "sizes")
+        self.released = _integers(released, "released", len(self.sizes))
+        self.names = _names(names, len(self.sizes))
+        occurring = np.unique(self.sizes).tolist()
+        if occurring != sorted(mechanisms):
+            raise ValueError(
+                f"the groups have the sizes {occurring}, the mechanisms are for"
+                f" {sorted(mechanisms)}"
+            )
+        self.mechanisms = MappingProxyType({size: mechanisms[size] for size in occurring})
+        self.overlap = whole(overlap, "overlap", 1, what="a number of cells")
+        privacy = self.mechanisms[occurring[0]].privacy
+        for size, mechanism in self.mechanisms.items():
+            if mechanism.inputs != size + 1 or mechanism.privacy != privacy:
+                raise ValueError(
+                    f"the mechanism of size {size} has {mechanism.inputs} inputs and"
+                    f" {mechanism.privacy!r}; {size + 1} and {privacy!r} were expected"
+                )
+            if mechanism.output_values != Counts(0, mechanism.outputs - 1):
+                raise ValueError(
+                    f"the outputs of the mechanism of size {size} are no counts from 0"
+                )
+            mechanism.audit().require()
+            possible = np.array([any(row) for row in mechanism.weights])
+            outputs = self.released[self.sizes == size]
+            bad = (outputs >= mechanism.outputs) | ~possible[
+                np.minimum(outputs, mechanism.outputs - 1)
+            ]
+            if bad.any():
+                raise ValueError(
+                    f"the mechanism of size {size} never gives {outputs[bad][0]}, which was"
+                    " released"
+                )
+        self.statement = TableStatement(
+            len(self.sizes), self.overlap, privacy, self._worst_ratio(), bool(reproducible)
+        )
+        self.released.setflags(write=False)
+        self.sizes.setflags(write=False)
+
+    def _worst_ratio(self) -> Fraction:
+        """The product of the largest audited ratios of as many cells as one person can be in."""
+        ratio, left = Fraction(1), self.overlap
+        found = {size: Fraction(kept.audit().ratio) for size, kept in self.mechanisms.items()}
+        for size in sorted(found, key=found.__getitem__, reverse=True):
+            cells = min(left, int((self.sizes == size).sum()))
+            ratio, left = ratio * found[size] ** cells, left - cells
+        return ratio
+
+    def total(self, mask: npt.ArrayLike | None = None) -> TotalEstimate:
+        """The sum of the true counts, or of some of them, estimated without bias.
+
+        Parameters
+        ----------
+        mask : array_like of bool, optional
+            Which cells are summed, shape (cells,); None: all.
+
+        Returns
+        -------
+        TotalEstimate
+            With ``value``, ``variance`` and ``interval(confidence)``.
+
+        Raises
+        ------
+        NoUnbiasedEstimate
+            The mechanism of a group in the sum has none.
+        ValueError
+            The mask is not of type bool, or has another shape.
+        """
+        chosen = np.ones(len(self.sizes), dtype=bool) if mask is None else np.asarray(mask)
+        if chosen.dtype != np.bool_ or chosen.shape != self.sizes.shape:
+            raise ValueError(
+                f"a mask has a bool for each of {len(self.sizes)} cells, got {chosen.dtype} of"
+                f" shape {chosen.shape}"
+            )
+        sizes, released = self.sizes[chosen], self.released[chosen]
+        return TotalEstimate(
+            [
+                (
+                    group_errors(self.mechanisms[size]),
+                    np.bincount(released[sizes == size], minlength=self.mechanisms[size].outputs),
+                )
+                for size in np.unique(sizes).tolist()
+            ]
+        )
+
+    def cells(self, confidence: float = 0.95) -> list[CellEstimate]:
+        """What is known about each true count.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Of the interval of each cell, strictly between 0 and 1; see `count_intervals`.
+
+        Returns
+        -------
+        list of CellEstimate
+            Shape (cells,), in the order of the table.
+
+        Raises
+        ------
+        ValueError
+            Another confidence.
+        """
+        estimates: dict[int, list[float | None]] = {}
+        intervals = {}
+        for size, mechanism in self.mechanisms.items():
+            intervals[size] = count_intervals(mechanism, confidence)
+            try:
+                estimates[size] = [*group_errors(self.mechanisms[size]).values.tolist()]
+            except NoUnbiasedEstimate:
+                estimates[size] = [None] * mechanism.outputs
+        names = [None] * len(self.sizes) if self.names is None else self.names
+        rows = zip(names, self.sizes.tolist(), self.released.tolist(), strict=True)
+        return [
+            CellEstimate(name, size, output, estimates[size][output], *intervals[size][output])
+            for name, size, output in rows
+        ]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file (.json) with the released counts and the mechanisms, in one step.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file. One that exists is replaced.
+
+        Raises
+        ------
+        ValueError
+            Another suffix; or `load` would refuse the file, since it takes too long to check.
+        """
+        target = Path(path)
+        if target.suffix != ".json":
+            raise ValueError(f"a release is saved as .json, not as {target.name!r}")
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "mechanisms": [files.described(each, None) for each in self.mechanisms.values()],
+            "sizes": self.sizes.tolist(),
+            "released": self.released.tolist(),
+            "names": None if self.names is None else [*self.names],
+            "overlap": self.overlap,
+            "reproducible": self.statement.reproducible,
+        }
+        content["digest"] = digest_of(content)
+        with replacing(target) as stream:
+            stream.write((json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> TableRelease:
+        """Read a file that `save` wrote, and check digest, mechanisms and their privacy again.
+
+        The certificates of optimality are not in the file: `DesignCache.mechanism` has them.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Returns
+        -------
+        TableRelease
+            As it was saved.
+
+        Raises
+        ------
+        InvalidFile
+            Not such a file, another version, truncated, or changed since it was written.
+        InvalidMechanism, PrivacyViolation
+            It is intact but claims what is not true.
+        """
+        content = content_of(path, FORMAT, {VERSION: (*_KEYS, "digest")})
+        work = Work(content)
+        try:
+            if not isinstance(content["reproducible"], bool):
+                raise TypeError("reproducible is true or false")
+            mechanisms = [
+                Mechanism.from_parts(*files.checked(kept, str(path), work))
+                for kept in content["mechanisms"]
+            ]
+            by_size = {mechanism.inputs - 1: mechanism for mechanism in mechanisms}
+            if len(by_size) < len(mechanisms):
+                raise ValueError("two mechanisms are for groups of the same size")
+            return TableRelease(
+                content["released"],
+                content["sizes"],
+                by_size,
+                content["overlap"],
+                content["names"],
+                content["reproducible"],
+            )
+        except MechanismError:
+            raise
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InvalidFile(f"{path}: malformed: {str(error)[:200]}") from error
+
+    def __repr__(self) -> str:
+        return f"<TableRelease of {len(self.sizes):,} counts, {self.statement.privacy!r}>"
+
+
+def release(
+    counts: npt.ArrayLike,
+    sizes: npt.ArrayLike,
+    privacy: Privacy | float | Rational,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    names: Sequence[str] | None = None,
+    overlap: int = 1,
+    totals: bool = True,
+    rng: np.random.Generator | None = None,
+    cache: bool = True,
+    progress: bool = False,
+) -> TableRelease:
+    """Release a table of counts: each through the best mechanism for the size of its group.
+
+    Parameters
+    ----------
+    counts : array_like
+        The true counts, integers, shape (cells,): ``counts[g]`` of ``sizes[g]`` people.
+    sizes : array_like
+        The public sizes of the groups, integers of at least 0, shape (cells,).
+    privacy : Privacy, float, Fraction, int, str or Decimal
+        That of one cell, or its epsilon: see `Privacy.from_epsilon`. Neighbours are "adjacent",
+        "all" or a distance.
+    loss : Loss, optional
+        What is minimised for each size; `L0()` unless given.
+    properties : iterable of Property, type or str, optional
+        What each mechanism has: ``["WH", "CM"]``.
+    names : sequence of str, optional
+        Of the cells, shape (cells,).
+    overlap : int, default 1
+        In how many cells one person can be: 1 where every person is in one group, k where each is
+        in one group of each of k tables. The privacy loss of a person is that of so many cells.
+    totals : bool, default True
+        False: release also where some mechanism has no unbiased estimate, so that totals with its
+        groups cannot be estimated.
+    rng : numpy.random.Generator, optional
+        None: randomness from the operating system. A Generator: reproducible, for experiments,
+        *not* private, and the statement says so.
+    cache : bool, default True
+        Whether designs are kept in the folder of `DesignCache`, and read from there.
+    progress : bool, default False
+        Show what is going on, on standard error.
+
+    Returns
+    -------
+    TableRelease
+        The released counts, their mechanisms, and the statement of privacy.
+
+    Raises
+    ------
+    InvalidCount
+        A count that is not an integer in 0 .. the size of its group; the first is named.
+    NoUnbiasedEstimate
+        Some mechanism has no unbiased estimate, and ``totals`` is True; the size is named.
+    Infeasible, TooLarge, SolverFailure
+        As `design`.
+    ValueError
+        There are no cells, shapes differ, a size is no integer of at least 0, or the other
+        arguments are not what `design` accepts. Nothing has been drawn, as for all errors.
+    """
+    groups = _integers(sizes, "sizes")
+    true = _true_counts(counts, groups)
+    names = _names(names, len(groups))
+    overlap = whole(overlap, "overlap", 1, what="a number of cells")
+    if not isinstance(privacy, Privacy):
+        privacy = Privacy.from_epsilon(privacy)
+    if not isinstance(properties, str):
+        properties = [*properties]  # it may be read only once
+    occurring = np.unique(groups).tolist()
+    found = DesignCache().mechanism if cache else _designed
+    mechanisms: dict[int, Mechanism] = {}
+    with ProgressMeter("designs", len(occurring), "sizes", shown=progress) as meter:
+        for size in occurring:
+            meter.say(f"groups of {size}")
+            mechanisms[size] = found(size, privacy, loss, properties)
+            if totals:
+                group_errors(mechanisms[size])
+            meter.update()
+    released = np.empty_like(groups)
+    for size, mechanism in mechanisms.items():
+        cells = groups == size
+        released[cells] = mechanism.release(true[cells], rng)
+    return TableRelease(released, groups, mechanisms, overlap, names, rng is not None)
+
+
+def _designed(
+    n: int, privacy: Privacy, loss: Loss | None, properties: Iterable[PropertyLike]
+) -> Mechanism:
+    return design(n, privacy, loss, properties).mechanism
+
+
+def _integers(values: npt.ArrayLike, name: str, cells: int | None = None) -> Integers:
+    """Integers of at least 0 in one dimension; ValueError for others, which it names."""
+
+    def refusal(index: int | tuple[int, ...], value: object, largest: int) -> ValueError:
+        return ValueError(f"{name}[{index}] = {shown(value)} is not an integer of at least 0")
+
+    checked = checked_counts(values, _LARGEST, refusal)
+    if checked.ndim != 1 or not len(checked):
+        raise ValueError(f"{name} must have one dimension and at least one cell")
+    if cells is not None and len(checked) != cells:
+        raise ValueError(f"there are {cells} sizes, but {len(checked)} {name}")
+    return checked
+
+
+def _true_counts(counts: npt.ArrayLike, sizes: Integers) -> Integers:
+    """The true counts; InvalidCount for the first that its group cannot have."""
+    checked = checked_counts(counts, int(sizes.max()))
+    if checked.shape != sizes.shape:
+        raise ValueError(f"there are {len(sizes)} sizes, but counts of shape {checked.shape}")
+    if (bad := checked > sizes).any():
+        first = int(bad.argmax())
+        raise InvalidCount(first, int(checked[first]), int(sizes[first]))
+    return checked
+
+
+def _names(names: Sequence[str] | None, cells: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError("names must be a list of strings, one for each cell")
+    if len(names) != cells:
+        raise ValueError(f"there are {cells} sizes, but {len(names)} names")
+    return tuple(names)

@@ -1,0 +1,15 @@
+"""Fixtures of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cache_of_designs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Designs are kept in a folder of the tests, not in that of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MECHDESIGN_CACHE", str(tmp_path_factory.mktemp("designs")))
+        yield
