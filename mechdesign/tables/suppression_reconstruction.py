@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, eye_array, hstack
+import scipy
 
 from mechdesign._support.arrays import Booleans, Floats, Integers
 from mechdesign._support.progress import ProgressMeter
@@ -189,12 +188,12 @@ class _Search:
 
     def _is_empty(self, right: Integers, width: Integers) -> bool:
         """Whether a proof is found that nothing between 0 and ``width`` has the sums ``right``."""
-        unit = eye_array(len(right), format="csr")
+        unit = scipy.sparse.eye_array(len(right), format="csr")
         slack = np.full(2 * len(right), np.inf)
         bounds = np.stack([np.zeros(len(width) + len(slack)), np.append(width, slack)], axis=1)
         solved = _solved(
             np.repeat([0, 1], [len(width), len(slack)]),
-            hstack([self._sums, unit, -unit], format="csr"),
+            scipy.sparse.hstack([self._sums, unit, -unit], format="csr"),
             right,
             bounds,
         )
@@ -217,7 +216,7 @@ class _Search:
 
 def _solved(costs: Integers, sums: Any, right: Integers, bounds: npt.NDArray[Any]) -> Any:
     """A vertex of least cost between the bounds, shape (n, 2), with these sums; as scipy has it."""
-    solve: Any = linprog  # its types know no sparse matrices
+    solve: Any = scipy.optimize.linprog  # its types know no sparse matrices
     return solve(costs, A_eq=sums, b_eq=right, bounds=bounds, method="highs-ds")
 
 
@@ -226,7 +225,7 @@ def _whole(multipliers: Floats) -> Integers:
     return np.rint(np.clip(multipliers, -1e6, 1e6) * _SCALE).astype(np.int64)
 
 
-def _sums(shape: tuple[int, ...]) -> csr_array:
+def _sums(shape: tuple[int, ...]) -> scipy.sparse.csr_array:
     """The matrix that is 0 times a flattened table if its totals are the sums of their lines.
 
     One line for each total is enough: the others follow.
@@ -242,7 +241,7 @@ def _sums(shape: tuple[int, ...]) -> csr_array:
         signs.append(np.tile(np.where(np.arange(length) < length - 1, 1, -1), len(lines)))
         start += len(lines)
     found = (np.concatenate(signs), (np.concatenate(rows), np.concatenate(columns)))
-    return csr_array(found, shape=(start, numbers.size))
+    return scipy.sparse.csr_array(found, shape=(start, numbers.size))
 
 
 def _propagate(low: Integers, high: Integers) -> bool:
