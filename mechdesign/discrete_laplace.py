@@ -65,6 +65,12 @@ class DiscreteLaplace:
         """2 alpha / (1 - alpha)^2, exactly: a little less than that of continuous Laplace noise."""
         return 2 * self.alpha / (1 - self.alpha) ** 2
 
+    @property
+    def fourth_moment(self) -> Fraction:
+        """The mean of X^4, exactly."""
+        alpha = self.alpha
+        return 2 * alpha * (1 + 10 * alpha + alpha**2) / (1 - alpha) ** 4
+
     @cached_property
     def _powers(self) -> Words:
         """First words of alpha^(S k) for k = length .. 1: ascending."""

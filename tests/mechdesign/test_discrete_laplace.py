@@ -316,6 +316,15 @@ def test_chunks_are_all_filled():
     assert DiscreteLaplace(Fraction(1, 2)).draw(1000, bit_source(None)).any()
 
 
+def test_fourth_moment():
+    x = np.arange(-2000, 2001).astype(float)
+    for alpha in (Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)):
+        likely = float(alpha) ** np.abs(x)
+        exactly = float(DiscreteLaplace(alpha).fourth_moment)
+        assert math.isclose(exactly, likely @ x**4 / likely.sum(), rel_tol=1e-9)
+    assert DiscreteLaplace(Fraction(1, 2)).fourth_moment == 100
+
+
 def test_variance():
     """2 alpha / (1 - alpha)^2, from the sum; it is below the 2 / epsilon^2 of continuous noise, by
     about 1/6.

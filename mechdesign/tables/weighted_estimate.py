@@ -1,0 +1,155 @@
+"""WeightedEstimate: a weighted sum of independent unbiased measurements, and how good it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from mechdesign._support.arrays import Floats
+from mechdesign.discrete_laplace import DiscreteLaplace
+
+_SLACK = 1e-9
+"""How far rounding may move an end of an interval, which is an integer."""
+
+
+class MeasurementErrors(NamedTuple):
+    """What is known of the errors of independent unbiased measurements.
+
+    All are arrays of float64, shape (measurements,), as in `mechdesign.tables.estimates`.
+
+    Attributes
+    ----------
+    variances : numpy.ndarray
+        Unbiased estimates of the variances.
+    least, worst : numpy.ndarray
+        The smallest and the largest variance, whatever the true count is.
+    spread : numpy.ndarray
+        The largest variance of the estimate of the variance.
+    jump : numpy.ndarray
+        The size of large errors: the root of the fourth moment over the variance.
+    """
+
+    variances: Floats
+    least: Floats
+    worst: Floats
+    spread: Floats
+    jump: Floats
+
+    @classmethod
+    def of_noise(cls, alphas: Sequence[Fraction | None]) -> MeasurementErrors:
+        """Those of sums with discrete Laplace noise.
+
+        Parameters
+        ----------
+        alphas : sequence of (Fraction or None)
+            Of the noise of each; None: without noise.
+
+        Returns
+        -------
+        MeasurementErrors
+            In the same order.
+        """
+        laws = {alpha: DiscreteLaplace(alpha) for alpha in set(alphas) if alpha is not None}
+        known = {alpha: float(law.variance) for alpha, law in laws.items()}
+        jumps = {alpha: math.sqrt(law.fourth_moment / law.variance) for alpha, law in laws.items()}
+        variance = np.array([0.0 if own is None else known[own] for own in alphas])
+        jump = np.array([0.0 if own is None else jumps[own] for own in alphas])
+        return cls(variance, variance.copy(), variance.copy(), np.zeros(len(alphas)), jump)
+
+    def and_then(self, others: MeasurementErrors) -> MeasurementErrors:
+        """Those of these measurements and of others after them."""
+        pairs = zip(self, others, strict=True)
+        return MeasurementErrors(*(np.concatenate(pair) for pair in pairs))
+
+
+@dataclass(frozen=True)
+class WeightedEstimate:
+    """An unbiased estimate of a number of people, from several measurements.
+
+    Attributes
+    ----------
+    value : float
+        The estimate. It is not clipped: it may be negative, or exceed the number of people.
+    coefficients : numpy.ndarray of float64
+        Shape (measurements,): the weight of each.
+    errors : MeasurementErrors
+        Of the measurements.
+    people : int
+        The largest number that is possible.
+    """
+
+    value: float
+    coefficients: Floats
+    errors: MeasurementErrors
+    people: int
+
+    @cached_property
+    def variance(self) -> float:
+        """The variance of `value`, estimated without bias.
+
+        It is moved to the least or to the largest variance of all possible true counts if it lies
+        outside these.
+        """
+        least = float(self._squares @ self.errors.least)
+        return min(max(float(self._squares @ self.errors.variances), least), self.worst_variance)
+
+    @cached_property
+    def worst_variance(self) -> float:
+        """The largest variance of `value` over all possible true counts."""
+        return float(self._squares @ self.errors.worst)
+
+    @property
+    def standard_error(self) -> float:
+        """The square root of `variance`."""
+        return math.sqrt(self.variance)
+
+    def interval(self, confidence: float = 0.95) -> tuple[int, int]:
+        """An interval that covers the true number with at least about this probability.
+
+        As that of `mechdesign.tables.TotalEstimate` for several groups, with the weights of the
+        measurements.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        tuple of int
+            The ends, both included, within 0 .. `people`.
+
+        Raises
+        ------
+        ValueError
+            Another confidence.
+        """
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+        risk = 1 - confidence
+        spread = float(self._squares**2 @ self.errors.spread)
+        estimated = max(float(self._squares @ self.errors.variances), 0.0)
+        variance = min(estimated + _quantile(risk / 10) * math.sqrt(spread), self.worst_variance)
+        jump = float((np.abs(self.coefficients) * self.errors.jump).max(initial=0.0))
+        half = _quantile(0.45 * risk) * math.sqrt(variance) + jump + _SLACK
+        low, high = math.ceil(self.value - half), math.floor(self.value + half)
+        return min(max(low, 0), self.people), max(min(high, self.people), 0)
+
+    @property
+    def _squares(self) -> Floats:
+        return self.coefficients**2
+
+    def __repr__(self) -> str:
+        return f"WeightedEstimate(value={self.value:.6g}, standard_error={self.standard_error:.4g})"
+
+
+def _quantile(risk: float) -> float:
+    """What a standard normal variable exceeds with this probability."""
+    return -NormalDist().inv_cdf(risk)
