@@ -1,5 +1,14 @@
 """Tables of counts: released with a statement of privacy and totals; and what suppression hides."""
 
+from mechdesign.tables.axes import Axes, Where
+from mechdesign.tables.consistent_table import ConsistentTable, WholeTable
+from mechdesign.tables.contingency import (
+    ContingencyRelease,
+    ContingencyStatement,
+    Margin,
+    Neighbours,
+    release_contingency,
+)
 from mechdesign.tables.design_cache import DesignCache
 from mechdesign.tables.estimates import CellEstimate, TotalEstimate
 from mechdesign.tables.statement import TableStatement
@@ -12,12 +21,19 @@ from mechdesign.tables.suppression_comparison import (
 )
 from mechdesign.tables.suppression_reconstruction import TableReconstruction, reconstruct
 from mechdesign.tables.table_release import TableRelease, release
+from mechdesign.tables.weighted_estimate import WeightedEstimate
 
 __all__ = [
+    "Axes",
     "CellEstimate",
     "ComparedEntry",
+    "ConsistentTable",
+    "ContingencyRelease",
+    "ContingencyStatement",
     "DesignCache",
     "Disclosed",
+    "Margin",
+    "Neighbours",
     "SuppressedTable",
     "SuppressionComparison",
     "SuppressionRule",
@@ -25,7 +41,11 @@ __all__ = [
     "TableRelease",
     "TableStatement",
     "TotalEstimate",
+    "WeightedEstimate",
+    "Where",
+    "WholeTable",
     "compare_suppression",
     "reconstruct",
     "release",
+    "release_contingency",
 ]

@@ -70,11 +70,18 @@ class TableStatement:
             ("", f"(alpha{power} = {exactly}; epsilon at most {self.epsilon:.9g}, rounded up)"),
             ("audited", f"every mechanism, exactly: the worst factor is {brief(self.ratio, 9)}"),
             ("public", "the sizes of groups, and which cells there are"),
-            (
-                "randomness",
-                "SEEDED: reproducible, and therefore not private"
-                if self.reproducible
-                else "of the operating system",
-            ),
+            ("randomness", randomness(self.reproducible)),
         ]
         return "\n".join(aligned(rows))
+
+
+def randomness(reproducible: bool) -> str:
+    """What a statement says of draws that were seeded, or were not."""
+    if reproducible:
+        return "SEEDED: reproducible, and therefore not private"
+    return "of the operating system"
+
+
+def exactly(alpha: Fraction) -> str:
+    """An alpha for a statement: as the fraction that it is, unless that is long."""
+    return str(alpha) if alpha.denominator < 10**30 else f"about {brief(alpha, 12)}"

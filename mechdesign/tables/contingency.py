@@ -1,0 +1,437 @@
+"""Contingency tables of small counts: their privacy, and how cells and margins are released.
+
+The table says how many people are in each cell; each person is in one. Neighbouring tables are one
+of two kinds.
+
+``"changed"``: one person moves to another cell of the same group, such as a region. How many people
+each group has is public. Two cells of the group change, one up and one down, both by one; and so do
+two sums of every family of margins, unless the two cells have the same sum or the family adds up
+whole groups, whose sums are public. Cells are released independently. So if each has a likelihood
+ratio of at most 1 / alpha for counts that differ by one, and each margin of at most 1 / beta, the
+ratio of all that is released is at most 1 / (alpha^2 beta^2).
+
+``"added"``: one person is added or removed. No number of people is public; each cell has a public
+cap, and is counted up to it. One cell changes, by at most one, and so does one sum of every family
+of margins, which are sums of the capped cells. The ratio is at most 1 / (alpha beta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from mechdesign._support.arrays import Integers
+from mechdesign._support.counts import checked_counts
+from mechdesign._support.numbers import Rational, is_whole, whole
+from mechdesign._support.randomness import bit_source
+from mechdesign._support.text import aligned, listed, shown
+from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.exceptions import InvalidTable
+from mechdesign.losses import Loss
+from mechdesign.privacy import Privacy
+from mechdesign.properties import PropertyLike
+from mechdesign.tables.axes import Axes
+from mechdesign.tables.consistent_table import ConsistentTable, WholeTable
+from mechdesign.tables.least_squares import LeastSquares, Sparse, indicators
+from mechdesign.tables.measured_cells import MeasuredCells
+from mechdesign.tables.statement import exactly, randomness
+from mechdesign.tables.table_release import TableRelease, release
+from mechdesign.tables.weighted_estimate import MeasurementErrors
+from mechdesign.tables.whole_numbers import Measured, nearest_whole
+
+Neighbours: TypeAlias = Literal["changed", "added"]
+"""One person moves to another cell of their group; or is added or removed."""
+
+_MOST = 1 << 31
+"""The largest count."""
+
+
+@dataclass(frozen=True)
+class ContingencyStatement:
+    """Whom the release of a contingency table protects, and by how much, exactly.
+
+    Attributes
+    ----------
+    neighbours : str
+        ``"changed"`` or ``"added"``: see `release_contingency`.
+    within : tuple of str
+        The axes of the groups whose sizes are public; of ``"changed"``.
+    alpha : Fraction
+        Of each cell: its likelihood ratio is at most 1 / alpha for counts that differ by one.
+    margins : mapping of tuple of str to Fraction
+        The alpha of each family of margins, by the axes that it keeps.
+    reproducible : bool
+        Whether the draws were seeded: they then protect nobody who knows the seed.
+    """
+
+    neighbours: Neighbours
+    within: tuple[str, ...]
+    alpha: Fraction
+    margins: Mapping[tuple[str, ...], Fraction]
+    reproducible: bool = False
+
+    @property
+    def changed(self) -> int:
+        """How many cells one person changes: 2 or 1."""
+        return 2 if self.neighbours == "changed" else 1
+
+    @property
+    def total_alpha(self) -> Fraction:
+        """That of the whole release: likelihood ratios are at most one over it, exactly."""
+        return (self.alpha * math.prod(self.margins.values())) ** self.changed
+
+    @property
+    def epsilon(self) -> float:
+        """-ln of `total_alpha`, rounded up."""
+        return Privacy(self.total_alpha).epsilon
+
+    def __str__(self) -> str:
+        each = "two" if self.changed == 2 else "one"
+        changes = [f"{each} of the cells"]
+        changes += [
+            f"{each} of the sums by {listed(names)}" if names else f"{each} total"
+            for names in self.margins
+        ]
+        factors = [exactly(self.alpha), *map(exactly, self.margins.values())]
+        product = " * ".join(f"({factor})^2" if self.changed == 2 else factor for factor in factors)
+        if self.neighbours == "changed":
+            groups = f"group ({listed(self.within)})" if self.within else "table"
+            who = f"one person who changes to another cell of the same {groups}"
+            public = "the number of people of each group" if self.within else "their number"
+        else:
+            who, public = "one person more or less", "the caps of cells"
+        rows = [
+            ("protected", who),
+            ("changed by one", ", ".join(changes)),
+            ("loss", "likelihoods change by a factor of at most 1/alpha,"),
+            ("", f"alpha = {product} = {exactly(self.total_alpha)}, exactly;"),
+            ("", f"epsilon at most {self.epsilon:.9g}, rounded up"),
+            ("public", public),
+            ("randomness", randomness(self.reproducible)),
+        ]
+        return "\n".join(aligned(rows))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Margin:
+    """The released sums of a contingency table over all axes but some.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The axes that are kept, in the table's order; none for the total.
+    alpha : Fraction
+        Of the discrete Laplace noise of each sum.
+    released : numpy.ndarray of int64
+        With these axes: the sums and their noise, which may be negative.
+    """
+
+    names: tuple[str, ...]
+    alpha: Fraction
+    released: Integers
+
+    @property
+    def variance(self) -> float:
+        """That of the noise of each sum."""
+        return float(DiscreteLaplace(self.alpha).variance)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContingencyRelease:
+    """What was released of a contingency table: cells, margins, and whom it protects.
+
+    All of it is public. `release_contingency` makes it.
+
+    Parameters
+    ----------
+    axes : Axes
+        The names and labels.
+    cells : TableRelease
+        The released cells, in the order of a flat array.
+    margins : tuple of Margin
+        The released families of sums.
+    public_sums : numpy.ndarray of int64 or None
+        The number of people of each group, with the axes ``statement.within``; None: not public.
+    statement : ContingencyStatement
+        Who is protected, and how.
+    """
+
+    axes: Axes
+    cells: TableRelease
+    margins: tuple[Margin, ...]
+    public_sums: Integers | None
+    statement: ContingencyStatement
+
+    @property
+    def released(self) -> Integers:
+        """The released cells, of the table's shape."""
+        return self.cells.released.reshape(self.axes.shape)
+
+    def consistent(self) -> ConsistentTable:
+        """The least squares estimate, in which cells, margins and public sums agree; unbiased.
+
+        Each measurement is weighted by its largest variance, over all true counts: so weights are
+        public, the estimate is linear in what was measured, and no other linear one that is
+        unbiased has a smaller variance in the worst case.
+
+        Returns
+        -------
+        ConsistentTable
+            Of all cells.
+        """
+        measured = self._measured
+        alphas: list[Fraction | None] = [None] * len(measured.sum_values)
+        noisy = [margin.alpha for margin in self.margins for _ in range(margin.released.size)]
+        alphas[: len(noisy)] = noisy
+        shape = self.axes.shape
+        return ConsistentTable(
+            self.axes,
+            self._fit,
+            self._fit.fit(measured.values, measured.sum_values).reshape(shape),
+            self._laws.errors(self.cells.released).and_then(MeasurementErrors.of_noise(alphas)),
+            self.cells.sizes.reshape(shape),
+            None if self.public_sums is None else self.statement.within,
+        )
+
+    def whole(self, draws: int = 100, rng: np.random.Generator | None = None) -> WholeTable:
+        """The nearest consistent table of whole numbers from 0 up: **biased**, see `WholeTable`.
+
+        Parameters
+        ----------
+        draws : int, default 100
+            From how many further draws the bias is measured, at least 2; each takes as long as the
+            table itself.
+        rng : numpy.random.Generator, optional
+            For these draws; None for the operating system's randomness.
+
+        Returns
+        -------
+        WholeTable
+            Its cells, and the bias.
+
+        Raises
+        ------
+        ValueError
+            Fewer than two draws.
+        SolverFailure
+            The solver found no optimum.
+        """
+        whole(draws, "draws", 2)
+        found = self._nearest(self._measured)
+        sums = self._measured.sums @ found
+        errors = np.empty((draws, len(found)))
+        source = bit_source(rng)
+        for draw in range(draws):
+            outputs = self._laws.draw(found, source)
+            noise = [
+                DiscreteLaplace(margin.alpha).draw(margin.released.size, source)
+                for margin in self.margins
+            ]
+            again = self._measured._replace(
+                values=self._laws.values(outputs),
+                sum_values=sums + np.concatenate([*noise, np.zeros(self._measured.known.sum())]),
+            )
+            errors[draw] = self._nearest(again) - found
+        shape = self.axes.shape
+        return WholeTable(
+            self.axes,
+            found.reshape(shape),
+            draws,
+            errors.mean(axis=0).reshape(shape),
+            (errors.std(axis=0, ddof=1) / math.sqrt(draws)).reshape(shape),
+        )
+
+    def _nearest(self, measured: Measured) -> Integers:
+        start = self._fit.fit(measured.values, measured.sum_values)
+        return nearest_whole(measured, self.cells.sizes, start)
+
+    @cached_property
+    def _laws(self) -> MeasuredCells:
+        return MeasuredCells(self.cells.sizes, self.cells.mechanisms)
+
+    @cached_property
+    def _fit(self) -> LeastSquares:
+        measured = self._measured
+        return LeastSquares(measured.variances, measured.sums, measured.sum_variances)
+
+    @cached_property
+    def _measured(self) -> Measured:
+        """What was measured of cells and of sums, public sums last."""
+        families = [(margin.names, margin.released, margin.variance) for margin in self.margins]
+        if self.public_sums is not None:
+            families.append((self.statement.within, self.public_sums, 0.0))
+        sums: list[Sparse] = [scipy.sparse.csr_array((0, self.axes.size), dtype=np.float64)]
+        sums += [indicators(self.axes.groups(names)) for names, _, _ in families]
+        return Measured(
+            self._laws.values(self.cells.released),
+            self._laws.worst,
+            scipy.sparse.csr_array(scipy.sparse.vstack(sums)),
+            np.concatenate([np.zeros(0), *(values.ravel() for _, values, _ in families)]),
+            np.concatenate([np.zeros(0), *(np.full(v.size, own) for _, v, own in families)]),
+        )
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.statement}"
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.axes.shape))
+        return f"<ContingencyRelease of {shape} cells, epsilon {self.statement.epsilon:.6g}>"
+
+
+def release_contingency(
+    counts: npt.ArrayLike,
+    axes: Axes | Mapping[str, Sequence[str]],
+    privacy: Privacy | float | Rational,
+    loss: Loss | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    within: Sequence[str] | None = None,
+    caps: npt.ArrayLike | None = None,
+    margins: Mapping[tuple[str, ...], Privacy | float | Rational] | None = None,
+    rng: np.random.Generator | None = None,
+    cache: bool = True,
+) -> ContingencyRelease:
+    """Release a table of counts of people by several attributes, once.
+
+    Each cell is released by the best mechanism for counts from 0 to the largest that is possible.
+    What it protects is derived in `mechdesign.tables.contingency`, and stated by the result.
+
+    Parameters
+    ----------
+    counts : array_like
+        Integers of at least 0, with an axis for each attribute: the people in each cell.
+    axes : Axes, or mapping of str to sequence of str
+        The names of the attributes, and their labels.
+    privacy : Privacy, or float, Fraction, int, str or Decimal
+        Of each cell, for counts that differ by one; or its epsilon. What the whole release costs
+        is `ContingencyStatement.total_alpha`.
+    loss : Loss, optional
+        What mechanisms minimise, as in `design`; `L0()` unless given.
+    properties : iterable of Property, type or str, optional
+        What mechanisms have: ``["WH"]``.
+    within : sequence of str, optional
+        One person is protected who moves to another cell with the same labels along these axes.
+        How many people there are with each combination of these labels is public, and the largest
+        possible count of each of its cells; with no axes, the number of all people is.
+    caps : array_like, optional
+        One person is protected who is added or removed. Integers of at least 0, of a shape that
+        broadcasts to the table's: a count above its cap is taken for it. Public, and not chosen by
+        the counts. Either ``within`` or ``caps`` is given.
+    margins : mapping of tuple of str to Privacy or number, optional
+        Families of sums that are released as well, with discrete Laplace noise: for the axes that
+        are kept, no axes for the total, the privacy of each sum.
+    rng : numpy.random.Generator, optional
+        None for the operating system's randomness, or a generator for results that can be
+        repeated, and are not private.
+    cache : bool, default True
+        As for `release`.
+
+    Returns
+    -------
+    ContingencyRelease
+        What may be published.
+
+    Raises
+    ------
+    InvalidTable
+        Counts, axes, caps or margins that do not go together. Nothing was released.
+    ValueError
+        A privacy that is out of range, or does not protect counts that differ by one.
+
+    >>> rng = np.random.default_rng(1)
+    >>> counts = [[3, 4, 1], [0, 5, 2]]
+    >>> axes = Axes({"region": ["north", "south"], "answer": ["yes", "no", "unknown"]})
+    >>> found = release_contingency(counts, axes, Privacy("1/2"), within=["region"], rng=rng)
+    >>> found.statement.total_alpha
+    Fraction(1, 4)
+    >>> found.consistent().margin(["region"]).round(9).tolist()
+    [8.0, 7.0]
+    """
+    axes = axes if isinstance(axes, Axes) else Axes(axes)
+    exactly = _counted(counts, axes)
+    cell_privacy = _adjacent(privacy)
+    public_sums: Integers | None = None
+    if within is not None and caps is None:
+        groups = tuple(axes.names[i] for i in axes.kept(within))
+        if len(groups) == len(axes.names):
+            raise InvalidTable("within names every axis: then each cell is public")
+        public_sums = axes.margin(exactly, groups)
+        sizes = public_sums.ravel()[axes.groups(groups)]
+        neighbours: Neighbours = "changed"
+    elif caps is not None and within is None:
+        groups, neighbours = (), "added"
+        sizes = _capped(caps, axes)
+        exactly = np.minimum(exactly, sizes.reshape(axes.shape))
+    else:
+        raise InvalidTable("either within is given, whose numbers of people are public, or caps")
+    asked: dict[tuple[str, ...], Fraction] = {}
+    for names, own in (margins or {}).items():
+        kept = tuple(axes.names[i] for i in axes.kept(names))
+        if kept in asked or len(kept) == len(axes.names):
+            raise InvalidTable(f"a family of margins keeps some axes, once; got {shown(names)}")
+        if within is not None and set(kept) <= set(groups):
+            raise InvalidTable(
+                f"the sums by {listed(kept) or 'nothing'} are public: they add up whole groups"
+            )
+        asked[kept] = _adjacent(own).alpha
+    statement = ContingencyStatement(neighbours, groups, cell_privacy.alpha, asked, rng is not None)
+    laws = {kept: DiscreteLaplace(alpha) for kept, alpha in asked.items()}
+    released = release(
+        exactly.ravel(),
+        sizes,
+        cell_privacy,
+        loss,
+        properties,
+        names=[" / ".join(labels) for labels in axes.cells()],
+        overlap=statement.changed,
+        rng=rng,
+        cache=cache,
+    )
+    source = bit_source(rng)
+    found = []
+    for kept, law in laws.items():
+        sums = axes.margin(exactly, kept)
+        noisy = sums + law.draw(sums.size, source).reshape(sums.shape)
+        found.append(Margin(kept, law.alpha, noisy))
+    return ContingencyRelease(axes, released, tuple(found), public_sums, statement)
+
+
+def _counted(counts: npt.ArrayLike, axes: Axes) -> Integers:
+    """The counts of the cells; InvalidTable for anything else."""
+
+    def refusal(index: int | tuple[int, ...], value: object, largest: int) -> InvalidTable:
+        return InvalidTable(
+            f"counts{np.ravel(index).tolist()} = {shown(value)} is not a count of people"
+        )
+
+    found = checked_counts(counts, _MOST, refusal)
+    if found.shape != axes.shape:
+        raise InvalidTable(f"counts have the shape {found.shape}, the axes {axes.shape}")
+    return found
+
+
+def _capped(caps: npt.ArrayLike, axes: Axes) -> Integers:
+    """The cap of each cell, flat."""
+    found = checked_counts(caps, _MOST)
+    try:
+        return np.broadcast_to(found, axes.shape).ravel()
+    except ValueError:
+        raise InvalidTable(f"caps have the shape {found.shape}, the axes {axes.shape}") from None
+
+
+def _adjacent(privacy: Privacy | float | Rational) -> Privacy:
+    """That of a count, for counts that differ by one."""
+    found = privacy if isinstance(privacy, Privacy) else Privacy.from_epsilon(privacy)
+    if not (
+        found.neighbours == "all" or found.neighbours == "adjacent" or is_whole(found.neighbours)
+    ):
+        raise ValueError("privacy must be between all counts that differ by one")
+    return found

@@ -1,0 +1,379 @@
+"""Contingency tables: privacy by enumeration of all tables, estimates by expectation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+from mechdesign import InvalidCount, Privacy, named
+from mechdesign._support.randomness import bit_source
+from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.exceptions import InvalidTable
+from mechdesign.tables.axes import Axes
+from mechdesign.tables.contingency import (
+    ContingencyRelease,
+    ContingencyStatement,
+    Margin,
+    release_contingency,
+)
+from mechdesign.tables.table_release import TableRelease
+from mechdesign.unbiased_estimate import UnbiasedEstimate
+
+AXES = Axes({"region": ["n", "s"], "answer": ["yes", "no", "?"]})
+COUNTS = [[2, 0, 1], [0, 3, 1]]
+
+
+def laplace(alpha, noise):
+    """The probability of discrete Laplace noise."""
+    return (1 - alpha) / (1 + alpha) * alpha ** abs(noise)
+
+
+@cache
+def geometric(n, alpha):
+    return named.geometric(n, alpha).table
+
+
+def likelihoods(table, sizes, alpha, margins):
+    """Pr[all that is released | a table], by what is released: every output of every cell.
+
+    A margin is given by the cells that it adds up, and its alpha; its noise is looked at from one
+    below to one above all sums, beyond which ratios stay the same.
+    """
+    result = {}
+    ends = range(-1, sum(sizes) + 2)
+    for outputs in product(*(range(n + 1) for n in sizes)):
+        chance = Fraction(1)
+        for n, output, count in zip(sizes, outputs, table, strict=True):
+            chance *= geometric(n, alpha)[output][count]
+        for noisy in product(ends, repeat=len(margins)):
+            told = chance
+            for value, (cells, own) in zip(noisy, margins, strict=True):
+                told *= laplace(own, value - sum(table[cell] for cell in cells))
+            result[outputs, noisy] = told
+    return result
+
+
+def worst(tables, neighbours, sizes, alpha, margins):
+    """The largest ratio of likelihoods of neighbouring tables over all that may be released."""
+    known = {table: likelihoods(table, sizes(table), alpha, margins) for table in tables}
+    return max(
+        known[first][seen] / known[second][seen]
+        for first in tables
+        for second in neighbours(first)
+        if second in known
+        for seen in known[first]
+    )
+
+
+def moves(groups):
+    """The tables in which one person is in another cell of the same group."""
+
+    def found(table):
+        for group in groups:
+            for source, target in product(group, repeat=2):
+                if source != target and table[source]:
+                    moved = list(table)
+                    moved[source] -= 1
+                    moved[target] += 1
+                    yield tuple(moved)
+
+    return found
+
+
+def additions(table):
+    """The tables with one person more or less."""
+    for cell, step in product(range(len(table)), (-1, 1)):
+        changed = list(table)
+        changed[cell] += step
+        yield tuple(changed)
+
+
+HALF, THIRDS = Fraction(1, 2), Fraction(2, 3)
+
+
+def test_one_person_who_moves_changes_two_cells():
+    tables = [table for table in product(range(3), repeat=3) if sum(table) == 2]
+    found = worst(tables, moves([(0, 1, 2)]), lambda table: (2, 2, 2), HALF, [])
+    assert found == 1 / ContingencyStatement("changed", (), HALF, {}).total_alpha == 4
+    # The statement for one cell alone would be wrong
+    assert found > 1 / ContingencyStatement("added", (), HALF, {}).total_alpha
+
+
+def test_one_person_who_moves_changes_two_sums_of_each_margin():
+    """Two groups of one and two people with two answers; the sums by answer are released, too."""
+    tables = [t for t in product(range(3), repeat=4) if (t[0] + t[1], t[2] + t[3]) == (1, 2)]
+    margins = [((0, 2), THIRDS), ((1, 3), THIRDS)]
+    found = worst(tables, moves([(0, 1), (2, 3)]), lambda table: (1, 1, 2, 2), HALF, margins)
+    statement = ContingencyStatement("changed", ("region",), HALF, {("answer",): THIRDS})
+    assert found == 1 / statement.total_alpha == 9
+    assert found > 1 / ContingencyStatement("changed", ("region",), HALF, {}).total_alpha
+
+
+def test_one_person_more_changes_one_cell_and_one_sum_of_each_margin():
+    """Counts beyond the caps, too: those of neighbours differ by one at most when capped."""
+    caps = (1, 2)
+    tables = list(product(range(4), repeat=2))
+
+    def capped(table):
+        return tuple(map(min, table, caps))
+
+    known = {t: likelihoods(capped(t), caps, HALF, [((0, 1), THIRDS)]) for t in tables}
+    found = max(
+        known[first][seen] / known[second][seen]
+        for first in tables
+        for second in additions(first)
+        if second in known
+        for seen in known[first]
+    )
+    statement = ContingencyStatement("added", (), HALF, {(): THIRDS})
+    assert found == 1 / statement.total_alpha == 3
+    # Sums of what is beyond the caps would be a second change of the same size, no larger one
+    assert found > 1 / ContingencyStatement("added", (), HALF, {}).total_alpha
+
+
+def test_what_is_released_is_what_the_statement_says():
+    """Without noise, as epsilon is large: capped cells, their sums, and public sums."""
+    axes, counts = (
+        {"a": ["x", "y"], "b": ["u", "v"], "c": ["1", "2"]},
+        np.array([[[0, 1], [2, 1]], [[0, 0], [1, 2]]]),
+    )
+    margins = {("c", "a"): 300, (): 300}
+    found = release_contingency(counts, axes, 300, caps=[[1], [2]], margins=margins)
+    capped = np.minimum(counts, np.array([[1, 1], [2, 2]]))
+    assert found.released.tolist() == capped.tolist()
+    assert [margin.names for margin in found.margins] == [("a", "c"), ()]
+    assert found.margins[0].released.tolist() == capped.sum(axis=1).tolist()
+    assert found.margins[1].released.tolist() == capped.sum()
+    assert (found.public_sums, found.statement.changed) == (None, 1)
+    assert found.statement.epsilon <= 900
+    found = release_contingency(counts, axes, 300, within=["b"], margins={("c", "b"): 300})
+    assert found.released.tolist() == counts.tolist()
+    assert found.public_sums is not None
+    assert found.public_sums.tolist() == counts.sum(axis=(0, 2)).tolist()
+    assert found.cells.sizes.reshape(2, 2, 2)[0, :, 1].tolist() == [1, 6]
+    assert (found.statement.within, found.statement.changed) == (("b",), 2)
+
+
+def given(counts, sizes, alpha, outputs, margins, public_sums):
+    """A release in which these outputs came out."""
+    mechanisms = {n: named.geometric(n, alpha) for n in set(sizes.tolist())}
+    cells = TableRelease(outputs, sizes, mechanisms, overlap=2)
+    statement = ContingencyStatement(
+        "changed", ("region",), alpha, {margin.names: margin.alpha for margin in margins}
+    )
+    return ContingencyRelease(AXES, cells, margins, public_sums, statement)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_estimates_and_their_variances_are_unbiased_over_all_outputs(public):
+    counts = np.array([[1, 0, 0], [0, 1, 1]])
+    public_sums = counts.sum(axis=1) if public else None
+    sizes = np.repeat(counts.sum(axis=1), 3)
+    sums = counts.sum(axis=0)
+    # The estimate is linear in the noise: two of its values of mean 0 and its variance are enough
+    noise = float(2 * THIRDS / (1 - THIRDS) ** 2) ** 0.5
+    tables = [geometric(n, HALF) for n in sizes.tolist()]
+    mean, second, told, weight = np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)), 0.0
+    margin = Margin(("answer",), THIRDS, sums)
+    fit = given(counts, sizes, HALF, [0] * 6, (margin,), public_sums).consistent()
+    for outputs in product(*(range(n + 1) for n in sizes.tolist())):
+        chance = 1.0
+        for table, output, count in zip(tables, outputs, counts.ravel(), strict=True):
+            chance *= float(table[output][count])
+        for sign in (-1, 1):
+            margin = Margin(("answer",), THIRDS, sums + sign * noise * np.array([1, 0, 0]))
+            release = given(counts, sizes, HALF, outputs, (margin,), public_sums)
+            # The same as release.consistent() of each, which would take longer
+            parts = release._measured
+            cells = fit.fit.fit(parts.values, parts.sum_values)
+            mean += chance / 2 * cells.reshape(2, 3)
+            second += chance / 2 * cells.reshape(2, 3) ** 2
+            weight += chance / 2
+            if sign == 1 and weight < 0.1:
+                assert release.consistent().cells.ravel() == pytest.approx(cells)
+        told += chance * replace_variances(fit, release)
+    assert weight == pytest.approx(1)
+    np.testing.assert_allclose(mean, counts, atol=1e-9)
+    # Noise of one sum only was moved: that of the other two is in what is told as well
+    exact = second - mean**2
+    coefficients = np.concatenate(list(fit.fit.cell_coefficients()))
+    exact += (coefficients[:, 7:9] ** 2).sum(axis=1).reshape(2, 3) * noise**2
+    np.testing.assert_allclose(told, exact, atol=1e-9)
+    assert (exact <= fit.worst_variances + 1e-9).all()
+
+
+def replace_variances(fit, release):
+    return replace(fit, errors=release.consistent().errors).variances
+
+
+def brute(axes, release):
+    """The cells by dense restricted least squares."""
+    sizes = release.cells.sizes
+    laws = {n: UnbiasedEstimate(m) for n, m in release.cells.mechanisms.items()}
+    y = [laws[n].values[i] for n, i in zip(sizes.tolist(), release.cells.released, strict=True)]
+    design, z = [np.eye(axes.size)], [np.array(y, dtype=float)]
+    weights = [1 / np.array([float(max(laws[n].variances)) for n in sizes.tolist()])]
+    for margin in release.margins:
+        design.append(np.equal.outer(np.arange(margin.released.size), axes.groups(margin.names)))
+        z.append(margin.released.ravel())
+        weights.append(np.full(margin.released.size, 1 / margin.variance))
+    A, W = np.vstack(design).astype(float), np.diag(np.concatenate(weights))
+    normal, right = A.T @ W @ A, A.T @ W @ np.concatenate(z)
+    if release.public_sums is None:
+        return np.linalg.solve(normal, right)
+    groups = release.statement.within
+    B = np.equal.outer(np.arange(release.public_sums.size), axes.groups(groups)).astype(float)
+    system = np.block([[normal, B.T], [B, np.zeros((len(B), len(B)))]])
+    right = np.concatenate([right, release.public_sums.ravel()])
+    return np.linalg.solve(system, right)[: axes.size]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"within": ["region"]},
+        {"within": [], "margins": {("region",): 1, ("answer",): 2}},
+        {"within": ["region"], "margins": {("answer",): "0.5"}},
+        {"caps": 3},
+        {"caps": 3, "margins": {("region",): 1, ("answer",): 2, (): "1/3"}},
+    ],
+)
+def test_it_is_dense_least_squares_and_everything_agrees(options):
+    rng = np.random.default_rng(3)
+    release = release_contingency(COUNTS, AXES, 1, rng=rng, **options)
+    table = release.consistent()
+    np.testing.assert_allclose(table.cells.ravel(), brute(AXES, release), atol=1e-8)
+    assert table.margin(["region"]).sum() == pytest.approx(table.margin([]))
+    assert table.margin(["answer"]).sum() == pytest.approx(table.margin([]))
+    if release.public_sums is not None:
+        public = table.margin(release.statement.within)
+        np.testing.assert_allclose(public, release.public_sums, atol=1e-9)
+        total = table.estimate({})
+        assert total.value == pytest.approx(7)
+        assert total.variance == pytest.approx(0, abs=1e-9)
+    for k, labels in enumerate(AXES.cells()):
+        one = table.estimate(dict(zip(AXES.names, labels, strict=True)))
+        assert one.value == pytest.approx(table.cells.ravel()[k])
+        assert one.standard_error == pytest.approx(table.standard_errors.ravel()[k])
+        assert one.worst_variance == pytest.approx(table.worst_variances.ravel()[k])
+        squares = one.coefficients**2
+        assert table.variances.ravel()[k] == pytest.approx(squares @ one.errors.variances)
+    whole = release.whole(2, rng)
+    assert whole.cells.dtype.kind == "i"
+    assert (whole.cells >= 0).all()
+    assert (whole.cells.ravel() <= release.cells.sizes).all()
+    if release.public_sums is not None:
+        assert whole.margin(release.statement.within).tolist() == release.public_sums.tolist()
+
+
+def test_margins_and_public_sums_make_estimates_better():
+    rng = np.random.default_rng(1)
+    plain = release_contingency(COUNTS, AXES, 1, caps=3, rng=rng).consistent()
+    margins = {("answer",): 1}
+    better = release_contingency(COUNTS, AXES, 1, caps=3, margins=margins, rng=rng).consistent()
+    assert (better.worst_variances < plain.worst_variances).all()
+    public = release_contingency([[2, 1, 0], [0, 3, 0]], AXES, 1, within=["region"], rng=rng)
+    third = public.consistent().worst_variances
+    np.testing.assert_allclose(third, plain.worst_variances * 2 / 3)
+
+
+def test_intervals_cover():
+    """A binomial count of 400 draws is below 351 with probability 2e-8 if each has 95%."""
+    rng = np.random.default_rng(5)
+    asked = [{}, {"answer": "no"}, {"region": "s"}, {"region": "n", "answer": ["yes", "?"]}]
+    true = [7, 3, 4, 3]
+    covered = np.zeros(4)
+    first = release_contingency(COUNTS, AXES, 1, caps=4, margins={(): 1}, rng=rng)
+    for _ in range(400):
+        drawn = first.cells.mechanisms[4].release(np.ravel(COUNTS), rng)
+        cells = TableRelease(drawn, first.cells.sizes, first.cells.mechanisms)
+        (margin,) = first.margins
+        noisy = 7 + DiscreteLaplace(margin.alpha).draw(1, bit_source(rng))
+        table = replace(first, cells=cells, margins=(replace(margin, released=noisy),)).consistent()
+        for k, (where, value) in enumerate(zip(asked, true, strict=True)):
+            low, high = table.estimate(where).interval(0.95)
+            covered[k] += low <= value <= high
+    assert (covered >= 351).all()
+
+
+def test_whole_numbers_are_biased_as_they_say():
+    """One cell of 0 .. 2 by itself: its bias, exactly, for the table that came out."""
+    axes = Axes({"answer": ["yes"]})
+    release = release_contingency([1], axes, Privacy("1/2"), caps=2, rng=np.random.default_rng(4))
+    law = UnbiasedEstimate(release.cells.mechanisms[2])
+    whole = release.whole(100, np.random.default_rng(6))
+    count = int(whole.cells[0])
+    assert count == min(max(round(law.values[release.cells.released[0]]), 0), 2)
+    chances = [row[count] for row in release.cells.mechanisms[2].table]
+    nearest = [min(max(round(value), 0), 2) for value in law.values]
+    bias = float(sum(p * value for p, value in zip(chances, nearest, strict=True))) - count
+    assert abs(whole.bias[0] - bias) < 5 * whole.standard_errors[0]
+    assert abs(bias) > 5 * whole.standard_errors[0]
+    assert "biased: whole numbers of at least 0; measured over 100 draws" in str(whole)
+    assert "biased by" in repr(whole)
+
+
+def test_the_statement_says_who_is_protected():
+    margins = {("answer",): Privacy("2/3")}
+    found = release_contingency(COUNTS, AXES, Privacy("1/2"), within=["region"], margins=margins)
+    assert str(found.statement).splitlines() == [
+        "protected       one person who changes to another cell of the same group (region)",
+        "changed by one  two of the cells, two of the sums by answer",
+        "loss            likelihoods change by a factor of at most 1/alpha,",
+        "                alpha = (1/2)^2 * (2/3)^2 = 1/9, exactly;",
+        "                epsilon at most 2.19722458, rounded up",
+        "public          the number of people of each group",
+        "randomness      of the operating system",
+    ]
+    rng = np.random.default_rng(1)
+    total = {(): Privacy("1/3")}
+    found = release_contingency(COUNTS, AXES, Privacy("1/2"), caps=2, margins=total, rng=rng)
+    assert str(found).splitlines()[1:] == [
+        "protected       one person more or less",
+        "changed by one  one of the cells, one total",
+        "loss            likelihoods change by a factor of at most 1/alpha,",
+        "                alpha = 1/2 * 1/3 = 1/6, exactly;",
+        "                epsilon at most 1.79175947, rounded up",
+        "public          the caps of cells",
+        "randomness      SEEDED: reproducible, and therefore not private",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"within": None}, "either within is given"),
+        ({"caps": 3}, "either within is given"),
+        ({"within": ["region", "answer"]}, "within names every axis"),
+        ({"within": ["sex"]}, "axes are some of"),
+        ({"within": None, "caps": [1, 2]}, "caps have the shape"),
+        ({"counts": [[1, 2], [3, 4]]}, "counts have the shape"),
+        ({"counts": [[1, 2, 3], [3, 4, -1]]}, r"counts\[1, 2\] = -1 is not a count of people"),
+        ({"counts": [[1, 2, 3], [3, 4, 0.5]]}, r"counts\[1, 2\] = 0.5 is not"),
+        ({"margins": {("region",): 1}}, "the sums by region are public"),
+        ({"margins": {(): 1}}, "the sums by nothing are public"),
+        ({"margins": {("answer", "region"): 1}}, "a family of margins keeps some axes"),
+        ({"within": None, "caps": 3, "margins": {("sex",): 1}}, "axes are some of"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(change, message):
+    options = {"counts": COUNTS, "axes": AXES, "privacy": 1, "within": ["region"]} | change
+    with pytest.raises(InvalidTable, match=message):
+        release_contingency(**options)
+
+
+def test_numbers_out_of_range_are_refused():
+    with pytest.raises(InvalidCount):
+        release_contingency(COUNTS, AXES, 1, caps=-1)
+    for privacy in (0, Privacy("1/2", [(0, 1)])):
+        with pytest.raises(ValueError, match=r"above 0|differ by one"):
+            release_contingency(COUNTS, AXES, 1, within=["region"], margins={("answer",): privacy})
+    with pytest.raises(ValueError, match="differ by one"):
+        release_contingency(COUNTS, AXES, Privacy("1/2", [(0, 1)]), within=["region"])
+    with pytest.raises(ValueError, match="draws"):
+        release_contingency(COUNTS, AXES, 1, within=["region"]).whole(1)
