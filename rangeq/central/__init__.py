@@ -30,6 +30,8 @@ True
 Quantiles alone are had with less noise from `quantiles`: a few by the exponential mechanism, many
 from a smoothed tree.
 
+Small counts of regions in regions, such as wards in counties, are released by `release_regions`.
+
 Of a table with a `frequency.schema.Schema`, what is published is a `Release`: an object and a file
 that answer in labels and units. `count_cells` counts the table; ``mechdesign curate`` does it all
 in a shell.
@@ -56,6 +58,13 @@ from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
 from rangeq.central.mechanism import LEAST_EPSILON, CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease, quantiles
+from rangeq.central.region_release import (
+    RegionEstimate,
+    RegionRelease,
+    RegionStatement,
+    release_regions,
+)
+from rangeq.central.regions import Region, Regions
 from rangeq.central.release import Release, load_release
 from rangeq.central.released_quantiles import ReleasedQuantiles
 from rangeq.central.tree_quantiles import TreeQuantiles
@@ -78,6 +87,11 @@ __all__ = [
     "InvalidRange",
     "Number",
     "QuantileRelease",
+    "Region",
+    "RegionEstimate",
+    "RegionRelease",
+    "RegionStatement",
+    "Regions",
     "Release",
     "ReleasedQuantiles",
     "TreeQuantiles",
@@ -86,4 +100,5 @@ __all__ = [
     "count_cells",
     "load_release",
     "quantiles",
+    "release_regions",
 ]

@@ -13,6 +13,7 @@ import scipy
 from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import shown
+from mechdesign.privacy import Privacy
 from rangeq.central.box_tree import BoxTree
 from rangeq.central.inference import Inference
 from rangeq.central.inputs import fraction
@@ -32,6 +33,41 @@ def equal(h: int) -> list[Fraction]:
 def geometric(h: int) -> list[Fraction]:
     """Every level having 2^(1/3) times as much as the one above (Cormode et al. 2012)."""
     return [Fraction(2.0 ** (level / 3)) for level in range(h)]
+
+
+def exact_split(alpha: Fraction, weights: Sequence[Fraction]) -> tuple[Fraction | None, ...]:
+    """Alphas of levels whose product is exactly a given one.
+
+    Parameters
+    ----------
+    alpha : Fraction
+        That of all levels together, above 0 and below 1.
+    weights : sequence of Fraction
+        One for each level, at least 0: the shares of epsilon = -ln(alpha), up to a factor. One is
+        above 0.
+
+    Returns
+    -------
+    tuple of (Fraction or None)
+        Above 0 and below 1; None for a level of weight 0. All but the first are short fractions
+        near alpha^share, and the first is what they leave.
+
+    Raises
+    ------
+    ValueError
+        A share is so small that rounding leaves nothing for it.
+    """
+    asked = [level for level, own in enumerate(weights) if own]
+    epsilon, total = Fraction(Privacy(alpha).epsilon), sum(weights)
+    result: list[Fraction | None] = [None] * len(weights)
+    rest = alpha
+    for level in asked[1:]:
+        result[level] = part = Privacy.from_epsilon(epsilon * weights[level] / total).alpha
+        rest /= part
+    if not rest < 1:
+        raise ValueError("the first weight above 0 is too small a share of all weights")
+    result[asked[0]] = rest
+    return tuple(result)
 
 
 def best_shares(tree: BoxTree) -> list[Fraction]:
