@@ -155,20 +155,53 @@ class Within(Property):
             yield Constraints.sum_at_least(at[near[:, j], j], self.probability)
 
 
+@dataclass(frozen=True, repr=False)
 class Unbiased(Property):
     """unbiased: the expected output is the true count, whatever it is.
 
     No private mechanism whose outputs are the counts 0 .. n has it: at 0 every error is upwards.
-    Ask for wider outputs. Of pairs of counts both are unbiased.
+    Ask for wider outputs, or say what number each output stands for: ``unbiased:T0,T1,...``. Of
+    pairs of counts both are unbiased.
+
+    Parameters
+    ----------
+    values : iterable of (Fraction, int, str or Decimal), optional
+        The number that stands for each output, such as the estimate that is made from it; the
+        outputs themselves unless given.
     """
 
+    values: tuple[Fraction, ...] | None = None
     short = "unbiased"
+
+    def __init__(self, values: Iterable[Rational] | None = None) -> None:
+        given = None if values is None else tuple(exact(value, "a value") for value in values)
+        set_fields(self, values=given)
+
+    @classmethod
+    def from_parameter(cls, parameter: str) -> Property:
+        return cls(parameter.split(","))
+
+    @property
+    def text(self) -> str:
+        return self.short if self.values is None else f"{self.short}:{self._listed}"
+
+    @property
+    def _listed(self) -> str:
+        return ",".join(map(to_text, self.values or ()))
+
+    def __repr__(self) -> str:
+        return "Unbiased()" if self.values is None else f"Unbiased({shown(self._listed)})"
 
     def constraints(self, at: IndexTable, privacy: Privacy) -> Iterator[Constraints]:
         truth = at.inputs.coordinates
-        for k, outputs in enumerate(at.outputs.coordinates.T.tolist()):
-            terms = tuple(map(Fraction, outputs))
-            for j, value in enumerate(truth[:, k].tolist()):
+        if self.values is None:
+            stand_for = [tuple(map(Fraction, each)) for each in at.outputs.coordinates.T.tolist()]
+        elif len(self.values) == len(at):
+            stand_for = [self.values]
+        else:
+            raise InvalidMechanism(f"{len(self.values)} values do not fit {len(at)} outputs")
+        for counts, terms in zip(truth.T.tolist(), stand_for, strict=True):
+            for j, value in enumerate(counts):
                 yield Constraints(at[:, j][None, :], terms, Fraction(value), True)
 
 

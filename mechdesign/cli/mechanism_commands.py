@@ -59,7 +59,8 @@ def add_design(add: AddCommand) -> None:
     chosen.add_argument(
         "--loss",
         default="L0",
-        help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2",
+        help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2; or total, for the"
+        " unbiased estimate of totals",
     )
     chosen.add_argument(
         "--distance",
@@ -144,25 +145,42 @@ def _design(options: argparse.Namespace) -> int:
     check_targets(options, options.out, options.plot)
     check_suffix(options.out, ".json", ".csv", ".npz")
     check_suffix(options.plot, *PICTURES)
-    found = design(
-        options.n,
-        privacy_of(options, _neighbours(options.neighbours)),
-        _loss(options),
-        options.properties,
-        progress=True,
-        however_large=options.however_large,
-    )
-    _describe(found.mechanism)
+    mechanism, note = _designed(options)
+    _describe(mechanism)
+    if note:
+        say(note)
     if options.out is not None:
-        found.save(options.out)
+        mechanism.save(options.out)
         say(f"wrote {options.out}")
     if options.plot is not None:
         from mechdesign import plot
 
-        title = f"n = {options.n}, alpha = {found.mechanism.privacy.alpha}"
-        plot.save(plot.heatmaps({title: found.mechanism}), options.plot)
+        title = f"n = {options.n}, alpha = {mechanism.privacy.alpha}"
+        plot.save(plot.heatmaps({title: mechanism}), options.plot)
         say(f"wrote {options.plot}")
     return 0
+
+
+def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
+    """The mechanism asked for, and what is to be said of it besides its description."""
+    privacy = privacy_of(options, _neighbours(options.neighbours))
+    if options.loss == "total":
+        from mechdesign.unbiased_design import least_variance  # it loads the solver
+
+        if options.distance or options.worst_case:
+            raise ValueError("--distance and --worst-case do not fit --loss total")
+        prior = prior_of(options, options.n + 1)
+        found = least_variance(options.n, privacy, options.properties, prior=prior, progress=True)
+        return found.mechanism, f"total        {found}"
+    mechanism = design(
+        options.n,
+        privacy,
+        _loss(options),
+        options.properties,
+        progress=True,
+        however_large=options.however_large,
+    ).mechanism
+    return mechanism, ""
 
 
 def _neighbours(text: str) -> Neighbours:

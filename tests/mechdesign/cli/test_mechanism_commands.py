@@ -223,3 +223,14 @@ def test_the_command_line_refuses_other_tables(content, reason, tmp_path, capsys
         table.write_text(content)
     assert main(["design", "--n", "3", "--alpha", "1/2", "--neighbours", str(table)]) == 2
     assert reason in capsys.readouterr().err
+
+
+def test_a_mechanism_for_totals(tmp_path, capsys):
+    out = tmp_path / "total.json"
+    words = f"design --n 3 --alpha 9/10 --loss total --property WH --out {out}".split()
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "total        standard error of the unbiased estimate: 10." in said
+    assert Mechanism.load(out).properties()["WH"]
+    assert main([*words[:-2], "--distance", "1"]) == 2
+    assert "--loss total" in capsys.readouterr().err
