@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -36,6 +37,7 @@ from mechdesign._support.numbers import Rational
 from mechdesign._support.text import printable
 from mechdesign.exceptions import NotSquare
 from mechdesign.mechanism import Mechanism
+from mechdesign.values import Counts, Values
 
 _Point = TypeVar("_Point", int, Fraction)
 
@@ -63,9 +65,9 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
 
     The scale is from 0 to the largest entry of all.
 
-    Rows are outputs, 0 at the top as in a matrix; columns are inputs. For n <= 8 the entries are
-    printed to two places, with a bare 0 for an exact zero. The tables may have different sizes, as
-    in Figure 6.1, and may be rectangular.
+    Rows are outputs, the first at the top as in a matrix; columns are inputs. For n <= 8 the
+    entries are printed to two places, with a bare 0 for an exact zero. The tables may have
+    different sizes, as in Figure 6.1, and may be rectangular.
 
     Parameters
     ----------
@@ -99,8 +101,8 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
             cmap="viridis",
         )
         axes.set(title=title, xlabel="input", ylabel="output")
-        mark_numbers(axes.xaxis, whole=True)
-        mark_numbers(axes.yaxis, whole=True)
+        _mark_values(axes.xaxis, mechanism.input_values)
+        _mark_values(axes.yaxis, mechanism.output_values)
         if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:
             ink = ink_on(image.cmap(scale(mechanism.matrix)))
             for (i, j), entry in np.ndenumerate(mechanism.matrix):
@@ -278,6 +280,17 @@ def lines(
         )
     _legend(figure)
     return figure
+
+
+def _mark_values(axis: Axis, values: Values) -> None:
+    """Mark what some of the rows or columns stand for."""
+    if values == Counts(0, values.size - 1):
+        mark_numbers(axis, whole=True)
+        return
+    step = -(-values.size // _PRINTED)
+    places = range(0, values.size, step)
+    labels = values.labels
+    axis.set_ticks(places, [labels[k] for k in places])
 
 
 def _some(items: Mapping[str, Any] | Sequence[Any], name: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 
-from mechdesign import Mechanism, Privacy, named, plot
+from mechdesign import Bands, CountPairs, Counts, Mechanism, Privacy, design, named, plot
 from mechdesign.losses import binomial
 
 ALPHA = Fraction(9, 10)
@@ -173,6 +173,20 @@ def test_contrast_of_printed_entries(n: int) -> None:
             cell = luminance(image.cmap(image.norm(values[int(i), int(j)])))
             ink = luminance(to_rgba(text.get_color()))
             assert (max(cell, ink) + 0.05) / (min(cell, ink) + 0.05) >= 4
+
+
+def test_heatmaps_say_what_rows_and_columns_stand_for() -> None:
+    bands = design(8, Privacy("1/2"), outputs=Bands([(0, 2), (3, 8)])).mechanism
+    wide = design(3, Privacy("1/2"), outputs=Counts(-5, 20)).mechanism
+    pairs = design(CountPairs(1, 2), Privacy("1/2")).mechanism
+    figure = plot.heatmaps({"bands": bands, "wide": wide, "pairs": pairs})
+    marks = [
+        [[text.get_text() for text in axis.get_ticklabels()] for axis in (axes.yaxis, axes.xaxis)]
+        for axes in figure.axes[:3]
+    ]
+    assert marks[0][0] == ["0-2", "3-8"]
+    assert marks[1][0] == ["-5", "-2", "1", "4", "7", "10", "13", "16", "19"]
+    assert marks[2] == [["0,0", "0,1", "0,2", "1,0", "1,1", "1,2"]] * 2
 
 
 def test_heatmaps_mix_sizes_and_take_rectangles() -> None:
