@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mechdesign._support.files import replacing
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidFile
 
@@ -138,6 +139,21 @@ def content_of(
             f"{path}: the digest does not match: the file was changed after it was written"
         )
     return content
+
+
+def write_content(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write a file that `content_of` reads, with a digest, replacing one in one step or not at all.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    content : mapping of str to object
+        What JSON can hold, with "format" and "version"; "digest" is added.
+    """
+    kept = {**content, "digest": digest_of(dict(content))}
+    with replacing(path) as stream:
+        stream.write((json.dumps(kept, indent=1, allow_nan=False) + "\n").encode())
 
 
 def digest_of(content: dict[str, Any]) -> str:

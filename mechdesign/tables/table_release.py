@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -16,10 +15,9 @@ import numpy.typing as npt
 from mechdesign import files
 from mechdesign._support.arrays import Integers
 from mechdesign._support.counts import checked_counts
-from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.strict_json import content_of, digest_of
+from mechdesign._support.strict_json import content_of, keyed, write_content
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidCount, InvalidFile, MechanismError, NoUnbiasedEstimate
 from mechdesign.limits import Work
@@ -229,9 +227,17 @@ class TableRelease:
         target = Path(path)
         if target.suffix != ".json":
             raise ValueError(f"a release is saved as .json, not as {target.name!r}")
-        content: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
+        write_content(target, {"format": FORMAT, "version": VERSION, **self.content()})
+
+    def content(self) -> dict[str, Any]:
+        """What a file holds of it, as JSON values.
+
+        Raises
+        ------
+        ValueError
+            `of_content` would refuse it, since it takes too long to check.
+        """
+        return {
             "mechanisms": [files.described(each, None) for each in self.mechanisms.values()],
             "sizes": self.sizes.tolist(),
             "released": self.released.tolist(),
@@ -239,9 +245,6 @@ class TableRelease:
             "overlap": self.overlap,
             "reproducible": self.statement.reproducible,
         }
-        content["digest"] = digest_of(content)
-        with replacing(target) as stream:
-            stream.write((json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> TableRelease:
@@ -268,11 +271,39 @@ class TableRelease:
         """
         content = content_of(path, FORMAT, {VERSION: (*_KEYS, "digest")})
         work = Work(content)
+        return TableRelease.of_content({key: content[key] for key in _KEYS}, str(path), work)
+
+    @staticmethod
+    def of_content(content: Any, where: str, work: Work) -> TableRelease:
+        """The release that `content` described; its mechanisms and their privacy are checked again.
+
+        Parameters
+        ----------
+        content : object
+            JSON values.
+        where : str
+            What errors call the file.
+        work : Work
+            The work that is left for the file.
+
+        Returns
+        -------
+        TableRelease
+            As it was described.
+
+        Raises
+        ------
+        InvalidFile
+            It is no such description.
+        InvalidMechanism, PrivacyViolation
+            It claims what is not true.
+        """
         try:
+            keyed(content, *_KEYS)
             if not isinstance(content["reproducible"], bool):
                 raise TypeError("reproducible is true or false")
             mechanisms = [
-                Mechanism.from_parts(*files.checked(kept, str(path), work))
+                Mechanism.from_parts(*files.checked(kept, where, work))
                 for kept in content["mechanisms"]
             ]
             by_size = {mechanism.inputs - 1: mechanism for mechanism in mechanisms}
@@ -289,7 +320,7 @@ class TableRelease:
         except MechanismError:
             raise
         except (TypeError, ValueError, AttributeError) as error:
-            raise InvalidFile(f"{path}: malformed: {str(error)[:200]}") from error
+            raise InvalidFile(f"{where}: malformed: {str(error)[:200]}") from error
 
     def __repr__(self) -> str:
         return f"<TableRelease of {len(self.sizes):,} counts, {self.statement.privacy!r}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +13,9 @@ import numpy.typing as npt
 
 from frequency.schema import Ordered, Schema
 from mechdesign import InvalidFile, Privacy
-from mechdesign._support.files import replacing
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
-from mechdesign._support.strict_json import content_of, digest_of
+from mechdesign._support.strict_json import content_of, write_content
 from mechdesign._support.text import aligned, brief, listed, shown, to_text
 from rangeq.central.inputs import fraction, histogram, stored_number
 from rangeq.central.quantile_release import QuantileRelease
@@ -173,9 +171,7 @@ class ReleasedQuantiles:
             "alpha": to_text(_alpha(self.mechanism)),
             "bins": list(self.bins),
         }
-        content["digest"] = digest_of(content)
-        with replacing(path) as stream:
-            stream.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+        write_content(path, content)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ReleasedQuantiles:
