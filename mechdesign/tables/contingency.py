@@ -18,11 +18,12 @@ of margins, which are sums of the capped cells. The ratio is at most 1 / (alpha 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +31,14 @@ import scipy
 
 from mechdesign._support.arrays import Integers
 from mechdesign._support.counts import checked_counts
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, is_whole, whole
 from mechdesign._support.randomness import bit_source
-from mechdesign._support.text import aligned, listed, shown
+from mechdesign._support.strict_json import content_of, write_content
+from mechdesign._support.text import aligned, from_text, listed, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
-from mechdesign.exceptions import InvalidTable
+from mechdesign.exceptions import InvalidFile, InvalidTable
+from mechdesign.limits import Work
 from mechdesign.losses import Loss
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
@@ -49,6 +53,10 @@ from mechdesign.tables.whole_numbers import Measured, nearest_whole
 
 Neighbours: TypeAlias = Literal["changed", "added"]
 """One person moves to another cell of their group; or is added or removed."""
+
+FORMAT, VERSION = "mechdesign.contingency", 1
+
+_KEYS = ("axes", "within", "cells", "margins")
 
 _MOST = 1 << 31
 """The largest count."""
@@ -156,19 +164,65 @@ class ContingencyRelease:
         The names and labels.
     cells : TableRelease
         The released cells, in the order of a flat array.
-    margins : tuple of Margin
+    within : sequence of str or None
+        The axes of the groups whose numbers of people are public, and the sizes of their cells, as
+        for `release_contingency`; None: the sizes are caps.
+    margins : sequence of Margin, optional
         The released families of sums.
-    public_sums : numpy.ndarray of int64 or None
-        The number of people of each group, with the axes ``statement.within``; None: not public.
-    statement : ContingencyStatement
-        Who is protected, and how.
+
+    Raises
+    ------
+    InvalidTable
+        Parts that do not belong together.
     """
 
     axes: Axes
     cells: TableRelease
-    margins: tuple[Margin, ...]
-    public_sums: Integers | None
-    statement: ContingencyStatement
+    within: Sequence[str] | None
+    margins: Sequence[Margin] = ()
+
+    def __post_init__(self) -> None:
+        axes, cells = self.axes, self.cells
+        within = None if self.within is None else _groups(axes, self.within)
+        set_fields(self, within=within, margins=tuple(self.margins))
+        _families(axes, within, [margin.names for margin in self.margins])
+        for margin in self.margins:
+            shape = tuple(axes.shape[i] for i in axes.kept(margin.names))
+            if margin.released.shape != shape:
+                raise InvalidTable(
+                    f"the sums by {listed(margin.names) or 'nothing'} have the shape {shape}, got"
+                    f" {margin.released.shape}"
+                )
+        if len(cells.sizes) != axes.size or cells.overlap != self.statement.changed:
+            raise InvalidTable(
+                f"{axes.size} cells are expected, {self.statement.changed} of one person, got"
+                f" {len(cells.sizes)}, {cells.overlap} of one person"
+            )
+        if self.public_sums is not None and (
+            (self.public_sums.ravel()[axes.groups(self.within or ())] != cells.sizes).any()
+        ):
+            raise InvalidTable("cells of one group have different sizes")
+
+    @cached_property
+    def statement(self) -> ContingencyStatement:
+        """Who is protected, and how."""
+        return ContingencyStatement(
+            "added" if self.within is None else "changed",
+            tuple(self.within or ()),
+            self.cells.statement.privacy.alpha,
+            {margin.names: margin.alpha for margin in self.margins},
+            self.cells.statement.reproducible,
+        )
+
+    @cached_property
+    def public_sums(self) -> Integers | None:
+        """The number of people of each group, with the axes `within`; None: not public."""
+        if self.within is None:
+            return None
+        sizes = self.cells.sizes.reshape(self.axes.shape)
+        kept = self.axes.kept(self.within)
+        others = tuple(i for i in range(sizes.ndim) if i not in kept)
+        return np.asarray(sizes.max(axis=others), dtype=np.int64)
 
     @property
     def released(self) -> Integers:
@@ -198,7 +252,7 @@ class ContingencyRelease:
             self._fit.fit(measured.values, measured.sum_values).reshape(shape),
             self._laws.errors(self.cells.released).and_then(MeasurementErrors.of_noise(alphas)),
             self.cells.sizes.reshape(shape),
-            None if self.public_sums is None else self.statement.within,
+            None if self.within is None else self.statement.within,
         )
 
     def whole(self, draws: int = 100, rng: np.random.Generator | None = None) -> WholeTable:
@@ -277,6 +331,70 @@ class ContingencyRelease:
             np.concatenate([np.zeros(0), *(values.ravel() for _, values, _ in families)]),
             np.concatenate([np.zeros(0), *(np.full(v.size, own) for _, v, own in families)]),
         )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file, replacing one in one step or not at all.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Raises
+        ------
+        ValueError
+            `load` would refuse the file, since it takes too long to check.
+        """
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "axes": [
+                [name, [*labels]]
+                for name, labels in zip(self.axes.names, self.axes.labels, strict=True)
+            ],
+            "within": None if self.within is None else [*self.within],
+            "cells": self.cells.content(),
+            "margins": [
+                [[*margin.names], to_text(margin.alpha), margin.released.tolist()]
+                for margin in self.margins
+            ],
+        }
+        write_content(path, content)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> ContingencyRelease:
+        """Read a file that `save` wrote; its mechanisms and their privacy are checked again.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Returns
+        -------
+        ContingencyRelease
+            As it was saved.
+
+        Raises
+        ------
+        InvalidFile
+            Not such a file, another version, truncated, or changed since it was written.
+        InvalidMechanism, PrivacyViolation
+            It is intact but claims what is not true.
+        """
+        content = content_of(path, FORMAT, {VERSION: (*_KEYS, "digest")})
+        cells = TableRelease.of_content(content["cells"], str(path), Work(content))
+        try:
+            axes = Axes(dict(content["axes"]))
+            if len(axes.names) < len(content["axes"]):
+                raise ValueError("an axis comes twice")
+            margins = [
+                Margin(tuple(names), DiscreteLaplace(from_text(alpha)).alpha, _noisy(released))
+                for names, alpha, released in content["margins"]
+            ]
+            return ContingencyRelease(axes, cells, content["within"], margins)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InvalidFile(f"{path}: malformed: {str(error)[:200]}") from error
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.statement}"
@@ -358,32 +476,19 @@ def release_contingency(
     axes = axes if isinstance(axes, Axes) else Axes(axes)
     exactly = _counted(counts, axes)
     cell_privacy = _adjacent(privacy)
-    public_sums: Integers | None = None
     if within is not None and caps is None:
-        groups = tuple(axes.names[i] for i in axes.kept(within))
-        if len(groups) == len(axes.names):
-            raise InvalidTable("within names every axis: then each cell is public")
-        public_sums = axes.margin(exactly, groups)
-        sizes = public_sums.ravel()[axes.groups(groups)]
-        neighbours: Neighbours = "changed"
+        within = _groups(axes, within)
+        sizes = axes.margin(exactly, within).ravel()[axes.groups(within)]
     elif caps is not None and within is None:
-        groups, neighbours = (), "added"
         sizes = _capped(caps, axes)
         exactly = np.minimum(exactly, sizes.reshape(axes.shape))
     else:
         raise InvalidTable("either within is given, whose numbers of people are public, or caps")
-    asked: dict[tuple[str, ...], Fraction] = {}
-    for names, own in (margins or {}).items():
-        kept = tuple(axes.names[i] for i in axes.kept(names))
-        if kept in asked or len(kept) == len(axes.names):
-            raise InvalidTable(f"a family of margins keeps some axes, once; got {shown(names)}")
-        if within is not None and set(kept) <= set(groups):
-            raise InvalidTable(
-                f"the sums by {listed(kept) or 'nothing'} are public: they add up whole groups"
-            )
-        asked[kept] = _adjacent(own).alpha
-    statement = ContingencyStatement(neighbours, groups, cell_privacy.alpha, asked, rng is not None)
-    laws = {kept: DiscreteLaplace(alpha) for kept, alpha in asked.items()}
+    asked = margins or {}
+    alphas = [_adjacent(own).alpha for own in asked.values()]
+    laws = dict(
+        zip(_families(axes, within, list(asked)), map(DiscreteLaplace, alphas), strict=True)
+    )
     released = release(
         exactly.ravel(),
         sizes,
@@ -391,7 +496,7 @@ def release_contingency(
         loss,
         properties,
         names=[" / ".join(labels) for labels in axes.cells()],
-        overlap=statement.changed,
+        overlap=1 if within is None else 2,
         rng=rng,
         cache=cache,
     )
@@ -401,7 +506,40 @@ def release_contingency(
         sums = axes.margin(exactly, kept)
         noisy = sums + law.draw(sums.size, source).reshape(sums.shape)
         found.append(Margin(kept, law.alpha, noisy))
-    return ContingencyRelease(axes, released, tuple(found), public_sums, statement)
+    return ContingencyRelease(axes, released, within, found)
+
+
+def _groups(axes: Axes, within: Sequence[str]) -> tuple[str, ...]:
+    """The axes of groups with public sizes, in order."""
+    groups = tuple(axes.names[i] for i in axes.kept(within))
+    if len(groups) == len(axes.names):
+        raise InvalidTable("within names every axis: then each cell is public")
+    return groups
+
+
+def _families(
+    axes: Axes, within: Sequence[str] | None, families: Sequence[Sequence[str]]
+) -> list[tuple[str, ...]]:
+    """The axes that families of margins keep, in order; InvalidTable for what none can keep."""
+    found: list[tuple[str, ...]] = []
+    for names in families:
+        kept = tuple(axes.names[i] for i in axes.kept(names))
+        if kept in found or len(kept) == len(axes.names):
+            raise InvalidTable(f"a family of margins keeps some axes, once; got {shown(names)}")
+        if within is not None and set(kept) <= set(within):
+            raise InvalidTable(
+                f"the sums by {listed(kept) or 'nothing'} are public: they add up whole groups"
+            )
+        found.append(kept)
+    return found
+
+
+def _noisy(released: Any) -> Integers:
+    """Sums with noise that a file holds."""
+    found = np.array(released)
+    if found.dtype != np.int64:
+        raise ValueError(f"sums are integers of at most 64 bits, got {shown(released)}")
+    return found
 
 
 def _counted(counts: npt.ArrayLike, axes: Axes) -> Integers:

@@ -9,6 +9,7 @@ that is released is at most one over it. All counts are then combined by least s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -22,11 +23,14 @@ import numpy.typing as npt
 from frequency.core.answer import Answer, ConfidenceInterval
 from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import bit_source
-from mechdesign._support.text import aligned, shown
+from mechdesign._support.strict_json import content_of, write_content
+from mechdesign._support.text import aligned, from_text, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
-from mechdesign.exceptions import InvalidTable
+from mechdesign.exceptions import InvalidFile, InvalidTable
+from mechdesign.limits import Work
 from mechdesign.losses import Loss
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
@@ -37,6 +41,10 @@ from mechdesign.tables.weighted_estimate import MeasurementErrors
 from rangeq.central import budget as budgets
 from rangeq.central.region_inference import RegionInference
 from rangeq.central.regions import Region, Regions
+
+FORMAT, VERSION = "mechdesign.regions", 1
+
+_KEYS = ("regions", "leaves", "levels", "noisy")
 
 
 @dataclass(frozen=True)
@@ -100,14 +108,39 @@ class RegionRelease:
         The released counts of the leaves.
     noisy : numpy.ndarray of int64
         Shape (regions,): the counts of the regions with parts, and noise; 0 where there is none.
-    statement : RegionStatement
-        Who is protected, and how.
+    levels : sequence of (Fraction or None)
+        The alpha of each depth of regions with parts, from the top; None where it is not asked.
+
+    Raises
+    ------
+    InvalidTable
+        Parts that do not belong together.
     """
 
     regions: Regions
     leaves: TableRelease
     noisy: Integers
-    statement: RegionStatement
+    levels: Sequence[Fraction | None]
+
+    def __post_init__(self) -> None:
+        regions = self.regions
+        set_fields(self, levels=tuple(self.levels))
+        if self.leaves.sizes.shape != regions.leaves.shape or self.leaves.overlap != 1:
+            raise InvalidTable(
+                f"{len(regions.leaves)} leaves are expected, one of one person, got"
+                f" {len(self.leaves.sizes)}, {self.leaves.overlap} of one person"
+            )
+        if len(self.levels) != regions.inner_depths or self.noisy.shape != (len(regions),):
+            raise InvalidTable(
+                f"{regions.inner_depths} depths of regions with parts and {len(regions)} counts are"
+                f" expected, got {len(self.levels)} and the shape {self.noisy.shape}"
+            )
+
+    @cached_property
+    def statement(self) -> RegionStatement:
+        """Who is protected, and how."""
+        told = self.leaves.statement
+        return RegionStatement((*self.levels, told.privacy.alpha), told.reproducible)
 
     def estimate(self) -> RegionEstimate:
         """The least squares estimates of all regions: unbiased, and parts add up.
@@ -122,9 +155,8 @@ class RegionRelease:
         """
         regions, leaves = self.regions, self.regions.leaves
         cells = MeasuredCells(self.leaves.sizes, self.leaves.mechanisms)
-        levels = self.statement.levels
         alphas = [
-            levels[depth] if inner else None
+            self.levels[depth] if inner else None
             for depth, inner in zip(regions.depths.tolist(), regions.inner.tolist(), strict=True)
         ]
         errors = MeasurementErrors.of_noise(alphas)
@@ -136,6 +168,64 @@ class RegionRelease:
         inference = RegionInference(regions.parents, np.where(asked, errors.worst, np.inf))
         sizes = regions.sums(self.leaves.sizes)
         return RegionEstimate(regions, inference, inference.estimate(counts), errors, sizes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file, replacing one in one step or not at all.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Raises
+        ------
+        ValueError
+            `load` would refuse the file, since it takes too long to check.
+        """
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "regions": [[*self.regions.paths[number]] for number in self.regions.leaves],
+            "leaves": self.leaves.content(),
+            "levels": [None if alpha is None else to_text(alpha) for alpha in self.levels],
+            "noisy": self.noisy.tolist(),
+        }
+        write_content(path, content)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> RegionRelease:
+        """Read a file that `save` wrote; its mechanisms and their privacy are checked again.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Returns
+        -------
+        RegionRelease
+            As it was saved.
+
+        Raises
+        ------
+        InvalidFile
+            Not such a file, another version, truncated, or changed since it was written.
+        InvalidMechanism, PrivacyViolation
+            It is intact but claims what is not true.
+        """
+        content = content_of(path, FORMAT, {VERSION: (*_KEYS, "digest")})
+        leaves = TableRelease.of_content(content["leaves"], str(path), Work(content))
+        try:
+            levels = [
+                None if alpha is None else DiscreteLaplace(from_text(alpha)).alpha
+                for alpha in content["levels"]
+            ]
+            noisy = np.array(content["noisy"])
+            if noisy.dtype != np.int64:
+                raise ValueError(f"counts are integers of 64 bits, got {shown(content['noisy'])}")
+            return RegionRelease(Regions(content["regions"]), leaves, noisy, levels)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InvalidFile(f"{path}: malformed: {str(error)[:200]}") from error
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.statement}"
@@ -297,7 +387,7 @@ def release_regions(
     >>> abs(south - kent - surrey) < 1e-9
     True
     """
-    levels = int(regions.depths[regions.inner].max(initial=-1)) + 2
+    levels = regions.inner_depths + 1
     given = privacy if isinstance(privacy, Privacy) else Privacy.from_epsilon(privacy)
     if given.alpha == 1:
         raise ValueError("an epsilon of 0 allows nothing to be released")
@@ -332,4 +422,4 @@ def release_regions(
         if law is not None:
             asked = np.flatnonzero(regions.inner & (regions.depths == depth))
             noisy[asked] = sums[asked] + law.draw(len(asked), source)
-    return RegionRelease(regions, released, noisy, RegionStatement(alphas, rng is not None))
+    return RegionRelease(regions, released, noisy, alphas[:-1])

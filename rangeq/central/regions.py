@@ -123,6 +123,11 @@ class Regions:
         result[self.parents[self.parents >= 0]] = True
         return result
 
+    @property
+    def inner_depths(self) -> int:
+        """At how many depths there are regions with parts."""
+        return int(self.depths[self.inner].max(initial=-1)) + 1
+
     @cached_property
     def _by_name(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -12,8 +13,9 @@ import pytest
 
 from mechdesign import InvalidCount, Privacy, named
 from mechdesign._support.randomness import bit_source
+from mechdesign._support.strict_json import write_content
 from mechdesign.discrete_laplace import DiscreteLaplace
-from mechdesign.exceptions import InvalidTable
+from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.tables.axes import Axes
 from mechdesign.tables.contingency import (
     ContingencyRelease,
@@ -159,20 +161,16 @@ def test_what_is_released_is_what_the_statement_says():
     assert (found.statement.within, found.statement.changed) == (("b",), 2)
 
 
-def given(counts, sizes, alpha, outputs, margins, public_sums):
+def given(sizes, alpha, outputs, margins, public):
     """A release in which these outputs came out."""
     mechanisms = {n: named.geometric(n, alpha) for n in set(sizes.tolist())}
-    cells = TableRelease(outputs, sizes, mechanisms, overlap=2)
-    statement = ContingencyStatement(
-        "changed", ("region",), alpha, {margin.names: margin.alpha for margin in margins}
-    )
-    return ContingencyRelease(AXES, cells, margins, public_sums, statement)
+    cells = TableRelease(outputs, sizes, mechanisms, overlap=2 if public else 1)
+    return ContingencyRelease(AXES, cells, ["region"] if public else None, margins)
 
 
 @pytest.mark.parametrize("public", [True, False])
 def test_estimates_and_their_variances_are_unbiased_over_all_outputs(public):
     counts = np.array([[1, 0, 0], [0, 1, 1]])
-    public_sums = counts.sum(axis=1) if public else None
     sizes = np.repeat(counts.sum(axis=1), 3)
     sums = counts.sum(axis=0)
     # The estimate is linear in the noise: two of its values of mean 0 and its variance are enough
@@ -180,14 +178,14 @@ def test_estimates_and_their_variances_are_unbiased_over_all_outputs(public):
     tables = [geometric(n, HALF) for n in sizes.tolist()]
     mean, second, told, weight = np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)), 0.0
     margin = Margin(("answer",), THIRDS, sums)
-    fit = given(counts, sizes, HALF, [0] * 6, (margin,), public_sums).consistent()
+    fit = given(sizes, HALF, [0] * 6, (margin,), public).consistent()
     for outputs in product(*(range(n + 1) for n in sizes.tolist())):
         chance = 1.0
         for table, output, count in zip(tables, outputs, counts.ravel(), strict=True):
             chance *= float(table[output][count])
         for sign in (-1, 1):
             margin = Margin(("answer",), THIRDS, sums + sign * noise * np.array([1, 0, 0]))
-            release = given(counts, sizes, HALF, outputs, (margin,), public_sums)
+            release = given(sizes, HALF, outputs, (margin,), public)
             # The same as release.consistent() of each, which would take longer
             parts = release._measured
             cells = fit.fit.fit(parts.values, parts.sum_values)
@@ -293,7 +291,7 @@ def test_intervals_cover():
         drawn = first.cells.mechanisms[4].release(np.ravel(COUNTS), rng)
         cells = TableRelease(drawn, first.cells.sizes, first.cells.mechanisms)
         (margin,) = first.margins
-        noisy = 7 + DiscreteLaplace(margin.alpha).draw(1, bit_source(rng))
+        noisy = 7 + DiscreteLaplace(margin.alpha).draw(1, bit_source(rng)).reshape(())
         table = replace(first, cells=cells, margins=(replace(margin, released=noisy),)).consistent()
         for k, (where, value) in enumerate(zip(asked, true, strict=True)):
             low, high = table.estimate(where).interval(0.95)
@@ -342,6 +340,76 @@ def test_the_statement_says_who_is_protected():
         "public          the caps of cells",
         "randomness      SEEDED: reproducible, and therefore not private",
     ]
+
+
+OPTIONS = [
+    {"within": ["region"], "margins": {("answer",): "0.5"}},
+    {"caps": [2, 3, 1], "margins": {(): 1, ("region",): "1/3"}},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_file_holds_all_that_was_released(options, tmp_path):
+    path, rng = tmp_path / "table.json", np.random.default_rng(1)
+    saved = release_contingency(COUNTS, AXES, 1, rng=rng, **options)
+    saved.save(path)
+    loaded = ContingencyRelease.load(path)
+    assert loaded.released.tolist() == saved.released.tolist()
+    assert loaded.axes == saved.axes
+    assert str(loaded) == str(saved)
+    assert loaded.consistent().cells.tolist() == saved.consistent().cells.tolist()
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+def changed(path, change):
+    """The file with something in it changed, and a digest to match."""
+    content = json.loads(path.read_text())
+    change(content)
+    content.pop("digest")
+    write_content(path, content)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["axes"].pop(),
+        lambda content: content["axes"].append(content["axes"][0]),
+        lambda content: content.update(within=None),
+        lambda content: content.update(within=["answer"]),
+        lambda content: content.update(within=["region", "answer"]),
+        lambda content: content.update(axes=3),
+        lambda content: content["cells"].update(overlap=1),
+        lambda content: content["cells"].update(sizes=[4, 4, 3, 3, 4, 4]),
+        lambda content: content["cells"].update(released=[9] * 6),
+        lambda content: content["cells"].pop("names"),
+        lambda content: content.update(cells=None),
+        lambda content: content["margins"][0].pop(),
+        lambda content: content["margins"].append(content["margins"][0]),
+        lambda content: content["margins"][0].__setitem__(0, ["region"]),
+        lambda content: content["margins"][0].__setitem__(1, "3/2"),
+        lambda content: content["margins"][0].__setitem__(1, 0.5),
+        lambda content: content["margins"][0].__setitem__(2, [1, 2]),
+        lambda content: content["margins"][0].__setitem__(2, [1, 2, 0.5]),
+        lambda content: content["margins"][0].__setitem__(2, [1, 2, 1 << 70]),
+    ],
+)
+def test_a_file_that_does_not_hold_together_is_refused(change, tmp_path):
+    path = tmp_path / "table.json"
+    release_contingency(COUNTS, AXES, 1, **OPTIONS[0]).save(path)
+    changed(path, lambda content: None)
+    ContingencyRelease.load(path)
+    changed(path, change)
+    with pytest.raises(InvalidFile):
+        ContingencyRelease.load(path)
+
+
+def test_a_file_that_was_changed_is_refused(tmp_path):
+    path = tmp_path / "table.json"
+    release_contingency(COUNTS, AXES, 1, **OPTIONS[0]).save(path)
+    path.write_text(path.read_text().replace('"north"', '"south"').replace('"n"', '"m"'))
+    with pytest.raises(InvalidFile, match="digest"):
+        ContingencyRelease.load(path)
 
 
 @pytest.mark.parametrize(

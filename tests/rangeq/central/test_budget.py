@@ -6,9 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from mechdesign import Privacy
 from rangeq.central import Hierarchy
 from rangeq.central.box_tree import tree_over
-from rangeq.central.budget import best_shares
+from rangeq.central.budget import best_shares, exact_split
 from rangeq.central.inference import Inference
 from tests.rangeq.central.examples import ranges
 
@@ -68,3 +69,28 @@ def test_a_level_without_budget_is_a_tree_without_it():
     assert with_gap.average_variance(exact=True) == without.average_variance(exact=True)
     a, b = ranges(64)
     np.testing.assert_allclose(with_gap.range_variance(a, b), without.range_variance(a, b))
+
+
+@pytest.mark.parametrize("alpha", ["1/2", "9/10", "1/1000000007", "99999/100000"])
+@pytest.mark.parametrize("weights", [(1,), (1, 1, 1), (0, 1, 0, 2), (1, 1000), (5, 0, 0, 3)])
+def test_alphas_of_levels_multiply_to_exactly_the_one_that_was_given(alpha, weights):
+    alpha, weights = Fraction(alpha), [*map(Fraction, weights)]
+    split = exact_split(alpha, weights)
+    product = Fraction(1)
+    for own, weight in zip(split, weights, strict=True):
+        assert (own is None) == (weight == 0)
+        product *= 1 if own is None else own
+    assert product == alpha
+    epsilon = Privacy(alpha).epsilon
+    for own, weight in zip(split, weights, strict=True):
+        if own is not None:
+            share = float(weight / sum(weights)) * epsilon
+            assert Privacy(own).epsilon == pytest.approx(share, rel=1e-4)
+    # A loss that is split in floats would not be exact
+    rounded = [Fraction(float(alpha) ** float(w / sum(weights))) for w in weights if w]
+    assert len(rounded) == 1 or np.prod(rounded) != alpha
+
+
+def test_a_share_that_rounding_takes_away_is_refused():
+    with pytest.raises(ValueError, match="too small a share"):
+        exact_split(Fraction(1, 2), [Fraction(1, 10**30), Fraction(1)])

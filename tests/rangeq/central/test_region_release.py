@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -12,8 +13,9 @@ import pytest
 from frequency.exceptions import InvalidQuestion
 from mechdesign import InvalidCount, Privacy, named
 from mechdesign._support.randomness import bit_source
+from mechdesign._support.strict_json import write_content
 from mechdesign.discrete_laplace import DiscreteLaplace
-from mechdesign.exceptions import InvalidTable
+from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.tables import TableRelease
 from mechdesign.unbiased_estimate import UnbiasedEstimate
 from rangeq.central.region_release import RegionRelease, RegionStatement, release_regions
@@ -28,6 +30,8 @@ PATHS = [
     ("E", "S", "e"),
     ("E", "f"),
 ]
+
+BUDGETS = ["equal", "leaves", (1, 0, 3)]
 
 
 def laplace(alpha, noise):
@@ -67,7 +71,7 @@ def test_the_stated_privacy_is_the_worst_ratio_of_all_outputs(levels):
 
 def released(regions, outputs, noisy, mechanisms, sizes, levels):
     leaves = TableRelease(outputs, sizes, mechanisms)
-    return RegionRelease(regions, leaves, noisy, RegionStatement(levels))
+    return RegionRelease(regions, leaves, noisy, levels)
 
 
 def test_estimates_and_their_variances_are_unbiased_over_all_outputs():
@@ -84,7 +88,7 @@ def test_estimates_and_their_variances_are_unbiased_over_all_outputs():
         chance = np.prod([float(t[i][j]) for t, i, j in zip(columns, outputs, counts, strict=True)])
         for sign in (-1, 1):
             noisy = np.where(regions.inner, truth + sign * deviation, 0.0)
-            parts = released(regions, outputs, noisy, mechanisms, sizes, (top, alpha))
+            parts = released(regions, outputs, noisy, mechanisms, sizes, [top])
             estimate = parts.estimate()
             mean += chance / 2 * estimate.values
             second += chance / 2 * estimate.values**2
@@ -94,7 +98,7 @@ def test_estimates_and_their_variances_are_unbiased_over_all_outputs():
     assert (second - mean**2 <= estimate.worst_variances + 1e-9).all()
 
 
-@pytest.mark.parametrize("budget", ["equal", "leaves", (1, 0, 3)])
+@pytest.mark.parametrize("budget", BUDGETS)
 def test_it_is_dense_least_squares(budget):
     regions, rng = Regions(PATHS), np.random.default_rng(2)
     sizes = np.array([2, 5, 3, 3, 2, 5])
@@ -204,3 +208,44 @@ def test_what_does_not_go_together_is_refused():
     for names in (["E", "a"], ["a", "a"]):
         with pytest.raises(InvalidQuestion, match="nobody in common"):
             estimate.answer(names)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_file_holds_all_that_was_released(budget, tmp_path):
+    path, regions, rng = tmp_path / "regions.json", Regions(PATHS), np.random.default_rng(1)
+    saved = release_regions(regions, [1, 0, 2, 1, 0, 3], [3] * 6, 1, budget=budget, rng=rng)
+    saved.save(path)
+    loaded = RegionRelease.load(path)
+    assert loaded.regions.paths == regions.paths
+    assert str(loaded) == str(saved)
+    assert loaded.estimate().values.tolist() == saved.estimate().values.tolist()
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["regions"].pop(),
+        lambda content: content["regions"].append(content["regions"][0]),
+        lambda content: content.update(regions=3),
+        lambda content: content["levels"].pop(),
+        lambda content: content["levels"].__setitem__(0, "3/2"),
+        lambda content: content["levels"].__setitem__(0, 0.5),
+        lambda content: content["noisy"].pop(),
+        lambda content: content["noisy"].__setitem__(0, 0.5),
+        lambda content: content["noisy"].__setitem__(0, 1 << 70),
+        lambda content: content["leaves"].update(overlap=2),
+        lambda content: content["leaves"].update(released=[9] * 6),
+        lambda content: content.update(leaves=None),
+    ],
+)
+def test_a_file_that_does_not_hold_together_is_refused(change, tmp_path):
+    path, regions = tmp_path / "regions.json", Regions(PATHS)
+    release_regions(regions, [1, 0, 2, 1, 0, 3], [3] * 6, 1).save(path)
+    content = json.loads(path.read_text())
+    change(content)
+    content.pop("digest")
+    write_content(path, content)
+    with pytest.raises(InvalidFile):
+        RegionRelease.load(path)
