@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
 
 from mechdesign._support.numbers import whole
 from mechdesign._support.progress import ProgressMeter
 from mechdesign.certificate import Certificate, dual_bound
+from mechdesign.diagonal_program import DiagonalProgram
 from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
 from mechdesign.formulation import mechanism_program
 from mechdesign.infeasibility import Request
 from mechdesign.losses import L0, Loss
+from mechdesign.lp.program import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
-from mechdesign.properties import Property, PropertyLike, irredundant, resolve
-from mechdesign.reformulation import compact
+from mechdesign.properties import SEVEN, Property, PropertyLike, irredundant, resolve
+from mechdesign.reformulation import Compact, compact
 from mechdesign.values import LARGEST, CountPairs, Counts, Values
+
+_SMALL = 64
+"""Up to so many counts the program of the whole table is solved, as quickly."""
 
 _SECONDS, _BYTES = 86400, 1 << 34
 """The most seconds and bytes that a design may be expected to take."""
+
+
+_Multipliers: TypeAlias = dict[str, dict[int, Fraction]]
+"""Those of the stated program, by name of group and number of the constraint."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,8 @@ def design(
 
     The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
     its privacy audited and its certificate checked before it is returned: ``certificate.gap`` is
-    exactly 0.
+    exactly 0. For L0 and the seven properties of the thesis, with adjacent counts as neighbours, it
+    has few variables (`mechdesign.diagonal_program`).
 
     Parameters
     ----------
@@ -95,7 +107,7 @@ def design(
         n is not a whole number of at least 0, or a property is not known.
     TooLarge
         The program is expected to take more than a day or 16 GiB: from about n = 900 with adjacent
-        counts as neighbours, from 600 with all.
+        counts as neighbours, from 600 with all, and for L0 with adjacent counts from 2000.
     Incompatible
         No mechanism has all the properties (the seven of the thesis are always compatible). The
         error has the proof, which of them conflict, and from which epsilon on they do not.
@@ -108,7 +120,6 @@ def design(
     """
     # Imported here: it loads the solver, which most imports of the package do not need.
     from mechdesign.conflicts import incompatible
-    from mechdesign.lp.exact_solution import certify
 
     if not isinstance(privacy, Privacy):
         raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
@@ -117,17 +128,14 @@ def design(
     if not isinstance(outputs, Values):
         raise TypeError(f"outputs must be Values, such as Counts(-5, 25), got {outputs!r:.60}")
     if not however_large:
-        refuse_huge(outputs.size, inputs.size, privacy)
+        only_diagonal = _only_diagonal(privacy, loss, wanted)
+        refuse_huge(outputs.size, inputs.size, privacy, only_diagonal)
     privacy = _between(inputs, privacy)
     with ProgressMeter(f"design n = {inputs.size - 1}", shown=progress) as meter:
         meter.say("building the program")
         program = mechanism_program(outputs, inputs, privacy, loss, wanted)
-        aligned = outputs == inputs
-        monotone = aligned and any(item.short == "RM" for item in irredundant(wanted))
-        shorter = compact(program, outputs.size, inputs.size, privacy, monotone)
-        reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(
-            shorter.program
-        )
+        aligned = outputs == inputs and isinstance(inputs, Counts)
+        say = meter.say if progress else None
 
         def denied() -> None:
             with suppress(SolverFailure):
@@ -135,15 +143,16 @@ def design(
                 if found is not None:
                     raise found
 
-        solution = certify(reduced.program, meter.say if progress else None, denied=denied)
+        found = _by_diagonal(program, inputs.size, privacy, say) if aligned else None
+        if found is None:
+            if not however_large:
+                refuse_huge(outputs.size, inputs.size, privacy)
+            monotone = aligned and any(item.short == "RM" for item in irredundant(wanted))
+            shorter = compact(program, outputs.size, inputs.size, privacy, monotone)
+            x, multipliers = _solved(shorter, say, denied)
+            found = [x[i * inputs.size :][: inputs.size] for i in range(outputs.size)], multipliers
         meter.say("checking the certificate")
-        table = [
-            [solution.x[v] for v in row]
-            for row in reduced.orbit[: outputs.size * inputs.size]
-            .reshape(outputs.size, inputs.size)
-            .tolist()
-        ]
-        multipliers = shorter.restored(reduced.expand(solution.multipliers))
+        table, multipliers = found
         mechanism = Mechanism(table, privacy, outputs=outputs, inputs=inputs)
         certificate = Certificate(
             privacy,
@@ -157,6 +166,36 @@ def design(
         if not verdict:
             raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
     return Design(Mechanism.from_parts(mechanism, certificate), certificate)
+
+
+def _by_diagonal(
+    program: Program, size: int, privacy: Privacy, progress: Callable[[str], None] | None
+) -> tuple[list[list[Fraction]], _Multipliers] | None:
+    """The optimal table and its proof by the program of the diagonal.
+
+    None where that does not apply, where it fails, and up to `_SMALL` counts.
+    """
+    shorter = DiagonalProgram.of(program, size, privacy) if size > _SMALL else None
+    if shorter is None:
+        return None
+    x, multipliers = _solved(shorter, progress)
+    table = shorter.table(x)
+    return None if table is None else (table, multipliers)
+
+
+def _solved(
+    shorter: Compact | DiagonalProgram,
+    progress: Callable[[str], None] | None,
+    denied: Callable[[], None] | None = None,
+) -> tuple[list[Fraction], _Multipliers]:
+    """The exact optimum of a shorter program, and the proof for the one that it stands for."""
+    # Imported here: it loads the solver, which most imports of the package do not need.
+    from mechdesign.lp.exact_solution import certify
+
+    reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(shorter.program)
+    solution = certify(reduced.program, progress, denied=denied)
+    x = [solution.x[v] for v in reduced.orbit.tolist()]
+    return x, shorter.restored(reduced.expand(solution.multipliers))
 
 
 def checked(
@@ -194,15 +233,22 @@ def _between(inputs: Values, privacy: Privacy) -> Privacy:
     return Privacy(privacy.alpha, listed or "all")  # none: a single pair, 0,0
 
 
-def refuse_huge(outputs: int, inputs: int, privacy: Privacy) -> None:
+def _only_diagonal(privacy: Privacy, loss: Loss, wanted: Iterable[Property]) -> bool:
+    """Whether `DiagonalProgram` is expected to solve the program."""
+    plain = loss == L0(prior=loss.prior) and set(wanted) <= set(SEVEN)
+    return plain and privacy.neighbours == "adjacent" and privacy.alpha < 1
+
+
+def refuse_huge(outputs: int, inputs: int, privacy: Privacy, only_diagonal: bool = False) -> None:
     """Raise TooLarge for a program beyond the limits, by a rule of thumb.
 
-    One core took 5 (n / 128)^5 seconds up to n = 256; memory is 4 kB an entry of the table and 75
+    One core took 5 (n / 128)^5 seconds up to n = 256, and 200 (n / 1000)^3 up to n = 1000 where
+    ``only_diagonal`` says that the diagonal decides; memory is 4 kB an entry of the table and 75
     bytes a privacy constraint.
     """
     outputs, limited = (min(size, 1 << 30) for size in (outputs, inputs))  # or floats may overflow
     size = max(outputs, limited)
-    seconds = 5 * (size / 128) ** 5
+    seconds = 200 * (size / 1000) ** 3 if only_diagonal else 5 * (size / 128) ** 5
     memory = 4000 * size**2 + 150 * size * privacy.pair_count(limited)
     if seconds > _SECONDS or memory > _BYTES:
         raise TooLarge(inputs - 1, seconds, memory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import lcm
 
 import numpy as np
@@ -222,6 +223,26 @@ class Constraints:
             left = sum(c * x[v] for c, v in zip(terms, row, strict=True))
             if left < bound or (self.equality and left > bound):
                 yield r
+
+    def find(self, cells: npt.ArrayLike) -> Integers:
+        """The numbers of the constraints over these variables; KeyError where there is none.
+
+        Parameters
+        ----------
+        cells : array_like
+            Variable numbers, integers, shape (constraints, terms).
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (constraints,): rows of ``self.cells``.
+        """
+        rows = np.ascontiguousarray(_numbers(cells))
+        return np.array([self._number[row.tobytes()] for row in rows], dtype=np.int64)
+
+    @cached_property
+    def _number(self) -> dict[bytes, int]:
+        return {row.tobytes(): r for r, row in enumerate(np.ascontiguousarray(self.cells))}
 
     def relabelled(self, label: Integers) -> Constraints:
         """The same constraints over renamed variables."""

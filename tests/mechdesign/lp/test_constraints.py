@@ -76,3 +76,12 @@ def test_rows_refuse_variables_that_are_not_numbers():
             Constraints.at_least(0, cells)
         with pytest.raises(TypeError, match="numbered by integers"):
             Constraints.at_least_value(cells, 1)
+
+
+def test_constraints_are_found_by_their_variables():
+    at = np.arange(12).reshape(3, 4)
+    group = Constraints.at_least(at[:, 1:], at[:, :-1])
+    assert group.find([[3, 2], [1, 0]]).tolist() == [2, 0]
+    assert group.find(np.empty((0, 2), dtype=np.int64)).tolist() == []
+    with pytest.raises(KeyError):
+        group.find([[2, 3]])
