@@ -27,7 +27,7 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_interrupt_stops_a_long_solve_at_once(here: Path) -> None:
-    command = "design --n 240 --alpha 9/10 --property WH --property RM --property CM --out m.json"
+    command = "design --n 240 --alpha 9/10 --loss L1 --property RM --property CM --out m.json"
     with subprocess.Popen(
         [sys.executable, "-m", "mechdesign", *command.split()],
         stderr=subprocess.PIPE,
