@@ -22,6 +22,7 @@ from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design
 from mechdesign.cli.options import import_modules, say
 from mechdesign.cli.plan_command import add_plan
 from mechdesign.cli.release_command import add_release
+from mechdesign.cli.release_contingency_command import add_release_contingency
 from mechdesign.exceptions import (
     CertificateRejected,
     Infeasible,
@@ -131,6 +132,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         add_design,
         add_audit,
         add_release,
+        add_release_contingency,
         add_compare,
         add_compare_suppression,
         add_plot,

@@ -32,7 +32,7 @@ import scipy
 from mechdesign._support.arrays import Integers
 from mechdesign._support.counts import checked_counts
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, is_whole, whole
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import bit_source
 from mechdesign._support.strict_json import content_of, write_content
 from mechdesign._support.text import aligned, from_text, listed, shown, to_text
@@ -429,8 +429,8 @@ def release_contingency(
     axes : Axes, or mapping of str to sequence of str
         The names of the attributes, and their labels.
     privacy : Privacy, or float, Fraction, int, str or Decimal
-        Of each cell, for counts that differ by one; or its epsilon. What the whole release costs
-        is `ContingencyStatement.total_alpha`.
+        Of each cell, for counts that differ by one, "adjacent"; or its epsilon. What the whole
+        release costs is `ContingencyStatement.total_alpha`.
     loss : Loss, optional
         What mechanisms minimise, as in `design`; `L0()` unless given.
     properties : iterable of Property, type or str, optional
@@ -462,7 +462,7 @@ def release_contingency(
     InvalidTable
         Counts, axes, caps or margins that do not go together. Nothing was released.
     ValueError
-        A privacy that is out of range, or does not protect counts that differ by one.
+        A privacy that is out of range, or not between adjacent counts.
 
     >>> rng = np.random.default_rng(1)
     >>> counts = [[3, 4, 1], [0, 5, 2]]
@@ -475,7 +475,7 @@ def release_contingency(
     """
     axes = axes if isinstance(axes, Axes) else Axes(axes)
     exactly = _counted(counts, axes)
-    cell_privacy = _adjacent(privacy)
+    cell_privacy = adjacent(privacy)
     if within is not None and caps is None:
         within = _groups(axes, within)
         sizes = axes.margin(exactly, within).ravel()[axes.groups(within)]
@@ -485,7 +485,7 @@ def release_contingency(
     else:
         raise InvalidTable("either within is given, whose numbers of people are public, or caps")
     asked = margins or {}
-    alphas = [_adjacent(own).alpha for own in asked.values()]
+    alphas = [adjacent(own).alpha for own in asked.values()]
     laws = dict(
         zip(_families(axes, within, list(asked)), map(DiscreteLaplace, alphas), strict=True)
     )
@@ -565,11 +565,12 @@ def _capped(caps: npt.ArrayLike, axes: Axes) -> Integers:
         raise InvalidTable(f"caps have the shape {found.shape}, the axes {axes.shape}") from None
 
 
-def _adjacent(privacy: Privacy | float | Rational) -> Privacy:
-    """That of a count, for counts that differ by one."""
+def adjacent(privacy: Privacy | float | Rational) -> Privacy:
+    """That of a count, for counts that differ by one; or of its epsilon. ValueError for others."""
     found = privacy if isinstance(privacy, Privacy) else Privacy.from_epsilon(privacy)
-    if not (
-        found.neighbours == "all" or found.neighbours == "adjacent" or is_whole(found.neighbours)
-    ):
-        raise ValueError("privacy must be between all counts that differ by one")
+    if found.neighbours != "adjacent":
+        raise ValueError(
+            "privacy must be between counts that differ by one, as one person changes them by one:"
+            f" neighbours='adjacent', got {shown(found.neighbours)}"
+        )
     return found

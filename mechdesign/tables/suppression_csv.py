@@ -22,6 +22,8 @@ class LabelledCounts(NamedTuple):
 
     Attributes
     ----------
+    names : tuple of str
+        Of the axes: of columns of the file; for a row of the table a row, "column" is the last.
     labels : tuple of (tuple of str)
         The names along each axis, in the order of the file.
     counts : numpy.ndarray of int64
@@ -30,6 +32,7 @@ class LabelledCounts(NamedTuple):
         The sizes of the groups, of the same shape, if the file has them.
     """
 
+    names: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
     counts: Integers
     sizes: Integers | None
@@ -93,7 +96,8 @@ def _wide(source: Path, header: list[str], rows: _Rows) -> LabelledCounts:
             again = next(label for k, label in enumerate(own) if label in own[:k])
             raise InvalidTable(f"{source}: the label {shown(again)} comes twice")
     counts = [[_count(source, line, cell) for cell in row[1:]] for row, line in rows]
-    return LabelledCounts(labels, np.array(counts, dtype=np.int64), None)
+    names = (header[0] or "row", "column")
+    return LabelledCounts(names, labels, np.array(counts, dtype=np.int64), None)
 
 
 def _long(
@@ -124,7 +128,8 @@ def _long(
             )
     pairs = np.array([found[cell] for cell in product(*labels)], dtype=np.int64)
     counts, sizes = pairs.T.reshape(2, *map(len, labels))
-    return LabelledCounts(labels, counts, None if size is None else sizes)
+    names = tuple(header[axis] for axis in axes)
+    return LabelledCounts(names, labels, counts, None if size is None else sizes)
 
 
 def _check(source: Path, labels: Iterable[str], lines: Iterable[int]) -> None:

@@ -35,6 +35,7 @@ from mechdesign.losses import Loss
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables import TableRelease, WeightedEstimate, release
+from mechdesign.tables.contingency import adjacent
 from mechdesign.tables.measured_cells import MeasuredCells
 from mechdesign.tables.statement import exactly, randomness
 from mechdesign.tables.weighted_estimate import MeasurementErrors
@@ -347,8 +348,8 @@ def release_regions(
     sizes : array_like
         Shape (leaves,): the largest possible counts, which are public.
     privacy : Privacy, or float, Fraction, int, str or Decimal
-        Of the whole release, for one person's answer; or its epsilon. Of a `Privacy` the product of
-        the levels' alphas is exactly the alpha.
+        Of the whole release, for one person's answer; or its epsilon. Of a `Privacy`, between
+        adjacent counts, the product of the levels' alphas is exactly the alpha.
     loss : Loss, optional
         What the mechanisms of the leaves minimise, as in `design`; `L0()` unless given.
     properties : iterable of Property, type or str, optional
@@ -388,7 +389,7 @@ def release_regions(
     True
     """
     levels = regions.inner_depths + 1
-    given = privacy if isinstance(privacy, Privacy) else Privacy.from_epsilon(privacy)
+    given = adjacent(privacy)
     if given.alpha == 1:
         raise ValueError("an epsilon of 0 allows nothing to be released")
     if isinstance(budget, str):

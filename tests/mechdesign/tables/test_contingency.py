@@ -441,7 +441,8 @@ def test_numbers_out_of_range_are_refused():
     for privacy in (0, Privacy("1/2", [(0, 1)])):
         with pytest.raises(ValueError, match=r"above 0|differ by one"):
             release_contingency(COUNTS, AXES, 1, within=["region"], margins={("answer",): privacy})
-    with pytest.raises(ValueError, match="differ by one"):
-        release_contingency(COUNTS, AXES, Privacy("1/2", [(0, 1)]), within=["region"])
+    for neighbours in ("all", 2, [(0, 1)]):
+        with pytest.raises(ValueError, match="differ by one"):
+            release_contingency(COUNTS, AXES, Privacy("1/2", neighbours), within=["region"])
     with pytest.raises(ValueError, match="draws"):
         release_contingency(COUNTS, AXES, 1, within=["region"]).whole(1)

@@ -20,6 +20,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_a_row_for_each_row(here: Path) -> None:
     table = read_counts(written(here, '\ufeffward,0-17,18+\nA,3,12\n"B, C",20,31\n\n'))
+    assert table.names == ("ward", "column")
     assert table.labels == (("A", "B, C"), ("0-17", "18+"))
     assert table.counts.tolist() == [[3, 12], [20, 31]]
     assert table.sizes is None
@@ -27,6 +28,7 @@ def test_a_row_for_each_row(here: Path) -> None:
 
 def test_a_row_for_each_cell(here: Path) -> None:
     table = read_counts(written(here, LONG), "ill", "all")
+    assert table.names == ("ward", "age")
     assert table.labels == (("A", "B"), ("0-17", "18+"))
     assert table.counts.tolist() == [[3, 12], [20, 31]]
     assert table.sizes is not None

@@ -202,6 +202,9 @@ def test_what_does_not_go_together_is_refused():
             release_regions(regions, [1, 1], [1, 1], 1, budget=budget)
     with pytest.raises(ValueError, match="too small a share"):
         release_regions(regions, [1, 1], [1, 1], 1, budget=(1e-30, 1))
+    for neighbours in ("all", 2, [(0, 1)]):
+        with pytest.raises(ValueError, match="differ by one"):
+            release_regions(regions, [1, 1], [1, 1], Privacy("1/2", neighbours))
     with pytest.raises(ValueError, match="epsilon of 0"):
         release_regions(regions, [1, 1], [1, 1], 0)
     estimate = release_regions(regions, [1, 1], [1, 1], 1).estimate()

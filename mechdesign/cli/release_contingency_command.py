@@ -1,0 +1,173 @@
+"""The command ``release-contingency``: a table of people by several attributes, once."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mechdesign._support.files import replacing
+from mechdesign._support.text import comma_separated
+from mechdesign.cli.options import (
+    AddCommand,
+    add_force,
+    add_privacy,
+    add_seed,
+    check_apart,
+    check_suffix,
+    check_targets,
+    generator_of,
+    privacy_of,
+    say,
+)
+from mechdesign.privacy import Privacy
+from mechdesign.tables.axes import Axes
+from mechdesign.tables.contingency import ContingencyRelease, release_contingency
+from mechdesign.tables.suppression_csv import read_counts
+
+_TOLD = """privacy:
+  --epsilon is that of one cell and --margin that of one sum, for counts that differ by one. With\
+ --within and
+  --public-total a person changes two of each, with --cap one: what the whole release costs them is\
+ printed.
+
+columns of --table:
+  released           what the mechanism gave: biased at both ends of its range
+  estimate           the least squares estimate: unbiased, and cells, margins and total agree
+  standard error     of the estimate
+  whole number       with --whole: the nearest table of whole numbers from 0 up, which is biased
+  measured bias      of the whole number, measured by drawing again with it as the true count"""
+
+
+def add_release_contingency(add: AddCommand) -> None:
+    """Add ``release-contingency``."""
+    chosen = add(
+        "release-contingency",
+        _release_contingency,
+        "release a table of people by several attributes, and estimates that agree",
+        "release-contingency people.csv --count people --within region --epsilon 1"
+        " --margin answer=0.5 --out answers.json --table answers.csv",
+    )
+    chosen.epilog = f"{_TOLD}\n\n{chosen.epilog}"
+    chosen.add_argument(
+        "counts",
+        type=Path,
+        help="CSV file without totals: a row for each row of the table, or with --count for each"
+        " cell",
+    )
+    chosen.add_argument(
+        "--count", metavar="COLUMN", help="the column of counts; the others are labels"
+    )
+    public = chosen.add_mutually_exclusive_group(required=True)
+    public.add_argument(
+        "--within",
+        action="append",
+        metavar="AXIS",
+        help="how many people have each label is public; one who moves to another cell with the"
+        " same label is protected; may be repeated, for combinations of labels",
+    )
+    public.add_argument(
+        "--public-total",
+        action="store_true",
+        help="the number of all people is public; one who moves to another cell is protected",
+    )
+    public.add_argument(
+        "--cap",
+        type=int,
+        metavar="N",
+        help="no number of people is public; one who is added or removed is protected; counts above"
+        " N are taken for it",
+    )
+    add_privacy(chosen)
+    chosen.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="NAME",
+        help="what mechanisms must have, as in design; may be repeated",
+    )
+    chosen.add_argument(
+        "--margin",
+        action="append",
+        default=[],
+        type=_margin,
+        dest="margins",
+        metavar="AXES=EPSILON",
+        help="release the sums by these axes, too (separated by commas; none for the total), each"
+        " with this epsilon; may be repeated",
+    )
+    chosen.add_argument(
+        "--out", type=Path, required=True, help="write the release (.json), which may be published"
+    )
+    chosen.add_argument("--table", type=Path, help="write a table of cells (.csv), see below")
+    chosen.add_argument(
+        "--whole", action="store_true", help="add biased whole numbers to --table, see below"
+    )
+    add_seed(chosen)
+    add_force(chosen)
+
+
+def _margin(text: str) -> tuple[tuple[str, ...], str]:
+    names, equals, epsilon = text.rpartition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"a margin is AXES=EPSILON, got {text!r}")
+    return tuple(name for name in names.split(",") if name), epsilon
+
+
+def _release_contingency(options: argparse.Namespace) -> int:
+    check_targets(options, options.out, options.table)
+    check_suffix(options.out, ".json")
+    check_suffix(options.table, ".csv")
+    for target in (options.out, options.table):
+        if target is not None:
+            check_apart(target, options.counts)
+    if options.whole and options.table is None:
+        raise ValueError("--whole adds to --table, which is not given")
+    if len(dict(options.margins)) < len(options.margins):
+        raise ValueError("a --margin is given twice")
+    privacy = privacy_of(options)
+    margins = {names: Privacy.from_epsilon(own) for names, own in options.margins}
+    read = read_counts(options.counts, options.count)
+    rng = generator_of(options, "these counts")
+    release = release_contingency(
+        read.counts,
+        Axes(dict(zip(read.names, read.labels, strict=True))),
+        privacy,
+        properties=options.properties,
+        within=[] if options.public_total else options.within,
+        caps=options.cap,
+        margins=margins,
+        rng=rng,
+    )
+    release.save(options.out)
+    print(release.statement)
+    say(f"wrote {options.out}: {release.axes.size} cells")
+    if options.table is not None:
+        _write_table(release, options.table, options.whole)
+        say(f"wrote {options.table}")
+    return 0
+
+
+def _write_table(release: ContingencyRelease, target: Path, with_whole: bool) -> None:
+    table = release.consistent()
+    columns = [
+        ("released", [*map(str, release.released.ravel().tolist())]),
+        ("estimate", [f"{value:.2f}" for value in table.cells.ravel()]),
+        ("standard error", [f"{value:.2f}" for value in table.standard_errors.ravel()]),
+    ]
+    if with_whole:
+        nearest = release.whole()
+        columns += [
+            ("whole number", [*map(str, nearest.cells.ravel().tolist())]),
+            ("measured bias", [f"{value:+.2f}" for value in nearest.bias.ravel()]),
+        ]
+        say(
+            f"whole numbers are biased: measured over {nearest.draws} draws, by"
+            f" {nearest.bias.min():+.2f} to {nearest.bias.max():+.2f} in a cell and"
+            f" {nearest.bias.sum():+.2f} in the total"
+        )
+    rows = zip(release.axes.cells(), *(cells for _, cells in columns), strict=True)
+    lines = [[*release.axes.names, *(name for name, _ in columns)]]
+    lines += [[*labels, *cells] for labels, *cells in rows]
+    with replacing(target) as stream:
+        stream.write(comma_separated(lines).encode())
