@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign import named
 from mechdesign._support.arrays import Booleans, Floats, Integers
 from mechdesign._support.counts import checked_counts
 from mechdesign._support.text import aligned, brief, to_text
@@ -21,9 +22,9 @@ from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.losses import Loss
 from mechdesign.mechanism import Mechanism
-from mechdesign.optimal import design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
+from mechdesign.tables.design_cache import DesignCache
 from mechdesign.tables.suppression import (
     LARGEST_TOTAL,
     SuppressionRule,
@@ -36,8 +37,8 @@ from mechdesign.unbiased_estimate import UnbiasedEstimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LARGEST_DESIGN = 100
-"""Up to this size of a group a mechanism is designed even if nothing is asked of it."""
+LARGEST_TRUNCATED = 100
+"""Up to this size of a group the geometric mechanism takes the place of noise."""
 
 TOTAL = "total"
 """What stands for an axis in the name of a total."""
@@ -89,6 +90,12 @@ class ComparedEntry(NamedTuple):
     error: float
     mean_absolute: float | None
     rmse: float | None
+
+    @property
+    def name(self) -> str:
+        """The labels in one text."""
+        several = len(self.labels) > 1 and set(self.labels) == {TOTAL}
+        return "grand total" if several else ", ".join(self.labels)
 
 
 class Disclosed(NamedTuple):
@@ -206,7 +213,7 @@ class SuppressionComparison:
                 heading,
                 *(
                     (
-                        ", ".join(row.labels),
+                        row.name,
                         row.published,
                         _interval(row),
                         f"{row.error:+g}" if row.error else "0",
@@ -239,9 +246,10 @@ class SuppressionComparison:
             *said,
             "suppression: taken are published numbers, else the middle of what is possible; it"
             " promises nothing about readers who know more",
-            f"mechanism: {self.mechanism}; whatever readers know, one person in one cell changes no"
-            f" likelihood by more than a factor of {brief(1 / alpha)} (alpha = {to_text(alpha)},"
-            f" epsilon at most {self.privacy.epsilon:.6g})",
+            f"mechanism: {self.mechanism}; whatever readers know, one person more or less in a cell"
+            f" changes no likelihood by more than a factor of {brief(1 / alpha)}, one who moves to"
+            f" another cell by more than its square (alpha = {to_text(alpha)}, epsilon at most"
+            f" {self.privacy.epsilon:.6g})",
         ]
 
     def plot(self) -> Figure:
@@ -261,7 +269,7 @@ class SuppressionComparison:
 
         truth = np.array([row.taken - row.error for row in self.rows])
         return intervals_and_errors(
-            [", ".join(row.labels) for row in self.rows],
+            [row.name for row in self.rows],
             np.array([(row.low, row.high) for row in self.rows]) - truth[:, None],
             np.array([row.error for row in self.rows]),
             np.array([math.nan if row.rmse is None else row.rmse for row in self.rows]),
@@ -283,10 +291,11 @@ def compare_suppression(
 ) -> SuppressionComparison:
     """Publish a table by suppression and rounding, attack it, and compare with a mechanism.
 
-    With group sizes, each cell has a mechanism designed for its group; without, or in groups above
-    `LARGEST_DESIGN` if neither a loss nor properties are asked for, discrete Laplace noise, which
-    knows no largest count. Totals are sums of unbiased estimates of the cells. Expected errors are
-    exact, for the true counts.
+    If a loss or properties are asked for, each cell has the mechanism designed for the size of its
+    group, which `DesignCache` keeps. Otherwise it has discrete Laplace noise, or with the size of
+    its group the geometric mechanism, which is that noise cut to the possible counts and the best
+    for `L0`; above `LARGEST_TRUNCATED` the difference does not matter. Totals are sums of unbiased
+    estimates of the cells. Expected errors are exact, for the true counts.
 
     Parameters
     ----------
@@ -319,8 +328,8 @@ def compare_suppression(
     InvalidCount
         A count is no integer from 0 to the size of its group.
     ValueError
-        Shapes or numbers of labels differ; a loss or properties without sizes; or noise for
-        neighbours that are not adjacent counts.
+        Shapes or numbers of labels differ; a loss or properties without sizes, or neither though
+        neighbours are not adjacent counts.
 
     Examples
     --------
@@ -391,16 +400,17 @@ def _errors(
     """
     noise = "discrete Laplace noise"
     designed = loss is not None or bool(properties)
-    limit = LARGEST_TOTAL if designed else LARGEST_DESIGN
+    limit = LARGEST_TOTAL if designed else LARGEST_TRUNCATED
     largest = 0 if sizes is None else int(sizes.max())
     cells = np.zeros((3, counts.size))
+    cache = DesignCache()
     of_size: dict[int, tuple[Mechanism, UnbiasedEstimate | None]] = {}
+    if not designed and privacy.neighbours != "adjacent":
+        raise ValueError(
+            "noise and the geometric mechanism are for neighbours that are adjacent counts; ask for"
+            " a loss or properties"
+        )
     if sizes is None or largest > limit:
-        if privacy.neighbours != "adjacent":
-            raise ValueError(
-                f"without sizes of groups, or above {LARGEST_DESIGN}, counts have noise, which is"
-                " for neighbours that are adjacent counts"
-            )
         alpha = privacy.alpha
         variance = float(DiscreteLaplace(alpha).variance)
         cells[:] = [[float(2 * alpha / (1 - alpha**2))], [variance], [variance]]
@@ -412,7 +422,11 @@ def _errors(
         if size > limit:
             continue
         if size not in of_size:
-            made = design(size, privacy, loss, properties).mechanism
+            made = (
+                cache.mechanism(size, privacy, loss, properties)
+                if designed
+                else named.geometric(size, privacy.alpha)
+            )
             of_size[size] = made, _unbiased(made)
         made, estimate = of_size[size]
         column = [(abs(i - count), row[count]) for i, row in enumerate(made.weights)]
@@ -421,7 +435,7 @@ def _errors(
             Fraction(sum(d * d * weight for d, weight in column), made.denominator),
             math.nan if estimate is None else estimate.variances[count],
         )
-    name = "designed for the size of each group"
+    name = "designed for the size of each group" if designed else "the geometric one of each size"
     if largest > limit:
         name += f" up to {limit}, above {noise}"
     return name, cells.reshape(3, *counts.shape)

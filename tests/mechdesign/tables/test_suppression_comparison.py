@@ -42,6 +42,7 @@ def test_errors_of_suppression_are_those_of_what_is_taken() -> None:
         truth = {"*": 3}.get(published, low)
         assert row.error == (middle - truth if published == "*" else error)
     assert [row.is_total for row in found.rows] == [False] * 6 + [True] * 6
+    assert (found.rows[0].name, found.rows[-1].name) == ("north, young", "grand total")
     errors = [row.error for row in found.rows[:6]]
     assert found.rmse()[0] == pytest.approx(math.sqrt(np.mean(np.square(errors))))
     assert found.rmse(totals=True)[0] == 0
@@ -69,7 +70,7 @@ def test_designed_mechanisms_have_their_exact_errors() -> None:
     expected = [*variances.sum(1), *variances.sum(0), variances.sum()]
     assert totals == pytest.approx(np.sqrt(expected))
     assert found.rmse(totals=True)[1] == pytest.approx(math.sqrt(np.mean(expected)))
-    assert "designed for the size of each group" in str(found)
+    assert "mechanism: the geometric one of each size; whatever" in str(found)
 
 
 def test_without_sizes_counts_have_discrete_laplace_noise() -> None:
@@ -86,10 +87,10 @@ def test_without_sizes_counts_have_discrete_laplace_noise() -> None:
 def test_large_groups_have_noise_unless_a_design_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(suppression_comparison, "LARGEST_DESIGN", 5)
+    monkeypatch.setattr(suppression_comparison, "LARGEST_TRUNCATED", 5)
     found = compared(counts=[3, 7], sizes=[5, 8])
     assert found.mechanism == (
-        "designed for the size of each group up to 5, above discrete Laplace noise"
+        "the geometric one of each size up to 5, above discrete Laplace noise"
     )
     assert found.rows[1].rmse == pytest.approx(2)  # sqrt(2 alpha) / (1 - alpha)
     found = compared(counts=[3, 7], sizes=[5, 8], properties=["WH", "CM"])
