@@ -58,6 +58,21 @@ def test_commands_of_the_page_on_planning_run(
     assert {"age.json", "errors.csv"} < {path.name for path in tmp_path.iterdir()}
 
 
+def test_commands_of_the_page_on_suppression_print_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = PAGES["suppression.md"].read_text(encoding="utf-8")
+    table, shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "table.csv").write_text(table)
+    (tmp_path / "cells.csv").write_text("ward,ill,residents\nA,3,8\nB,7,9\n")
+    first, second = commands_in(text)
+    assert main(first) == 0
+    assert capsys.readouterr().out.startswith(shown)
+    assert (tmp_path / "compared.png").exists()
+    assert main(second) == 0, capsys.readouterr().err
+
+
 def test_every_block_is_run() -> None:
     """Sessions here, the others by `tests/test_docs_oracle.py` and `tests/test_tutorial.py`."""
     text = {page: path.read_text(encoding="utf-8") for page, path in PAGES.items()}
