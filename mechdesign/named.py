@@ -204,7 +204,116 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
     Raises ValueError for properties other than the seven of thesis 6.4; use `design` for those.
     """
     privacy = _privacy(n, alpha)
-    a = privacy.alpha
+    a, wanted = privacy.alpha, _of_the_seven(properties)
+    name, reason = _by_theory(n, a, wanted)
+    if name != "WM":
+        found = uniform(n) if a == 1 else geometric(n, a) if name == "GM" else explicit_fair(n, a)
+        return Recommendation(name, found, reason)
+    asked = {"S", "RM", *wanted, *({"CM"} if "CH" in implied(wanted) else ())}
+    found = design(n, privacy, L0(), sorted(asked)).mechanism
+    return Recommendation(
+        name, found, f"{reason}: a linear program, solved and certified (Figure 6.4)"
+    )
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A named mechanism in closed form, and how much less any other can lose.
+
+    Attributes
+    ----------
+    name : str
+        "GM", "EM" or "UM": see `geometric`, `explicit_fair` and `uniform`.
+    loss : Fraction
+        Its plain L0.
+    bound : Fraction
+        No mechanism with the properties asked for has a smaller L0 (proved).
+    """
+
+    name: str
+    loss: Fraction
+    bound: Fraction
+
+    @property
+    def excess(self) -> Fraction:
+        """What is lost at most by not solving a program: 0 where the mechanism is optimal."""
+        return self.loss - self.bound
+
+
+def closed_form(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) -> ClosedForm:
+    """The better of GM and EM for L0 with these properties, for any n, without making a table.
+
+    It is what is left where the table of `recommend` is too large. GM is taken if it is optimal,
+    and else EM, which has all seven properties and loses at most 2 alpha / ((1 + alpha) (n + 1))
+    more. The bound is the loss of GM, the least without properties, or that of the notation page
+    ("Closed forms of the weakly honest mechanism"), which is attained from alpha = n / (n + 2) on
+    with WH, and from alpha = m / (m + 1) on, m = floor(n / 2), with WH and CM.
+
+    Parameters
+    ----------
+    n : int
+        The number of respondents, at least 0. The numbers have about n digits.
+    alpha : Fraction, int, str or Decimal
+        An exact rational in (0, 1].
+    properties : iterable of Property, type or str, optional
+        Among the seven of thesis 6.4.
+
+    Returns
+    -------
+    ClosedForm
+        Which mechanism, its loss, and the least loss that there may be.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or another property.
+
+    >>> found = closed_form(5000, "99/100", ["WH", "CM"])
+    >>> found.name, round(float(found.loss), 4), round(float(found.excess), 4)
+    ('EM', 0.995, 0.0002)
+    """
+    a, wanted = _privacy(n, alpha).alpha, _of_the_seven(properties)
+    name, _ = _by_theory(n, a, wanted)
+    if name == "UM" or n == 0:
+        return ClosedForm(name, Fraction(n, n + 1), Fraction(n, n + 1))
+    least = 1 - (2 + (n - 1) * (1 - a)) / ((1 + a) * (n + 1))
+    if name == "GM":
+        return ClosedForm(name, least, least)
+    half, odd = divmod(n, 2)
+    truth = 1 / (2 * _powers(a, half + 1) - 1 + odd * a ** (half + 1))
+    if name == "EM":
+        return ClosedForm(name, 1 - truth, 1 - truth)
+    bound = max(least, _weakly_honest_bound(n, a))
+    if "CH" in implied(wanted):
+        bound = max(bound, _column_honest_bound(n, a))
+    return ClosedForm("EM", 1 - truth, bound)
+
+
+def _powers(a: Fraction, count: int) -> Fraction:
+    """1 + a + ... + a^(count - 1), for a other than 1."""
+    return (1 - a**count) / (1 - a)
+
+
+def _weakly_honest_bound(n: int, a: Fraction) -> Fraction:
+    """The least L0 with WH is at least that: notation page, for alpha below 1."""
+    half, odd = divmod(n, 2)
+    if odd:
+        ends = (2 - 2 * (1 + a) * _powers(a, half) / (n + 1)) / (a**half * (1 + a))
+    else:
+        ends = (1 - (2 * _powers(a, half) - 1) / (n + 1)) / a**half
+    return 1 - (ends + Fraction(n - 1, n + 1)) / (n + 1)
+
+
+def _column_honest_bound(n: int, a: Fraction) -> Fraction:
+    """The least L0 with CH is at least that: notation page, for alpha below 1."""
+    half, odd = divmod(n, 2)
+    powers = _powers(1 / a, half + 1)
+    trace = 4 * powers / (1 + a) if odd else 2 * powers - 1
+    return 1 - trace / (n + 1) ** 2
+
+
+def _of_the_seven(properties: Iterable[PropertyLike]) -> frozenset[str]:
+    """The short names of properties; ValueError for those that Figure 6.4 is not about."""
     wanted = frozenset(resolve(item).text for item in properties)
     unknown = wanted - {item.short for item in SEVEN}
     if unknown:
@@ -212,49 +321,44 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
             "Figure 6.4 is about the seven properties of section 6.4, not"
             f" {', '.join(sorted(unknown))}; use design()"
         )
+    return wanted
+
+
+def _by_theory(n: int, a: Fraction, wanted: frozenset[str]) -> tuple[str, str]:
+    """The name of the best mechanism for L0 by the flowchart of Figure 6.4, and why."""
     needed = implied(wanted)
     if a == 1:
-        return Recommendation(
+        return (
             "UM",
-            uniform(n),
             "alpha = 1: no output may depend on the input, and guessing has every property",
         )
     if "F" in needed:
-        reason = (
+        return (
+            "EM",
             "fairness is asked for: EM is optimal among fair mechanisms and has all seven"
-            " (Theorem 13)"
+            " (Theorem 13)",
         )
-        return Recommendation("EM", explicit_fair(n, a), reason)
     column = bool(needed & {"CM", "CH"})
     if needed <= {"S", "RM", "RH"}:
-        reason = (
-            "GM is optimal without further properties, and symmetric and row monotone (Theorem 12)"
+        return (
+            "GM",
+            "GM is optimal without further properties, and symmetric and row monotone (Theorem 12)",
         )
-    elif n <= 1:
-        reason = (
-            "n <= 1: GM is randomized response, which has all seven properties (Lemma 12, Fact 4)"
+    if n <= 1:
+        return (
+            "GM",
+            "n <= 1: GM is randomized response, which has all seven properties (Lemma 12, Fact 4)",
         )
-    elif 2 * a <= 1:
-        reason = "alpha <= 1/2: GM is column monotone, hence column and weakly honest (Lemma 14)"
-    elif not column and n >= 2 * a / (1 - a):
-        reason = "n >= 2 alpha / (1 - alpha): GM is weakly honest (Lemma 13)"
-    else:
-        reason = ""
-    if reason:
-        return Recommendation("GM", geometric(n, a), reason)
-    found = design(
-        n, privacy, L0(), sorted({"S", "RM", *wanted, *({"CM"} if "CH" in needed else ())})
-    ).mechanism
-    reason = (
-        "column properties and alpha > 1/2"
-        if column
-        else "weak honesty and n < 2 alpha / (1 - alpha)"
-    )
-    return Recommendation(
-        "WM",
-        found,
-        f"{reason}: a linear program without a closed form, solved and certified (Figure 6.4)",
-    )
+    if 2 * a <= 1:
+        return (
+            "GM",
+            "alpha <= 1/2: GM is column monotone, hence column and weakly honest (Lemma 14)",
+        )
+    if column:
+        return "WM", "column properties and alpha > 1/2"
+    if n >= 2 * a / (1 - a):
+        return "GM", "n >= 2 alpha / (1 - alpha): GM is weakly honest (Lemma 13)"
+    return "WM", "weak honesty and n < 2 alpha / (1 - alpha)"
 
 
 def _mechanism(weights: list[list[Fraction]], denominator: Fraction, privacy: Privacy) -> Mechanism:

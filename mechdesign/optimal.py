@@ -107,7 +107,8 @@ def design(
         n is not a whole number of at least 0, or a property is not known.
     TooLarge
         The program is expected to take more than a day or 16 GiB: from about n = 900 with adjacent
-        counts as neighbours, from 600 with all, and for L0 with adjacent counts from 2000.
+        counts as neighbours, from 600 with all, and for L0 with adjacent counts from 2000: there
+        `mechdesign.named.closed_form` tells how little is lost by taking GM or EM.
     Incompatible
         No mechanism has all the properties (the seven of the thesis are always compatible). The
         error has the proof, which of them conflict, and from which epsilon on they do not.

@@ -8,8 +8,12 @@ from itertools import product
 import pytest
 
 from mechdesign import Privacy, named, symbolic
+from mechdesign.diagonal_program import DiagonalProgram
+from mechdesign.losses import L0
+from mechdesign.lp.exact_solution import certify
 from mechdesign.named import explicit_fair_weights, geometric_weights, krr_weights
 from mechdesign.standard_errors import StandardErrors
+from tests.mechdesign.programs import full
 
 ALPHAS = [Q(1, 10**9), Q(1, 3), Q(9, 10), 1 - Q(1, 10**9), Q(1)]
 
@@ -54,3 +58,48 @@ def test_recommendations_have_what_was_asked_for() -> None:
         assert found.mechanism.privacy == Privacy(alpha)
         assert found.errors == StandardErrors.of(found.mechanism)
         assert str(found) == f"{found.name}: {found.reason}; {found.errors}"
+
+
+def least_l0(n: int, alpha: Q, wanted: tuple[str, ...]) -> Q:
+    """The optimum, by the program of the diagonal, which another test compares to the table's."""
+    program = DiagonalProgram.of(full(n, Privacy(alpha), L0(), wanted), n + 1, Privacy(alpha))
+    assert program is not None
+    solution = certify(program.program)
+    assert program.table(solution.x) is not None
+    return sum((c * x for c, x in zip(program.program.cost, solution.x, strict=True)), Q(0))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 12, 13])
+def test_bounds_of_the_weakly_honest_mechanism_are_attained(n: int) -> None:
+    """From n/(n+2) on with WH, and from m/(m+1) on with CM: exactly there, and beyond."""
+    m = n // 2
+    for wanted, threshold in ((("WH", "RM"), Q(n, n + 2)), (("RM", "CM"), Q(m, m + 1))):
+        for alpha in (threshold, (1 + threshold) / 2, Q(999, 1000)):
+            found = named.closed_form(n, alpha, wanted)
+            assert found.bound == least_l0(n, alpha, wanted)
+        below = threshold - Q(1, 100)
+        if 2 * below > 1:
+            found = named.closed_form(n, below, wanted)
+            best = least_l0(n, below, wanted)
+            assert found.bound < best <= found.loss if "CM" in wanted else found.bound == best
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 9])
+def test_the_loss_in_closed_form_is_that_of_the_mechanism(n: int) -> None:
+    makers = {"GM": named.geometric, "EM": named.explicit_fair}
+    for alpha, wanted in product(ALPHAS, ((), ("S",), ("WH",), ("CH",), ("CM", "S"), ("F",))):
+        found = named.closed_form(n, alpha, wanted)
+        made = named.uniform(n) if alpha == 1 else makers[found.name](n, alpha)
+        assert made.loss(L0()) == found.loss
+        assert all(made.properties()[short] for short in wanted)
+        assert 0 <= found.excess <= 2 * alpha / ((1 + alpha) * (n + 1))
+
+
+def test_any_number_of_respondents_has_a_closed_form() -> None:
+    found = named.closed_form(10_000, "9/10", ["CM"])
+    assert (found.name, found.excess < Q(1, 10_000)) == ("EM", True)
+    assert named.closed_form(10_000, "9/10", ["WH"]).excess == 0
+    with pytest.raises(ValueError, match="not OR; use design"):
+        named.closed_form(5, "9/10", ["OR"])
+    with pytest.raises(ValueError, match="n must be"):
+        named.closed_form(-1, "9/10")
