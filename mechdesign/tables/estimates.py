@@ -190,19 +190,21 @@ class TotalEstimate:
         ValueError
             Another confidence.
         """
-        risk = 1 - _checked(confidence)
+        _checked(confidence)
         uncertain = [(errors, outputs) for errors, outputs in self._groups if errors.worst]
         if not uncertain:
             return 0, 0
         if sum(int(outputs.sum()) for _, outputs in uncertain) == 1:
             ((errors, outputs),) = uncertain
             return count_intervals(errors.mechanism, confidence)[int(outputs.argmax())]
-        margin = _quantile(risk / 10) * math.sqrt(self._sum(lambda errors: errors.spread))
-        variance = min(max(self._estimated_variance, 0) + margin, self.worst_variance)
-        half = _quantile(0.45 * risk) * math.sqrt(variance)
-        half += max(errors.jump for errors, _ in uncertain) + _SLACK
-        low, high = math.ceil(self.value - half), math.floor(self.value + half)
-        return min(max(low, 0), self.people), max(min(high, self.people), 0)
+        half = half_width(
+            confidence,
+            self._estimated_variance,
+            self._sum(lambda errors: errors.spread),
+            self.worst_variance,
+            max(errors.jump for errors, _ in uncertain),
+        )
+        return whole_ends(self.value, half, self.people)
 
     @cached_property
     def _estimated_variance(self) -> float:
@@ -259,6 +261,66 @@ def count_intervals(table: Table, confidence: float = 0.95) -> tuple[tuple[int, 
         kept = kept or [j for j, tail in enumerate(tails) if tail == max(tails)]
         intervals.append((kept[0], kept[-1]))
     return tuple(intervals)
+
+
+def half_width(
+    confidence: float, estimated: float, spread: float, worst: float, jump: float
+) -> float:
+    """How far an interval reaches on both sides of an estimate that is a sum.
+
+    As far as normal errors would with the largest variance that the estimate of the variance leaves
+    possible, at a tenth of the risk; and a large error of one term further.
+
+    Parameters
+    ----------
+    confidence : float
+        Strictly between 0 and 1.
+    estimated : float
+        An unbiased estimate of the variance.
+    spread : float
+        The variance of that estimate.
+    worst : float
+        The largest variance that is possible.
+    jump : float
+        The size of a large error of one term.
+
+    Returns
+    -------
+    float
+        At least 0.
+
+    Raises
+    ------
+    ValueError
+        Another confidence.
+    """
+    risk = 1 - _checked(confidence)
+    margin = _quantile(risk / 10) * math.sqrt(spread)
+    variance = min(max(estimated, 0.0) + margin, worst)
+    return _quantile(0.45 * risk) * math.sqrt(variance) + jump
+
+
+def whole_ends(value: float, half: float, people: int) -> tuple[int, int]:
+    """The whole numbers from 0 to ``people`` within a distance of an estimate.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    half : float
+        The distance, at least 0.
+    people : int
+        The largest number that is possible.
+
+    Returns
+    -------
+    tuple of int
+        The ends, both included; twice the nearest that is possible if there are none.
+    """
+    low, high = math.ceil(value - half - _SLACK), math.floor(value + half + _SLACK)
+    if low > high:
+        low = high = round(value)
+    return min(max(low, 0), people), max(min(high, people), 0)
 
 
 def _quantile(risk: float) -> float:

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
 from mechdesign._support.arrays import Floats
 from mechdesign.discrete_laplace import DiscreteLaplace
-
-_SLACK = 1e-9
-"""How far rounding may move an end of an interval, which is an integer."""
+from mechdesign.tables.estimates import half_width, whole_ends
 
 
 class MeasurementErrors(NamedTuple):
@@ -131,16 +128,14 @@ class WeightedEstimate:
         ValueError
             Another confidence.
         """
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-        risk = 1 - confidence
-        spread = float(self._squares**2 @ self.errors.spread)
-        estimated = max(float(self._squares @ self.errors.variances), 0.0)
-        variance = min(estimated + _quantile(risk / 10) * math.sqrt(spread), self.worst_variance)
-        jump = float((np.abs(self.coefficients) * self.errors.jump).max(initial=0.0))
-        half = _quantile(0.45 * risk) * math.sqrt(variance) + jump + _SLACK
-        low, high = math.ceil(self.value - half), math.floor(self.value + half)
-        return min(max(low, 0), self.people), max(min(high, self.people), 0)
+        half = half_width(
+            confidence,
+            float(self._squares @ self.errors.variances),
+            float(self._squares**2 @ self.errors.spread),
+            self.worst_variance,
+            float((np.abs(self.coefficients) * self.errors.jump).max(initial=0.0)),
+        )
+        return whole_ends(self.value, half, self.people)
 
     @property
     def _squares(self) -> Floats:
@@ -148,8 +143,3 @@ class WeightedEstimate:
 
     def __repr__(self) -> str:
         return f"WeightedEstimate(value={self.value:.6g}, standard_error={self.standard_error:.4g})"
-
-
-def _quantile(risk: float) -> float:
-    """What a standard normal variable exceeds with this probability."""
-    return -NormalDist().inv_cdf(risk)

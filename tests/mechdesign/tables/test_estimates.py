@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mechdesign import Mechanism, NoUnbiasedEstimate, Privacy, design, named
-from mechdesign.tables.estimates import TotalEstimate, count_intervals, group_errors
+from mechdesign.tables.estimates import TotalEstimate, count_intervals, group_errors, whole_ends
 from mechdesign.unbiased_estimate import UnbiasedEstimate
 from tests.goodness_of_fit import FALSE_ALARM, at_most
 
@@ -209,3 +209,19 @@ def test_what_cannot_be_estimated_names_the_size() -> None:
     faint = named.geometric(3, 1 - Fraction(1, 10**60))
     with pytest.raises(NoUnbiasedEstimate, match=r"groups of 3: .* variance above 1e\+100"):
         group_errors(faint)
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "ends"),
+    [
+        (4.0, 0.0, (4, 4)),
+        (4 + 1e-10, 0.0, (4, 4)),
+        (4.3, 0.1, (4, 4)),
+        (4.3, 0.8, (4, 5)),
+        (-7.0, 2.0, (0, 0)),
+        (-7.0, 9.5, (0, 2)),
+        (40.0, 2.0, (9, 9)),
+    ],
+)
+def test_ends_are_whole_numbers_that_are_possible(value, half, ends) -> None:
+    assert whole_ends(value, half, 9) == ends
