@@ -1,0 +1,150 @@
+"""The command ``mechdesign release-regions``: small counts of regions in regions."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mechdesign import InvalidTable, NoRows
+from mechdesign._support.csv_rows import count_in, read_csv
+from mechdesign._support.files import replacing
+from mechdesign._support.text import comma_separated, shown
+from mechdesign.cli.options import (
+    AddCommand,
+    add_force,
+    add_privacy,
+    add_seed,
+    check_apart,
+    check_suffix,
+    check_targets,
+    generator_of,
+    privacy_of,
+    say,
+)
+from rangeq.central import RegionEstimate, Regions, release_regions
+
+_NOTE = """\
+One person's answer changes the count of one leaf by one, and of each region above: --epsilon is the
+loss of all of that. The estimates of --table are unbiased, and parts add up."""
+
+
+def add_release_regions(add: AddCommand) -> None:
+    """Add the command."""
+    chosen = add(
+        "release-regions",
+        _release_regions,
+        "release small counts of regions in regions, such as wards in counties: the leaves by the"
+        " best mechanisms for their sizes, the regions above with noise, and estimates that add up",
+        "release-regions wards.csv --region county --region ward --count ill --size residents"
+        " --epsilon 1 --out ill.json --table ill.csv",
+    )
+    chosen.epilog = f"{_NOTE}\n\n{chosen.epilog}"
+    chosen.add_argument("leaves", type=Path, help="CSV file with a row for each leaf")
+    chosen.add_argument(
+        "--region",
+        action="append",
+        required=True,
+        dest="regions",
+        metavar="COLUMN",
+        help="a column of names, from the top down to that of the leaves; may be repeated; the last"
+        " ones of a row may be empty",
+    )
+    chosen.add_argument("--count", required=True, metavar="COLUMN", help="the column of counts")
+    chosen.add_argument(
+        "--size",
+        required=True,
+        metavar="COLUMN",
+        help="the column of the largest possible counts, which are public",
+    )
+    add_privacy(chosen)
+    chosen.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="NAME",
+        help="what the mechanisms of leaves must have, as in design; may be repeated",
+    )
+    chosen.add_argument(
+        "--budget",
+        default="equal",
+        metavar="WEIGHTS",
+        help="how epsilon is split: equal (default); leaves: these alone; or weights separated by"
+        " commas, for each depth from the top and for the leaves",
+    )
+    chosen.add_argument(
+        "--out", type=Path, required=True, help="write the release (.json), which may be published"
+    )
+    chosen.add_argument("--table", type=Path, help="write the estimates of all regions (.csv)")
+    add_seed(chosen)
+    add_force(chosen)
+
+
+def _release_regions(options: argparse.Namespace) -> int:
+    check_targets(options, options.out, options.table)
+    check_suffix(options.out, ".json")
+    check_suffix(options.table, ".csv")
+    for target in (options.out, options.table):
+        if target is not None:
+            check_apart(target, options.leaves)
+    privacy = privacy_of(options)
+    named = options.budget in ("equal", "leaves")
+    paths, counts, sizes = _read(options.leaves, options.regions, options.count, options.size)
+    release = release_regions(
+        Regions(paths),
+        counts,
+        sizes,
+        privacy,
+        properties=options.properties,
+        budget=options.budget if named else options.budget.split(","),
+        rng=generator_of(options, "these counts"),
+    )
+    release.save(options.out)
+    print(release.statement)
+    say(f"wrote {options.out}: {len(counts)} leaves of {len(release.regions)} regions")
+    if options.table is not None:
+        _write_table(release.estimate(), options.regions, options.table)
+        say(f"wrote {options.table}")
+    return 0
+
+
+def _read(
+    source: Path, regions: list[str], count: str, size: str
+) -> tuple[list[list[str]], list[int], list[int]]:
+    """The paths, counts and sizes of the leaves."""
+    paths, numbers = [], []
+    with source.open(newline="", encoding="utf-8") as stream:
+        _, separator, header, rows = read_csv(stream, source)
+        for name in (*regions, count, size):
+            if header.count(name) != 1:
+                raise InvalidTable(
+                    f"{source} has {header.count(name) or 'no'} column {name!r}; its header, split"
+                    f" at {separator!r}, is {header}"
+                )
+        places = [header.index(name) for name in regions]
+        for row, line in rows:
+            path = [row[place] for place in places]
+            while path and not path[-1].strip():
+                path.pop()
+            paths.append(path)
+            pair = [count_in(row[header.index(name)]) for name in (count, size)]
+            if not 0 <= pair[0] <= pair[1]:
+                raise InvalidTable(
+                    f"{source}, line {line}: a count from 0 to its size is expected, got"
+                    f" {shown(row[header.index(count)])} of {shown(row[header.index(size)])}"
+                )
+            numbers.append(pair)
+    if not paths:
+        raise NoRows(f"{source} has no rows")
+    return paths, [held for held, _ in numbers], [most for _, most in numbers]
+
+
+def _write_table(estimate: RegionEstimate, names: list[str], target: Path) -> None:
+    lines: list[list[Any]] = [[*names, "estimate", "standard error"]]
+    errors = estimate.standard_errors
+    for path, value, error in zip(estimate.regions.paths, estimate.values, errors, strict=True):
+        cells = [*path, *[""] * (len(names) - len(path))]
+        lines.append([*cells, f"{value:.2f}", f"{error:.2f}"])
+    with replacing(target) as stream:
+        stream.write(comma_separated(lines).encode())
