@@ -50,6 +50,7 @@ _EXAMPLES = """examples:
   mechdesign audit wm.json
   mechdesign release wm.json --input true.csv --column count --out released.csv
   mechdesign compare --n 8 --alpha 9/10 wm.json
+  mechdesign compare-suppression table.csv --threshold 7 --round 5 --epsilon 1
   mechdesign plot wm.json --kind errors --out errors.png
   mechdesign plan ranges --domain 128 --n 100000 --error 0.01
 """

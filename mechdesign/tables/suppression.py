@@ -225,12 +225,35 @@ class SuppressedTable:
         Where there is a mark, of the same shape.
     sizes : numpy.ndarray of int64 or None
         The public sizes of the groups, shape (a, b, ...).
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit each other, or a rounded number that is no multiple of the base.
     """
 
     rule: SuppressionRule
     values: Integers
     suppressed: Booleans
     sizes: Integers | None = None
+
+    def __post_init__(self) -> None:
+        values = checked_counts(self.values, LARGEST_TOTAL)
+        suppressed = np.asarray(self.suppressed, dtype=np.bool_)
+        sizes = None if self.sizes is None else checked_counts(self.sizes, LARGEST_TOTAL)
+        cells = tuple(length - 1 for length in values.shape)
+        if not cells or min(cells) < 1 or suppressed.shape != values.shape:
+            raise ValueError(
+                "a published table has cells and totals along each axis, and as many marks; got"
+                f" values of shape {values.shape}, suppressed {suppressed.shape}"
+            )
+        if sizes is not None and sizes.shape != cells:
+            raise ValueError(f"the table has {cells} cells, sizes have shape {sizes.shape}")
+        rounded = self.rule.totals == "rounded" or ~totals_of(values.shape)
+        wrong = (values % self.rule.base != 0) & rounded
+        if wrong.any():
+            raise ValueError(f"{values[wrong][0]} is no multiple of {self.rule.base}")
+        set_fields(self, values=values, suppressed=suppressed, sizes=sizes)
 
     @property
     def protected(self) -> Booleans:

@@ -179,3 +179,20 @@ def test_tables_that_are_none() -> None:
     with pytest.raises(ValueError, match="grand total"):
         rule.publish([LARGEST_TOTAL, 1])
     assert shown(rule.publish([LARGEST_TOTAL]))[-1] == str(LARGEST_TOTAL)
+
+
+def test_a_published_table_can_be_typed_in_if_it_fits() -> None:
+    rule = SuppressionRule(7, 5)
+    typed = SuppressedTable(rule, [0, 10, 15], [True, False, False], [6, 20])
+    low, high = typed.known()
+    assert (low.tolist(), high.tolist()) == ([1, 8, 15], [6, 12, 15])
+    for values, marks, sizes, reason in (
+        ([0, 10, 15], [True, False], None, "as many marks"),
+        ([15], [False], None, "cells and totals along each axis"),
+        ([0, 10, 15], [True, False, False], [6, 20, 26], r"\(2,\) cells"),
+        ([0, 11, 15], [True, False, False], None, "11 is no multiple of 5"),
+        ([0, 10, -1], [True, False, False], None, "is not an integer between 0"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            SuppressedTable(rule, values, marks, sizes)
+    assert SuppressedTable(rule, [0, 10, 16], [True, False, False]).values[-1] == 16  # exact
