@@ -58,6 +58,9 @@ FORMAT, VERSION = "mechdesign.contingency", 1
 
 _KEYS = ("axes", "within", "cells", "margins")
 
+_LEAST_VARIANCE = 2.0**-1000
+"""Only sums that are public have none."""
+
 _MOST = 1 << 31
 """The largest count."""
 
@@ -148,8 +151,8 @@ class Margin:
 
     @property
     def variance(self) -> float:
-        """That of the noise of each sum."""
-        return float(DiscreteLaplace(self.alpha).variance)
+        """That of the noise of each sum; above 0 also where floats would underflow."""
+        return max(float(DiscreteLaplace(self.alpha).variance), _LEAST_VARIANCE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,9 +235,9 @@ class ContingencyRelease:
     def consistent(self) -> ConsistentTable:
         """The least squares estimate, in which cells, margins and public sums agree; unbiased.
 
-        Each measurement is weighted by its largest variance, over all true counts: so weights are
-        public, the estimate is linear in what was measured, and no other linear one that is
-        unbiased has a smaller variance in the worst case.
+        Each measurement is weighted by its largest variance, over all true counts. So weights are
+        public, and the estimate is linear in what was measured: of all such estimates without bias
+        it has the smallest `WeightedEstimate.worst_variance`.
 
         Returns
         -------

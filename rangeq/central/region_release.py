@@ -147,7 +147,8 @@ class RegionRelease:
         """The least squares estimates of all regions: unbiased, and parts add up.
 
         Each count is weighted by its variance, that of a leaf by the largest for all true counts.
-        So the weights are public, and the estimate is linear in what was released.
+        So the weights are public, and the estimate is linear in what was released: of all such
+        estimates without bias it has the smallest `worst_variances`.
 
         Returns
         -------

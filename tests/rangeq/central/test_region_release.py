@@ -145,13 +145,13 @@ def test_alphas_multiply_to_the_one_that_was_asked_for():
 
 
 def test_intervals_cover():
-    """A binomial count of 400 draws is below 351 with probability 2e-8 if each has 95%."""
+    """A binomial count of 400 draws is below 351 with probability 4e-9 if each has 95%."""
     regions, rng = Regions(PATHS), np.random.default_rng(7)
     sizes = np.full(6, 3)
     counts = np.array([0, 1, 3, 2, 0, 3])
     truth, asked = regions.sums(counts), ["E", "S", "a", ["K", "f"]]
     true = [truth[0], truth[regions.number("S")], 0, truth[regions.number("K")] + 3]
-    covered = np.zeros(4)
+    covered, narrow = np.zeros(4), np.zeros(4)
     first = release_regions(regions, counts, sizes, Privacy("1/8"), rng=rng)
     assert first.statement.levels == (Fraction(1, 2),) * 3
     (law, *_), mechanism = map(DiscreteLaplace, first.statement.levels), first.leaves.mechanisms[3]
@@ -160,9 +160,13 @@ def test_intervals_cover():
         noisy = np.where(regions.inner, truth + law.draw(len(regions), bit_source(rng)), 0)
         estimate = replace(first, leaves=leaves, noisy=noisy).estimate()
         for k, (names, value) in enumerate(zip(asked, true, strict=True)):
-            low, high = estimate.answer(names).interval(0.95)
+            answer = estimate.answer(names)
+            low, high = answer.interval(0.95)
             covered[k] += low <= value <= high
+            narrow[k] += abs(answer.value - value) <= answer.variance**0.5
     assert (covered >= 351).all()
+    # Intervals of one standard error are found out
+    assert (narrow < 351).all()
 
 
 def test_one_leaf_alone_and_regions_of_nobody():
