@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +21,10 @@ from mechdesign.exceptions import NotSquare
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, Property
 from mechdesign.table import Table
-from mechdesign.values import Values, numbers_of
+from mechdesign.values import Counts, Values, numbers_of
+
+if TYPE_CHECKING:
+    from opendp.mod import Measurement
 
 
 class Mechanism(Table):
@@ -167,6 +173,54 @@ class Mechanism(Table):
         self.audit().require()
         drawn = self.sampler.draw(numbers_of(self.input_values, counts), rng)
         return self.output_values.at(drawn)
+
+    def to_opendp(self) -> Measurement:
+        """The mechanism as a measurement of OpenDP, to be chained with what counts.
+
+        Its input is an integer (``AtomDomain(T=i32)``, under the absolute distance). One below 0 or
+        above the largest count is taken as that, since an error would reveal it; this brings no two
+        integers farther apart. Its output is what `release` returns, of bands the number. Its
+        privacy map gives the pure epsilon (``MaxDivergence``) for integers that differ by at most
+        d: epsilon times `Privacy.steps`, rounded up.
+
+        Needs the extra ``opendp``, and that its features ``contrib`` and ``honest-but-curious`` are
+        enabled.
+
+        Returns
+        -------
+        opendp.mod.Measurement
+            With randomness from the operating system.
+
+        Raises
+        ------
+        ImportError
+            The package opendp is not installed.
+        PrivacyViolation
+            The table does not keep the privacy it claims.
+        ValueError
+            Privacy is not about the difference of two counts: inputs are pairs of counts, or the
+            neighbours are listed or at distances of their own.
+        """
+        dp: Any = import_module("opendp.prelude")
+        self.audit().require()
+        if not isinstance(self.input_values, Counts):
+            raise ValueError("a measurement of OpenDP is of one count, not of pairs of counts")
+        self.privacy.steps(1)
+        most, epsilon = self.inputs - 1, Fraction(self.privacy.epsilon)
+
+        def loss(difference: int) -> float:
+            exact_loss = epsilon * self.privacy.steps(min(difference, most))
+            rounded = float(exact_loss)
+            return rounded if rounded >= exact_loss else math.nextafter(rounded, math.inf)
+
+        return dp.m.make_user_measurement(
+            dp.atom_domain(T=int),
+            dp.absolute_distance(T=int),
+            dp.max_divergence(),
+            lambda count: int(self.release(min(max(count, 0), most))),
+            loss,
+            TO=int,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, replacing it in one step.

@@ -258,6 +258,39 @@ class Privacy:
             [self.neighbours.distances[j][k] for j, k in pairs.tolist()], dtype=np.int64
         )
 
+    def steps(self, difference: int) -> int:
+        """In how many steps between neighbours a count becomes another, at most.
+
+        The privacy loss between any two counts that differ by so much is at most epsilon times
+        this (group privacy).
+
+        Parameters
+        ----------
+        difference : int
+            Of the two counts, at least 0.
+
+        Returns
+        -------
+        int
+            The difference itself, where neighbours differ by one.
+
+        Raises
+        ------
+        ValueError
+            Neighbours are listed, or at distances of their own, so that it is not said by the
+            difference; or that is below 0.
+
+        >>> Privacy("9/10").steps(5), Privacy("9/10", 2).steps(5), Privacy("9/10", "all").steps(5)
+        (5, 3, 1)
+        """
+        difference = whole(difference, "the difference of two counts")
+        if isinstance(self.neighbours, (Metric, tuple)):
+            raise ValueError(
+                "which counts are neighbours is not said by their difference, but by a list or a"
+                f" table: {self!r}"
+            )
+        return -(-difference // _reach(self.neighbours, difference + 1)) if difference else 0
+
     def __repr__(self) -> str:
         alpha = str(self.alpha) if self.alpha.denominator < 10**20 else f"~{brief(self.alpha, 12)}"
         return f"Privacy(alpha={alpha}, neighbours={shown(self.neighbours)})"

@@ -486,3 +486,29 @@ def test_pairs_are_counted_without_being_listed(neighbours: object) -> None:
         assert privacy.pair_count(inputs) == len(privacy.pairs(inputs))
     if not isinstance(neighbours, (list, Metric)):
         assert privacy.pair_count(1) == 0
+
+
+@pytest.mark.parametrize("neighbours", ["adjacent", "all", 1, 2, 3, 9])
+def test_steps_are_those_of_the_shortest_chain_of_neighbours(neighbours):
+    privacy, inputs = Privacy("1/2", neighbours), 8
+    pairs = {tuple(pair) for pair in privacy.pairs(inputs).tolist()}
+    for difference in range(inputs):
+        for first in range(inputs - difference):
+            reached, steps = {first}, 0
+            while first + difference not in reached:
+                near = [(j, k) for pair in pairs for j, k in (pair, pair[::-1])]
+                reached |= {k for j, k in near if j in reached}
+                steps += 1
+            assert privacy.steps(difference) == steps
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.0, True, "1"])
+def test_steps_are_of_a_difference(wrong):
+    with pytest.raises(ValueError, match="difference"):
+        Privacy("1/2").steps(wrong)
+
+
+def test_steps_are_not_defined_by_a_list_or_by_distances():
+    for neighbours in ([(0, 1)], Metric([[0, 1], [1, 0]])):
+        with pytest.raises(ValueError, match="by a list or a table"):
+            Privacy("1/2", neighbours).steps(1)
