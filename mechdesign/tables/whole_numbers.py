@@ -24,7 +24,7 @@ _FAR = 1 << 12
 """How far towards their targets the polygons of sums are laid out at first."""
 
 _LEAST_SHARE = 1e-6
-"""No measurement weighs more than one over this as much as another."""
+"""No measurement weighs more than one over this as much as the least certain cell."""
 
 _WHOLE = 1e-6
 """How far from whole numbers a solver may leave them."""
@@ -79,10 +79,10 @@ class Measured(NamedTuple):
 
     @property
     def weights(self) -> tuple[Floats, Floats]:
-        """What squares of cells and of sums are multiplied by: at least 1, at most 10^6."""
-        largest = max(self.variances.max(initial=0.0), self.sum_variances.max(initial=0.0)) or 1.0
-        least = largest * _LEAST_SHARE
-        return largest / np.maximum(self.variances, least), largest / np.maximum(
+        """What squares of cells and sums are multiplied by: at most 10^6, of cells at least 1."""
+        unit = self.variances.max(initial=0.0) or 1.0
+        least = unit * _LEAST_SHARE
+        return unit / np.maximum(self.variances, least), unit / np.maximum(
             self.sum_variances, least
         )
 

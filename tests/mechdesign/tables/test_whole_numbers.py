@@ -75,6 +75,20 @@ def test_it_looks_far_from_where_it_begins():
     assert far.tolist() == [round((70 + 10 * 100) / 11), 0]
 
 
+def test_a_sum_that_says_nothing_changes_nothing():
+    """However far it is off: cells keep their weights relative to each other."""
+    task = measured((2, 2), [(0,), ()], [False, False], 3, 1)
+    sum_values, sum_variances = task.sum_values.copy(), task.sum_variances.copy()
+    sum_values[-1], sum_variances[-1] = 1e9, 1e18
+    noisy = task._replace(sum_values=sum_values, sum_variances=sum_variances)
+    bounds = np.full(4, 3)
+    assert nearest_whole(noisy, bounds, task.values).tolist() == brute(noisy, 3).tolist()
+    alone = task._replace(
+        sums=task.sums[:-1], sum_values=sum_values[:-1], sum_variances=sum_variances[:-1]
+    )
+    assert brute(noisy, 3).tolist() == brute(alone, 3).tolist()
+
+
 def test_certain_cells_stay_and_known_sums_hold():
     sums = families((2, 2), (0,))
     task = Measured(
