@@ -27,8 +27,8 @@ from mechdesign.tables.suppression_csv import read_counts
 _TOLD = """privacy:
   --epsilon is that of one cell and --margin that of one sum, for counts that differ by one. With\
  --within and
-  --public-total a person changes two of each, with --cap one: what the whole release costs them is\
- printed.
+  --public-total a person changes two of each, with --cap and --size one: what the whole release\
+ costs them is printed.
 
 columns of --table:
   released           what the mechanism gave: biased at both ends of its range
@@ -76,6 +76,12 @@ def add_release_contingency(add: AddCommand) -> None:
         metavar="N",
         help="no number of people is public; one who is added or removed is protected; counts above"
         " N are taken for it",
+    )
+    public.add_argument(
+        "--size",
+        metavar="COLUMN",
+        help="the column of group sizes, which are public, of which each cell counts some people;"
+        " one who changes whether they count is protected",
     )
     add_privacy(chosen)
     chosen.add_argument(
@@ -127,7 +133,7 @@ def _release_contingency(options: argparse.Namespace) -> int:
         raise ValueError("a --margin is given twice")
     privacy = privacy_of(options)
     margins = {names: Privacy.from_epsilon(own) for names, own in options.margins}
-    read = read_counts(options.counts, options.count)
+    read = read_counts(options.counts, options.count, options.size)
     rng = generator_of(options, "these counts")
     release = release_contingency(
         read.counts,
@@ -135,7 +141,7 @@ def _release_contingency(options: argparse.Namespace) -> int:
         privacy,
         properties=options.properties,
         within=[] if options.public_total else options.within,
-        caps=options.cap,
+        caps=options.cap if options.size is None else read.sizes,
         margins=margins,
         rng=rng,
     )

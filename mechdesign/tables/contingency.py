@@ -10,9 +10,10 @@ whole groups, whose sums are public. Cells are released independently. So if eac
 ratio of at most 1 / alpha for counts that differ by one, and each margin of at most 1 / beta, the
 ratio of all that is released is at most 1 / (alpha^2 beta^2).
 
-``"added"``: one person is added or removed. No number of people is public; each cell has a public
-cap, and is counted up to it. One cell changes, by at most one, and so does one sum of every family
-of margins, which are sums of the capped cells. The ratio is at most 1 / (alpha beta).
+``"added"``: one person is added or removed, or changes whether they are counted. Each cell has a
+public cap, and is counted up to it; no number of people is public. One cell changes, by at most
+one, and so does one sum of every family of margins, which are sums of the capped cells. The ratio
+is at most 1 / (alpha beta).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from mechdesign.tables.weighted_estimate import MeasurementErrors
 from mechdesign.tables.whole_numbers import Measured, nearest_whole
 
 Neighbours: TypeAlias = Literal["changed", "added"]
-"""One person moves to another cell of their group; or is added or removed."""
+"""One person moves to another cell of their group; or is in the counts or not."""
 
 FORMAT, VERSION = "mechdesign.contingency", 1
 
@@ -118,7 +119,7 @@ class ContingencyStatement:
             who = f"one person who changes to another cell of the same {groups}"
             public = "the number of people of each group" if self.within else "their number"
         else:
-            who, public = "one person more or less", "the caps of cells"
+            who, public = "one person more or less in the counts", "the caps of cells"
         rows = [
             ("protected", who),
             ("changed by one", ", ".join(changes)),
@@ -443,9 +444,10 @@ def release_contingency(
         How many people there are with each combination of these labels is public, and the largest
         possible count of each of its cells; with no axes, the number of all people is.
     caps : array_like, optional
-        One person is protected who is added or removed. Integers of at least 0, of a shape that
-        broadcasts to the table's: a count above its cap is taken for it. Public, and not chosen by
-        the counts. Either ``within`` or ``caps`` is given.
+        One person is protected who is added or removed, or changes whether they are counted.
+        Integers of at least 0, of a shape that broadcasts to the table's, such as the sizes of the
+        groups of which each cell counts some: a count above its cap is taken for it. Public, and
+        not chosen by the counts. Either ``within`` or ``caps`` is given.
     margins : mapping of tuple of str to Privacy or number, optional
         Families of sums that are released as well, with discrete Laplace noise: for the axes that
         are kept, no axes for the total, the privacy of each sum.

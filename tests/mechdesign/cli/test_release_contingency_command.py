@@ -64,6 +64,17 @@ def test_what_is_public_decides_what_is_protected(
     assert "of the operating system" in capsys.readouterr().out
 
 
+def test_sizes_of_groups_are_caps(people: Path) -> None:
+    (people / "ill.csv").write_text(
+        "region,age,ill,all\nn,old,2,5\nn,young,0,7\ns,old,4,4\ns,young,1,3\n"
+    )
+    assert run("ill.csv --count ill --size all --epsilon 1 --margin region=1 --out r.json") == 0
+    release = ContingencyRelease.load(people / "r.json")
+    assert release.axes.names == ("region", "age")
+    assert release.cells.sizes.tolist() == [5, 7, 4, 3]
+    assert release.statement.changed == 1
+
+
 def test_a_row_for_each_row_of_the_table(people: Path) -> None:
     (people / "wide.csv").write_text("region,yes,no\nnorth,4,2\nsouth,0,3\n")
     assert run("wide.csv --within region --epsilon 1 --out r.json") == 0

@@ -347,7 +347,7 @@ def test_the_statement_says_who_is_protected():
     total = {(): Privacy("1/3")}
     found = release_contingency(COUNTS, AXES, Privacy("1/2"), caps=2, margins=total, rng=rng)
     assert str(found).splitlines()[1:] == [
-        "protected       one person more or less",
+        "protected       one person more or less in the counts",
         "changed by one  one of the cells, one total",
         "loss            likelihoods change by a factor of at most 1/alpha,",
         "                alpha = 1/2 * 1/3 = 1/6, exactly;",
