@@ -16,13 +16,14 @@ from mechdesign.diagonal_program import DiagonalProgram
 from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
 from mechdesign.formulation import mechanism_program
 from mechdesign.infeasibility import Request
-from mechdesign.losses import L0, Loss
+from mechdesign.losses import L0, L2, Loss
 from mechdesign.lp.program import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, Property, PropertyLike, irredundant, resolve
 from mechdesign.reformulation import Compact, compact
+from mechdesign.tie_break import is_unique, no_worse
 from mechdesign.values import LARGEST, CountPairs, Counts, Values
 
 _SMALL = 64
@@ -46,10 +47,19 @@ class Design:
         The exact table, with an audited claim of privacy; it keeps the certificate, too.
     certificate : Certificate
         The exact loss of the mechanism, a lower bound on that of every other, and its proof.
+    canonical : Certificate or None
+        Where it was asked for: the proof that no mechanism of the same loss, which is one more of
+        the properties here, has a smaller expected squared error. It is not in the file that `save`
+        writes; ``Mechanism.from_parts(mechanism, canonical)`` keeps it.
+    unique : bool
+        Whether it is proved besides that there is no other such mechanism (no other that is
+        centrally symmetric, where the request is): then it does not depend on the solver.
     """
 
     mechanism: Mechanism
     certificate: Certificate
+    canonical: Certificate | None = None
+    unique: bool = False
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """The same as ``mechanism.save(path)``, which keeps the certificate."""
@@ -63,6 +73,7 @@ def design(
     properties: Iterable[PropertyLike] = (),
     *,
     outputs: Values | None = None,
+    canonical: bool = False,
     progress: bool = False,
     however_large: bool = False,
 ) -> Design:
@@ -89,6 +100,10 @@ def design(
     outputs : Values, optional
         What may be released: the inputs unless given. Wider `Counts`, such as ``Counts(-5, 25)``,
         allow unbiased mechanisms; `Bands` are coarser.
+    canonical : bool, default False
+        Of all optimal mechanisms, take the one of least expected squared error under the same
+        prior, by a second program with a proof of its own: so that it does not depend on the
+        version of the solver. See `Design` for what is proved.
     progress : bool, default False
         Show what is going on, on standard error.
     however_large : bool, default False
@@ -144,16 +159,16 @@ def design(
                 if found is not None:
                     raise found
 
-        found = _by_diagonal(program, inputs.size, privacy, say) if aligned else None
-        if found is None:
+        solved = _by_diagonal(program, inputs.size, privacy, say) if aligned else None
+        if solved is None:
             if not however_large:
                 refuse_huge(outputs.size, inputs.size, privacy)
             monotone = aligned and any(item.short == "RM" for item in irredundant(wanted))
             shorter = compact(program, outputs.size, inputs.size, privacy, monotone)
             x, multipliers = _solved(shorter, say, denied)
-            found = [x[i * inputs.size :][: inputs.size] for i in range(outputs.size)], multipliers
+            solved = [x[i * inputs.size :][: inputs.size] for i in range(outputs.size)], multipliers
         meter.say("checking the certificate")
-        table, multipliers = found
+        table, multipliers = solved
         mechanism = Mechanism(table, privacy, outputs=outputs, inputs=inputs)
         certificate = Certificate(
             privacy,
@@ -166,7 +181,31 @@ def design(
         verdict = certificate.verify(mechanism)
         if not verdict:
             raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
-    return Design(Mechanism.from_parts(mechanism, certificate), certificate)
+    found = Design(Mechanism.from_parts(mechanism, certificate), certificate)
+    return _canonical(found, progress, however_large) if canonical else found
+
+
+def _canonical(first: Design, progress: bool, however_large: bool) -> Design:
+    """The optimum of least expected squared error, with both certificates."""
+    mechanism, certificate = first.mechanism, first.certificate
+    second = design(
+        mechanism.input_values,
+        mechanism.privacy,
+        L2(prior=certificate.loss.prior),
+        [*certificate.properties, *no_worse(mechanism, certificate)],
+        outputs=mechanism.output_values,
+        progress=progress,
+        however_large=however_large,
+    )
+    verdict = certificate.verify(second.mechanism)
+    if not verdict:
+        raise CertificateRejected(f"the canonical design is not optimal: {verdict.reason}")
+    return Design(
+        Mechanism.from_parts(second.mechanism, certificate),
+        certificate,
+        second.certificate,
+        is_unique(second.mechanism, (certificate, second.certificate)),
+    )
 
 
 def _by_diagonal(

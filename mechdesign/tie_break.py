@@ -1,0 +1,136 @@
+"""Ties between optimal mechanisms: which are as good as an optimum, and whether there is only one.
+
+A linear program may have many optima, and which of them a solver finds depends on its version. A
+second objective chooses among them: that the loss is no larger than the optimum is a linear
+requirement, so the second program is an ordinary one, and its certificate is, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from math import lcm
+
+from flint import nmod_mat
+
+from mechdesign.certificate import Certificate
+from mechdesign.formulation import mechanism_program, reflection
+from mechdesign.lp.program import Program
+from mechdesign.lp.symmetry import reduce_by_symmetry
+from mechdesign.requirements import Inequality, Linear
+from mechdesign.table import Table
+
+_MOST_VARIABLES = 1 << 12
+"""Programs with more variables are not decided: up to this a rank takes some ten seconds."""
+
+_PRIME = (1 << 61) - 1
+
+
+def no_worse(table: Table, certificate: Certificate) -> list[Linear]:
+    """The requirement that a mechanism costs no more than ``certificate.objective``.
+
+    Parameters
+    ----------
+    table : Table
+        A table with the outputs and inputs of the mechanisms.
+    certificate : Certificate
+        Which loss, and how much is allowed.
+
+    Returns
+    -------
+    list of Linear
+        One, of an inequality, or in a worst case of one for each input; none if nothing costs
+        anything.
+    """
+    costs = certificate.loss.costs(table.output_values, table.input_values)
+    weights = certificate.loss.weights(table.inputs)
+    columns = [
+        {(i, j): row[j] * weight for i, row in enumerate(costs)} for j, weight in enumerate(weights)
+    ]
+    if not certificate.loss.worst_case:
+        columns = [{cell: cost for column in columns for cell, cost in column.items()}]
+    stated = [
+        Inequality(column, "<=", certificate.objective)
+        for column in columns
+        if any(column.values())
+    ]
+    return [Linear(stated)] if stated else []
+
+
+def is_unique(table: Table, certificates: Iterable[Certificate]) -> bool:
+    """Whether it is proved that no other table has all that certificates prove of this one.
+
+    A certificate without gap tells which inequalities every optimal table obeys as equations: those
+    with a multiplier that is not 0; and which of its entries are 0: those whose cost the
+    multipliers do not reach. If these equations have one solution, there is one such table. They
+    have, if the rank modulo a prime is full, as the rank is never larger there.
+
+    Where the last program and the table are unchanged by the central reflection, only such tables
+    are compared: `design` returns no other.
+
+    Parameters
+    ----------
+    table : Table
+        What the certificates are about, which were verified.
+    certificates : iterable of Certificate
+        Without gap; the last of them states all that the others do.
+
+    Returns
+    -------
+    bool
+        False also where it is not decided: of more than 4096 variables, and where neither
+        certificate is strictly complementary.
+    """
+    zero, equations, variables = set[int](), list[Mapping[int, Fraction]](), 0
+    for certificate in certificates:
+        program = mechanism_program(
+            table.output_values,
+            table.input_values,
+            certificate.privacy,
+            certificate.loss,
+            certificate.properties,
+        )
+        variables = max(variables, program.variables)
+        if variables > _MOST_VARIABLES:
+            return False
+        found = list(_tight(program, certificate))
+        reached = dict(enumerate(program.cost))
+        for equation, multiplier in found:
+            for v, c in equation.items():
+                reached[v] -= multiplier * c
+        zero |= {v for v, cost in reached.items() if cost > 0}
+        equations += [equation for equation, _ in found]
+        equations.append(dict(enumerate(program.cost)))
+        image = reflection(table.outputs, table.inputs, program.variables)
+        symmetric = reduce_by_symmetry(program, image) is not None
+    cells = [weight for row in table.weights for weight in row]
+    if symmetric and cells == cells[::-1]:
+        one, size = Fraction(1), len(cells)
+        equations += [{v: one, size - 1 - v: -one} for v in range(size // 2)]
+    return _full_rank(equations, [v for v in range(variables) if v not in zero])
+
+
+def _tight(
+    program: Program, certificate: Certificate
+) -> Iterator[tuple[Mapping[int, Fraction], Fraction]]:
+    """The constraints that all optima obey as equations, each with its multiplier."""
+    for group in program.constraints:
+        chosen = certificate.multipliers.get(group.name, {})
+        numbers = range(len(group.cells)) if group.equality else [r for r in chosen if chosen[r]]
+        for r in numbers:
+            equation = dict[int, Fraction]()
+            for v, c in zip(group.cells[r].tolist(), group.coefficients, strict=True):
+                equation[v] = equation.get(v, Fraction(0)) + c
+            yield equation, chosen.get(r, Fraction(0))
+
+
+def _full_rank(equations: list[Mapping[int, Fraction]], variables: list[int]) -> bool:
+    """Whether the equations determine these variables, the others being given."""
+    place = {v: k for k, v in enumerate(variables)}
+    matrix = nmod_mat(len(equations), len(variables), _PRIME)
+    for r, equation in enumerate(equations):
+        scale = lcm(*(c.denominator for c in equation.values()))
+        for v, c in equation.items():
+            if v in place:
+                matrix[r, place[v]] = int(c * scale) % _PRIME
+    return bool(matrix.rank() == len(variables))
