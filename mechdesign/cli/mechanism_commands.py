@@ -24,7 +24,7 @@ from mechdesign.cli.options import (
 from mechdesign.comparison import compare
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
-from mechdesign.optimal import design
+from mechdesign.optimal import Design, design
 from mechdesign.privacy import Metric, Neighbours
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.standard_errors import UNBIASED, StandardErrors
@@ -90,6 +90,12 @@ def add_design(add: AddCommand) -> None:
         help="write the mechanism: .json (exact, with the certificate), .csv or .npz",
     )
     chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
+    chosen.add_argument(
+        "--canonical",
+        action="store_true",
+        help="of all optimal mechanisms the one of least expected squared error, with a second"
+        " proof",
+    )
     chosen.add_argument(
         "--however-large",
         action="store_true",
@@ -167,20 +173,31 @@ def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
     if options.loss == "total":
         from mechdesign.unbiased_design import least_variance  # it loads the solver
 
-        if options.distance or options.worst_case:
-            raise ValueError("--distance and --worst-case do not fit --loss total")
+        if options.distance or options.worst_case or options.canonical:
+            raise ValueError("--distance, --worst-case and --canonical do not fit --loss total")
         prior = prior_of(options, options.n + 1)
         found = least_variance(options.n, privacy, options.properties, prior=prior, progress=True)
         return found.mechanism, f"total        {found}"
-    mechanism = design(
+    designed = design(
         options.n,
         privacy,
         _loss(options),
         options.properties,
+        canonical=options.canonical,
         progress=True,
         however_large=options.however_large,
-    ).mechanism
-    return mechanism, ""
+    )
+    return designed.mechanism, _tie_of(designed)
+
+
+def _tie_of(designed: Design) -> str:
+    if designed.canonical is None:
+        return ""
+    others = "there is no other (proved)" if designed.unique else "others are not excluded"
+    return (
+        f"canonical    expected squared error {brief(designed.canonical.objective, 10)}, the least"
+        f" of all optimal mechanisms (proved); {others}"
+    )
 
 
 def _neighbours(text: str) -> Neighbours:

@@ -96,6 +96,22 @@ def test_design_takes_every_option(
     assert "gap exactly 0" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ("--alpha 9/10 --property WH", 0, "of all optimal mechanisms (proved); there is no other"),
+        ("--alpha 19/20 --neighbours all --loss L2", 0, "(proved); others are not excluded"),
+        ("--alpha 9/10 --loss total", 2, "--canonical do not fit"),
+    ],
+)
+def test_a_canonical_design_states_the_second_proof(
+    arguments: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["design", "--n", "4", *arguments.split(), "--canonical"]) == code
+    printed = capsys.readouterr()
+    assert said in (printed.err if code else printed.out)
+
+
 def test_compare_lists_the_named_mechanisms_and_files(
     wm: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
