@@ -12,14 +12,23 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
-from flint import fmpq, fmpq_mat, fmpz_mat
+import numpy as np
+from flint import arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
+from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational, exact
 from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import prior_over
 from mechdesign.table import Table
 from mechdesign.values import Counts
+
+_PRECISIONS = (128, 512, 2048)
+"""Bits that are tried before exact arithmetic."""
+
+_ACCURACY = 2.0**-51
+"""The largest error of what is enclosed, relative to the largest number of its kind."""
 
 
 class UnbiasedEstimate:
@@ -130,6 +139,73 @@ class UnbiasedEstimate:
     def standard_error(self, prior: Sequence[Rational] | None = None) -> float:
         """The square root of `variance`."""
         return math.sqrt(self.variance(prior))
+
+
+class ApproximateEstimate(NamedTuple):
+    """An `UnbiasedEstimate` of the count in floats, for statistics of many groups.
+
+    Of each array the errors are at most 2^-50 of its largest number, whatever the table.
+
+    Attributes
+    ----------
+    values, variance_estimates : numpy.ndarray of float64
+        Shape (outputs,).
+    variances : numpy.ndarray of float64
+        Shape (inputs,).
+    """
+
+    values: Floats
+    variances: Floats
+    variance_estimates: Floats
+
+    @classmethod
+    def of(cls, table: Table) -> ApproximateEstimate:
+        """The numbers of ``UnbiasedEstimate(table)``, many times as fast where they are long.
+
+        They are enclosed by intervals of increasing precision, and exact if none is enough.
+
+        Raises
+        ------
+        NoUnbiasedEstimate
+            There is none.
+        OverflowError
+            A variance exceeds what a float can hold.
+        """
+        if table.outputs == table.inputs and isinstance(table.input_values, Counts):
+            columns = fmpz_mat([*zip(*table.weights, strict=True)])
+            for precision in _PRECISIONS:
+                with ctx.workprec(precision):
+                    found = _enclosed(columns, table.denominator)
+                if found is not None:
+                    return cls(*found)
+        exact = UnbiasedEstimate(table)
+        lists = exact.values, exact.variances, exact.variance_estimates
+        return cls(*(np.array([*map(float, numbers)]) for numbers in lists))
+
+
+def _enclosed(columns: fmpz_mat, denominator: int) -> list[Floats] | None:
+    """Values, variances and variance estimates of a square table, if the precision suffices."""
+    inputs = columns.nrows()
+    goals = [[denominator * j, denominator * j**2] for j in range(inputs)]
+    try:
+        solved = arb_mat(columns).solve(arb_mat(goals)).tolist()
+    except ZeroDivisionError:
+        return None
+    squares = arb_mat([[value**2] for value, _ in solved])
+    means = (arb_mat(columns) * squares).entries()
+    lists = (
+        [value for value, _ in solved],
+        [mean / denominator - j**2 for j, mean in enumerate(means)],
+        [value**2 - square for value, square in solved],
+    )
+    found = []
+    for numbers in lists:
+        middles = np.array([float(number.mid()) for number in numbers])
+        radius = max(float(number.rad()) for number in numbers)
+        if not radius <= _ACCURACY * np.abs(middles).max() < math.inf:
+            return None
+        found.append(middles)
+    return found
 
 
 def _solutions(

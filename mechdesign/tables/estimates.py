@@ -17,7 +17,7 @@ from mechdesign._support.arrays import Floats, Integers
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.mechanism import Mechanism
 from mechdesign.table import Table
-from mechdesign.unbiased_estimate import UnbiasedEstimate
+from mechdesign.unbiased_estimate import ApproximateEstimate
 
 _SLACK = 1e-9
 """How far rounding may move an end of an interval, which is an integer."""
@@ -91,20 +91,19 @@ def group_errors(mechanism: Mechanism) -> GroupErrors:
     """
     size = mechanism.inputs - 1
     try:
-        exact = UnbiasedEstimate(mechanism)
+        values, variances, estimates = ApproximateEstimate.of(mechanism)
+        worst = float(variances.max())
     except NoUnbiasedEstimate as error:
         raise NoUnbiasedEstimate(f"groups of {size}: {error}") from error
-    if max(exact.variances) > _LARGEST:
+    except OverflowError:
+        worst = math.inf
+    if worst > _LARGEST:
         raise NoUnbiasedEstimate(
             f"groups of {size}: the unbiased estimate has a variance above {_LARGEST:g}"
         )
-    values = np.array([*map(float, exact.values)])
-    variances = np.array([*map(float, exact.variances)])
-    estimates = np.array([*map(float, exact.variance_estimates)])
     squares = (values[:, None] - np.arange(mechanism.inputs)) ** 2
     fourth = (mechanism.matrix * squares**2).sum(axis=0).max()
     spread = (mechanism.matrix * (estimates[:, None] - variances) ** 2).sum(axis=0).max()
-    worst = float(variances.max())
     return GroupErrors(
         mechanism,
         values,

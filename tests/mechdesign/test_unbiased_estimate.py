@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mechdesign import InvalidPrior, Mechanism, NoUnbiasedEstimate, Privacy, design, named
 from mechdesign.losses import binomial
-from mechdesign.unbiased_estimate import UnbiasedEstimate
+from mechdesign.unbiased_estimate import ApproximateEstimate, UnbiasedEstimate
 from tests.mechdesign.drawn_tables import tables
 
 
@@ -153,3 +153,33 @@ def test_a_prior_that_says_nothing_about_an_output_is_refused() -> None:
     assert UnbiasedEstimate(m, quantity=quantity).values == (0, 2, 2)
     with pytest.raises(InvalidPrior, match="only for inputs of weight 0"):
         UnbiasedEstimate(m, ["1/2", "1/2", 0], quantity=quantity)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        named.geometric(0, "1/2"),
+        named.explicit_fair(7, "9/10"),
+        named.geometric(5, 1 - Fraction(1, 10**60)),  # 128 bits are not enough
+        named.geometric(2, 1 - Fraction(1, 10**1000)),  # nor are 2048, but floats are no more
+        Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy("1/2")),
+        Mechanism([["3/5", "1/5"], ["1/5", "1/5"], ["1/5", "3/5"]], Privacy("1/3")),
+    ],
+    ids=["nobody", "fair", "faint", "fainter", "never", "wide"],
+)
+def test_floats_are_those_of_the_exact_numbers(mechanism) -> None:
+    exact = UnbiasedEstimate(mechanism)
+    lists = exact.values, exact.variances, exact.variance_estimates
+    try:
+        expected = [[*map(float, numbers)] for numbers in lists]
+    except OverflowError:
+        with pytest.raises(OverflowError):
+            ApproximateEstimate.of(mechanism)
+        return
+    for found, numbers in zip(ApproximateEstimate.of(mechanism), expected, strict=True):
+        assert np.abs(found - numbers).max() <= 2.0**-50 * np.abs(numbers).max()
+
+
+def test_floats_of_what_cannot_be_estimated_are_refused() -> None:
+    with pytest.raises(NoUnbiasedEstimate):
+        ApproximateEstimate.of(named.uniform(3))
