@@ -23,6 +23,7 @@ from mechdesign.cli.options import import_modules, say
 from mechdesign.cli.plan_command import add_plan
 from mechdesign.cli.release_command import add_release
 from mechdesign.cli.release_contingency_command import add_release_contingency
+from mechdesign.cli.release_table_command import add_release_table
 from mechdesign.exceptions import (
     CertificateRejected,
     Infeasible,
@@ -49,6 +50,7 @@ _EXAMPLES = """examples:
  --plot wm.png
   mechdesign audit wm.json
   mechdesign release wm.json --input true.csv --column count --out released.csv
+  mechdesign release-table schools.csv --count ill --size pupils --epsilon 1 --out released.csv
   mechdesign compare --n 8 --alpha 9/10 wm.json
   mechdesign compare-suppression table.csv --threshold 7 --round 5 --epsilon 1
   mechdesign plot wm.json --kind errors --out errors.png
@@ -133,6 +135,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         add_design,
         add_audit,
         add_release,
+        add_release_table,
         add_release_contingency,
         add_compare,
         add_compare_suppression,

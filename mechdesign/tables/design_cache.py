@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from mechdesign.optimal import checked, design, refuse_huge
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, PropertyLike
 from mechdesign.values import Values
+
+TOTAL: Final = "total"
+"""Asks for mechanisms whose unbiased estimate has a small variance, instead of for a loss."""
 
 FOLDER = "MECHDESIGN_CACHE"
 """The environment variable that names the folder of the cache."""
@@ -56,7 +59,7 @@ class DesignCache:
         self,
         n: int,
         privacy: Privacy,
-        loss: Loss | None = None,
+        loss: Loss | Literal["total"] | None = None,
         properties: Iterable[PropertyLike] = (),
         *,
         certificate: bool = False,
@@ -69,8 +72,9 @@ class DesignCache:
             The largest count.
         privacy : Privacy
             As for `design`, but its neighbours are "adjacent", "all" or a distance.
-        loss : Loss, optional
-            As for `design`.
+        loss : Loss or "total", optional
+            As for `design`; "total": that of `mechdesign.unbiased_design.least_variance` for
+            uniform counts.
         properties : iterable of Property, type or str, optional
             As for `design`.
         certificate : bool, default False
@@ -89,17 +93,18 @@ class DesignCache:
         Infeasible, TooLarge, SolverFailure
             As `design`.
         """
-        inputs, loss, wanted = checked(n, loss, properties)
+        inputs, plain, wanted = checked(n, None if loss == TOTAL else loss, properties)
+        sought: Loss | Literal["total"] = TOTAL if loss == TOTAL else plain
         if not isinstance(privacy.neighbours, (str, int)):
             raise ValueError(
                 "designs are kept for neighbours that are 'adjacent', 'all' or a distance, which"
                 " fit groups of any size"
             )
         refuse_huge(inputs.size, inputs.size, privacy)
-        path = self.folder / f"{_key(inputs, privacy, loss, wanted)}.json"
-        found = _read(path, inputs, privacy, loss, wanted, certificate)
+        path = self.folder / f"{_key(inputs, privacy, sought, wanted)}.json"
+        found = _read(path, inputs, privacy, sought, wanted, certificate)
         if found is None:
-            found = design(n, privacy, loss, wanted).mechanism
+            found = designed(n, privacy, sought, wanted)
             # Without the file, which may also be too long to be read again, only time is lost.
             with suppress(OSError, ValueError):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,11 +112,48 @@ class DesignCache:
         return found if certificate else Mechanism.from_parts(found, None)
 
 
+def designed(
+    n: int,
+    privacy: Privacy,
+    loss: Loss | Literal["total"] | None,
+    properties: Iterable[PropertyLike],
+) -> Mechanism:
+    """The mechanism of `design`, or that of `least_variance` if the loss is "total".
+
+    Parameters
+    ----------
+    n : int
+        The largest count.
+    privacy : Privacy
+        As for `design`.
+    loss : Loss or "total" or None
+        As for `design`, or "total".
+    properties : iterable of Property, type or str
+        As for `design`.
+
+    Returns
+    -------
+    Mechanism
+        With its certificate, if it has one.
+
+    Raises
+    ------
+    Infeasible, TooLarge, SolverFailure, ValueError
+        As the two functions.
+    """
+    if loss != TOTAL:
+        return design(n, privacy, loss, properties).mechanism
+    # Imported here: it loads the solver, which is not needed where designs are kept.
+    from mechdesign.unbiased_design import least_variance
+
+    return least_variance(n, privacy, properties).mechanism
+
+
 def _read(
     path: Path,
     inputs: Values,
     privacy: Privacy,
-    loss: Loss,
+    loss: Loss | Literal["total"],
     properties: tuple[Property, ...],
     certificate: bool,
 ) -> Mechanism | None:
@@ -123,14 +165,19 @@ def _read(
     fits = found.input_values == found.output_values == inputs and found.privacy == privacy
     if not fits or not all(item.holds(found) for item in properties):
         return None
-    if certificate:
+    if certificate and loss != TOTAL:
         claim = found.certificate
         if claim is None or (claim.loss, claim.properties) != (loss, properties):
             return None
     return found
 
 
-def _key(inputs: Values, privacy: Privacy, loss: Loss, properties: tuple[Property, ...]) -> str:
+def _key(
+    inputs: Values,
+    privacy: Privacy,
+    loss: Loss | Literal["total"],
+    properties: tuple[Property, ...],
+) -> str:
     """A digest of everything that a design depends on."""
     at = IndexTable(inputs, inputs)
     content: dict[str, Any] = {
@@ -138,7 +185,7 @@ def _key(inputs: Values, privacy: Privacy, loss: Loss, properties: tuple[Propert
         "inputs": inputs.size,
         "alpha": to_text(privacy.alpha),
         "neighbours": privacy.neighbours,
-        "loss": files.loss_to_json(loss, inputs, inputs),
+        "loss": TOTAL if loss == TOTAL else files.loss_to_json(loss, inputs, inputs),
         # The constraints too: a user may have changed those of a property.
         "properties": [
             [item.text, *map(_constraints_to_json, item.constraints(at, privacy))]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,9 @@ from mechdesign.exceptions import InvalidCount, InvalidFile, MechanismError, NoU
 from mechdesign.limits import Work
 from mechdesign.losses import Loss
 from mechdesign.mechanism import Mechanism
-from mechdesign.optimal import design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
-from mechdesign.tables.design_cache import DesignCache
+from mechdesign.tables.design_cache import DesignCache, designed
 from mechdesign.tables.estimates import (
     CellEstimate,
     TotalEstimate,
@@ -330,7 +329,7 @@ def release(
     counts: npt.ArrayLike,
     sizes: npt.ArrayLike,
     privacy: Privacy | float | Rational,
-    loss: Loss | None = None,
+    loss: Loss | Literal["total"] | None = None,
     properties: Iterable[PropertyLike] = (),
     *,
     names: Sequence[str] | None = None,
@@ -351,8 +350,9 @@ def release(
     privacy : Privacy, float, Fraction, int, str or Decimal
         That of one cell, or its epsilon: see `Privacy.from_epsilon`. Neighbours are "adjacent",
         "all" or a distance.
-    loss : Loss, optional
-        What is minimised for each size; `L0()` unless given.
+    loss : Loss or "total", optional
+        What is minimised for each size; `L0()` unless given. "total": the variance of the unbiased
+        estimate of a count, see `mechdesign.unbiased_design.least_variance`.
     properties : iterable of Property, type or str, optional
         What each mechanism has: ``["WH", "CM"]``.
     names : sequence of str, optional
@@ -397,7 +397,7 @@ def release(
     if not isinstance(properties, str):
         properties = [*properties]  # it may be read only once
     occurring = np.unique(groups).tolist()
-    found = DesignCache().mechanism if cache else _designed
+    found = DesignCache().mechanism if cache else designed
     mechanisms: dict[int, Mechanism] = {}
     with ProgressMeter("designs", len(occurring), "sizes", shown=progress) as meter:
         for size in occurring:
@@ -411,12 +411,6 @@ def release(
         cells = groups == size
         released[cells] = mechanism.release(true[cells], rng)
     return TableRelease(released, groups, mechanisms, overlap, names, rng is not None)
-
-
-def _designed(
-    n: int, privacy: Privacy, loss: Loss | None, properties: Iterable[PropertyLike]
-) -> Mechanism:
-    return design(n, privacy, loss, properties).mechanism
 
 
 def _integers(values: npt.ArrayLike, name: str, cells: int | None = None) -> Integers:

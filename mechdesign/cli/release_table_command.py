@@ -1,0 +1,288 @@
+"""The command ``release-table``: a table of counts, each through the mechanism of its group."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mechdesign._support.csv_rows import SEPARATORS
+from mechdesign._support.files import replacing
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import aligned, comma_separated, printable, to_text
+from mechdesign.cli.options import (
+    AddCommand,
+    add_force,
+    add_privacy,
+    add_seed,
+    check_apart,
+    check_suffix,
+    check_targets,
+    generator_of,
+    privacy_of,
+    say,
+)
+from mechdesign.losses import Loss, Power
+from mechdesign.standard_errors import UNBIASED, StandardErrors
+from mechdesign.tables.design_cache import TOTAL
+from mechdesign.tables.estimates import TotalEstimate
+from mechdesign.tables.groups_csv import read_groups
+from mechdesign.tables.table_release import TableRelease, release
+
+_SHOWN = 8
+"""Sizes of groups whose errors are printed; --json has all."""
+
+_TOLD = """columns of a .csv file:
+  those of --total and --keep, the public size, and the released count under the name of --count;
+  with --estimates also the unbiased estimate of each count, and the ends of an interval for it
+
+A .json file holds the release: mechdesign.tables.TableRelease.load reads it, and estimates totals\
+ from it."""
+
+
+def add_release_table(add: AddCommand) -> None:
+    """Add ``release-table``."""
+    chosen = add(
+        "release-table",
+        _release_table,
+        "release a table of counts of groups of public sizes, with totals and a statement",
+        "release-table schools.csv --count ill --size pupils --epsilon 1 --property WH"
+        " --property CM --total town --out released.csv",
+    )
+    chosen.epilog = f"{_TOLD}\n\n{chosen.epilog}"
+    chosen.add_argument("counts", type=Path, help="CSV file with a row for each group")
+    chosen.add_argument(
+        "--count",
+        required=True,
+        metavar="COLUMN",
+        help="the column of true counts; it is replaced, never copied",
+    )
+    chosen.add_argument(
+        "--size",
+        required=True,
+        metavar="COLUMN",
+        help="the column of group sizes, which are public",
+    )
+    add_privacy(chosen)
+    chosen.add_argument(
+        "--loss",
+        default="L0",
+        help="what the mechanisms minimise: L0 (default), L1, L2, ... for single counts; total for"
+        " totals",
+    )
+    chosen.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="NAME",
+        help="what the mechanisms must have, as in design; may be repeated",
+    )
+    chosen.add_argument(
+        "--overlap",
+        type=int,
+        default=1,
+        metavar="K",
+        help="in how many groups of the table one person can be (default 1)",
+    )
+    chosen.add_argument(
+        "--total",
+        action="append",
+        default=[],
+        dest="totals",
+        metavar="COLUMN",
+        help="print the subtotals for each label of this column, too; may be repeated",
+    )
+    chosen.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column to copy unchanged; may be repeated",
+    )
+    chosen.add_argument(
+        "--confidence", default="0.95", help="of the intervals, such as 0.95 (default)"
+    )
+    chosen.add_argument(
+        "--estimates", action="store_true", help="add estimates of counts to a .csv file"
+    )
+    chosen.add_argument(
+        "--separator",
+        choices=["tab" if each == "\t" else each for each in SEPARATORS],
+        help="what separates cells, in both files (default: found from the header line)",
+    )
+    chosen.add_argument(
+        "--out",
+        type=Path,
+        action="append",
+        required=True,
+        help="write the released counts (.csv), or the whole release (.json); may be repeated",
+    )
+    chosen.add_argument("--json", action="store_true", help="print JSON")
+    chosen.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="design anew, and do not keep the designs for the next table",
+    )
+    add_seed(chosen)
+    add_force(chosen)
+
+
+def _release_table(options: argparse.Namespace) -> int:
+    targets = list(dict.fromkeys(options.out))
+    check_targets(options, *targets)
+    for target in targets:
+        check_suffix(target, ".csv", ".json")
+        check_apart(target, options.counts)
+    columns = list(dict.fromkeys([*options.totals, *options.keep]))
+    if options.count in columns:
+        raise ValueError(f"the column {options.count} would publish the true counts")
+    confidence = float(exact(options.confidence, "--confidence"))
+    if not 0 < confidence < 1:
+        raise ValueError(f"--confidence lies strictly between 0 and 1, got {options.confidence}")
+    privacy, loss = privacy_of(options), _loss(options.loss)
+    separator = "\t" if options.separator == "tab" else options.separator
+    read = read_groups(options.counts, options.count, options.size, columns, separator)
+    found = release(
+        read.counts,
+        read.sizes,
+        privacy,
+        loss,
+        options.properties,
+        overlap=options.overlap,
+        rng=generator_of(options, "these counts"),
+        cache=not options.no_cache,
+        progress=True,
+    )
+    for target in targets:
+        if target.suffix == ".json":
+            found.save(target)
+            continue
+        copied = [(name, read.kept[name]) for name in columns if name != options.size]
+        lines = _lines(found, copied, options, confidence)
+        with replacing(target) as stream:
+            stream.write((read.mark + comma_separated(lines, read.separator)).encode())
+    errors = {size: StandardErrors.of(each) for size, each in found.mechanisms.items()}
+    totals = list(_totals(found, {name: read.kept[name] for name in options.totals}))
+    if options.json:
+        print(json.dumps(_to_dict(found, errors, totals, confidence), indent=1))
+    else:
+        _print(found, errors, totals, confidence)
+        for target in targets:
+            say(f"wrote {target}: {len(read.counts)} counts")
+    return 0
+
+
+def _loss(text: str) -> Loss | Literal["total"]:
+    if text == TOTAL:
+        return TOTAL
+    if not text.startswith("L"):
+        raise ValueError(f"a loss is L0, L1, L2, Lp or {TOTAL}, got {text!r}")
+    return Power(exact(text[1:], "the p of --loss"))
+
+
+def _lines(
+    found: TableRelease,
+    copied: Sequence[tuple[str, Sequence[str]]],
+    options: argparse.Namespace,
+    confidence: float,
+) -> Iterator[Sequence[Any]]:
+    """The header and the rows of the released table."""
+    estimates = ["estimate", "low", "high"] if options.estimates else []
+    yield [*(name for name, _ in copied), options.size, options.count, *estimates]
+    for k, cell in enumerate(found.cells(confidence)):
+        known = [f"{cell.estimate:.3f}", cell.low, cell.high] if options.estimates else []
+        yield [*(column[k] for _, column in copied), cell.size, cell.released, *known]
+
+
+def _totals(
+    found: TableRelease, columns: dict[str, list[str]]
+) -> Iterator[tuple[str, str, TotalEstimate]]:
+    """The subtotals by each column, and the total: column, label and estimate."""
+    for name, column in columns.items():
+        labels = np.array(column, dtype=object)
+        for label in dict.fromkeys(column):
+            yield name, label, found.total(labels == label)
+    yield "", "", found.total()
+
+
+def _print(
+    found: TableRelease,
+    errors: dict[int, StandardErrors],
+    totals: Sequence[tuple[str, str, TotalEstimate]],
+    confidence: float,
+) -> None:
+    print(found.statement)
+    sizes = list(errors)
+    chosen = sizes
+    if len(sizes) > _SHOWN:
+        places = np.linspace(0, len(sizes) - 1, _SHOWN).round().astype(int)
+        chosen = [sizes[k] for k in places]
+    cells = [errors[size].cells() for size in chosen]
+    names = list(cells[0])
+    groups = [str((found.sizes == size).sum()) for size in chosen]
+    rows = [["size", "groups", *names]]
+    for size, count, cell in zip(chosen, groups, cells, strict=True):
+        rows.append([str(size), count, *(cell[name] for name in names)])
+    print("", *aligned(rows), sep="\n")
+    if len(sizes) > _SHOWN:
+        print(f"... {len(sizes)} sizes in all")
+    print(UNBIASED)
+    rows = [["total", "groups", "people", "estimate", "standard error", f"{confidence:g} interval"]]
+    for name, label, total in totals:
+        low, high = total.interval(confidence)
+        rows.append(
+            [
+                f"{printable(name)} {printable(label)}" if name else "all",
+                str(total.cells),
+                str(total.people),
+                f"{total.value:.1f}",
+                f"{total.standard_error:.2f}",
+                f"{low} .. {high}",
+            ]
+        )
+    print("", *aligned(rows), sep="\n")
+
+
+def _to_dict(
+    found: TableRelease,
+    errors: dict[int, StandardErrors],
+    totals: Sequence[tuple[str, str, TotalEstimate]],
+    confidence: float,
+) -> dict[str, Any]:
+    statement = found.statement
+    return {
+        "cells": statement.cells,
+        "overlap": statement.overlap,
+        "alpha_of_a_cell": to_text(statement.privacy.alpha),
+        "alpha": to_text(statement.alpha),
+        "epsilon": statement.epsilon,
+        "audited_ratio": to_text(statement.ratio),
+        "reproducible": statement.reproducible,
+        "sizes": [
+            {
+                "size": size,
+                "groups": int((found.sizes == size).sum()),
+                "rmse": each.published,
+                "unbiased_standard_error": each.unbiased,
+            }
+            for size, each in errors.items()
+        ],
+        "confidence": confidence,
+        "totals": [
+            {
+                "column": name or None,
+                "label": label if name else None,
+                "groups": total.cells,
+                "people": total.people,
+                "value": total.value,
+                "variance": total.variance,
+                "interval": [*total.interval(confidence)],
+            }
+            for name, label, total in totals
+        ],
+    }
