@@ -138,3 +138,7 @@ class InvalidTable(MechanismError, ValueError):
 
 class NoRows(InvalidTable):
     """A table with a header and nothing below it."""
+
+
+class InvalidExpression(MechanismError, ValueError):
+    """An objective or a constraint of the table that is not convex, not exact or not known."""

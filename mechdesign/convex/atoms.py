@@ -1,0 +1,505 @@
+"""Convex functions of a few numbers: values in balls, and the planes that lie below them.
+
+A plane below a convex function f is a slope s and a constant: ``f(u) >= s u - f*(s)`` for every u,
+where the conjugate ``f*(s)`` is the largest value of ``s u - f(u)``. Each class knows its conjugate
+in closed form, so that a plane is proved by its slope alone: wherever the slope came from, no
+gradient need be trusted. Concave functions are stated by their negative.
+
+`Atom.value` and `Atom.conjugate` are rigorous: balls (python-flint's ``arb``) that contain the
+number. `Atom.slope` and `Atom.rounded` only suggest.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import ClassVar
+
+import numpy as np
+from flint import arb, fmpq
+
+from mechdesign._support.arrays import Floats
+
+Slope = tuple[Fraction, ...]
+"""An exact slope, one number for each argument."""
+
+_GRID = 1 << 60
+"""Slopes are rounded to multiples of 1 / _GRID."""
+
+_TINY = 1e-30
+
+
+def ball(value: Fraction) -> arb:
+    """A ball around an exact number."""
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def rational(value: float) -> Fraction:
+    """The multiple of 1 / 2^60 nearest to a float."""
+    return Fraction(round(Fraction(value) * _GRID), _GRID)
+
+
+class OutsideDomain(ArithmeticError):
+    """A slope at which the conjugate is infinite: no plane of that slope lies below."""
+
+
+@dataclass(frozen=True)
+class Atom(ABC):
+    """A convex function of ``arguments`` real numbers, infinite outside of its domain."""
+
+    name: ClassVar[str]
+    """As in messages."""
+
+    @abstractmethod
+    def value(self, u: Sequence[arb]) -> arb:
+        """A ball that contains the value; not finite where the domain may be left."""
+
+    @abstractmethod
+    def conjugate(self, slope: Slope) -> arb:
+        """A ball that contains the largest value of ``slope u - f(u)``.
+
+        Raises OutsideDomain where that is infinite.
+        """
+
+    @abstractmethod
+    def slope(self, u: Floats) -> Floats:
+        """A slope of a plane that touches the function near ``u``, in floats."""
+
+    def slopes(self, u: Floats) -> list[Floats]:
+        """Slopes of planes that are worth having near ``u``: all of them, where they are few."""
+        return [self.slope(u)]
+
+    def rounded(self, slope: Floats) -> Slope:
+        """An exact slope near this one at which the conjugate is finite."""
+        return tuple(map(rational, slope.tolist()))
+
+
+@dataclass(frozen=True)
+class Largest(Atom):
+    """max(u)."""
+
+    name = "max"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        return reduce(lambda a, b: a.max(b), u)
+
+    def conjugate(self, slope: Slope) -> arb:
+        if min(slope) < 0 or sum(slope) != 1:
+            raise OutsideDomain("the slopes of max are at least 0 and sum to 1")
+        return arb(0)
+
+    def slope(self, u: Floats) -> Floats:
+        return _unit(len(u), int(np.argmax(u)))
+
+    def slopes(self, u: Floats) -> list[Floats]:
+        return [_unit(len(u), k) for k in range(len(u))]
+
+    def rounded(self, slope: Floats) -> Slope:
+        return _simplex(slope)
+
+
+@dataclass(frozen=True)
+class LargestSum(Atom):
+    """The sum of the ``count`` largest of u; of a fraction, so much of the next one.
+
+    Parameters
+    ----------
+    count : Fraction
+        Above 0, at most the number of arguments.
+    """
+
+    count: Fraction
+    name = "sum_largest"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        # Bounded above by count q + sum max(u - q, 0) for every q, and below by every choice.
+        chosen = self.rounded(self.slope(np.array([float(each.mid()) for each in u])))
+        level = min((each.mid() for each, share in zip(u, chosen, strict=True) if share), key=float)
+        above = sum(((each - level).max(arb(0)) for each in u), ball(self.count) * level)
+        below = sum((ball(share) * each for share, each in zip(chosen, u, strict=True)), arb(0))
+        return above.union(below)
+
+    def conjugate(self, slope: Slope) -> arb:
+        if min(slope) < 0 or max(slope) > 1 or sum(slope) != self.count:
+            raise OutsideDomain(f"these slopes lie in [0, 1] and sum to {self.count}")
+        return arb(0)
+
+    def slope(self, u: Floats) -> Floats:
+        slope = np.zeros(len(u))
+        slope[np.argsort(-u)] = np.clip(float(self.count) - np.arange(len(u)), 0.0, 1.0)
+        return slope
+
+    def rounded(self, slope: Floats) -> Slope:
+        return _capped(slope, self.count)
+
+
+@dataclass(frozen=True)
+class Square(Atom):
+    """u^2."""
+
+    name = "square"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        return u[0] ** 2
+
+    def conjugate(self, slope: Slope) -> arb:
+        return ball(slope[0] ** 2 / 4)
+
+    def slope(self, u: Floats) -> Floats:
+        return 2 * u
+
+
+@dataclass(frozen=True)
+class QuadOverLin(Atom):
+    """u^2 / v, where v > 0."""
+
+    name = "quad_over_lin"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        return u[0] ** 2 / u[1] if u[1] > 0 else arb.nan()
+
+    def conjugate(self, slope: Slope) -> arb:
+        # (2 w, -w^2), or steeper: (u - w v)^2 / v >= 0.
+        if slope[1] > -(slope[0] ** 2) / 4:
+            raise OutsideDomain("the slope in the denominator is at most -s^2 / 4")
+        return arb(0)
+
+    def slope(self, u: Floats) -> Floats:
+        ratio = u[0] / max(u[1], _TINY)
+        return np.array([2 * ratio, -(ratio**2)])
+
+    def rounded(self, slope: Floats) -> Slope:
+        first = rational(slope[0])
+        return first, -(first**2) / 4
+
+
+@dataclass(frozen=True)
+class EuclideanNorm(Atom):
+    """(sum u^2)^(1/2)."""
+
+    name = "norm2"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        return sum((each**2 for each in u), arb(0)).nonnegative_part().sqrt()
+
+    def conjugate(self, slope: Slope) -> arb:
+        if sum(each**2 for each in slope) > 1:
+            raise OutsideDomain("the slopes of a norm have a norm of at most 1")
+        return arb(0)
+
+    def slope(self, u: Floats) -> Floats:
+        length = float(np.linalg.norm(u))
+        return u / length if length > 0 else np.zeros(len(u))
+
+    def rounded(self, slope: Floats) -> Slope:
+        found = super().rounded(slope)
+        length = sum(each**2 for each in found)
+        # 1 / length is at most the inverse of its root, where the length is at least 1.
+        return found if length <= 1 else tuple(each / length for each in found)
+
+
+@dataclass(frozen=True)
+class Exponential(Atom):
+    """e^u."""
+
+    name = "exp"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        return u[0].exp()
+
+    def conjugate(self, slope: Slope) -> arb:
+        return _times_log(slope[0], "exp") - ball(slope[0])
+
+    def slope(self, u: Floats) -> Floats:
+        return np.exp(np.minimum(u, 500.0))
+
+    def rounded(self, slope: Floats) -> Slope:
+        return (max(Fraction(0), rational(slope[0])),)
+
+
+@dataclass(frozen=True)
+class MinusLog(Atom):
+    """-log(u), where u > 0."""
+
+    name = "log"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        return -u[0].log() if u[0] > 0 else arb.nan()
+
+    def conjugate(self, slope: Slope) -> arb:
+        if slope[0] >= 0:
+            raise OutsideDomain("the slope of -log is below 0")
+        return -1 - ball(-slope[0]).log()
+
+    def slope(self, u: Floats) -> Floats:
+        return -1 / np.maximum(u, _TINY)
+
+    def rounded(self, slope: Floats) -> Slope:
+        return (min(Fraction(-1, _GRID), rational(slope[0])),)
+
+
+@dataclass(frozen=True)
+class MinusEntropy(Atom):
+    """u log(u), 0 at 0, where u >= 0."""
+
+    name = "entr"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        return arb(0) if u[0] == 0 else u[0] * u[0].log() if u[0] > 0 else arb.nan()
+
+    def conjugate(self, slope: Slope) -> arb:
+        return (ball(slope[0]) - 1).exp()
+
+    def slope(self, u: Floats) -> Floats:
+        return 1 + np.log(np.maximum(u, _TINY))
+
+
+@dataclass(frozen=True)
+class RelativeEntropy(Atom):
+    """u log(u / v), 0 where u = 0; where u >= 0 and v > 0, or both are 0."""
+
+    name = "rel_entr"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        if u[0] == 0:
+            return arb(0) if u[1] >= 0 else arb.nan()
+        return u[0] * (u[0] / u[1]).log() if u[0] > 0 and u[1] > 0 else arb.nan()
+
+    def conjugate(self, slope: Slope) -> arb:
+        # (a, -b) with b >= e^(a - 1): u log(u / v) is homogeneous, so the constant is 0.
+        if not ball(-slope[1]) >= (ball(slope[0]) - 1).exp():
+            raise OutsideDomain("the slope in the second argument is at most -e^(s - 1)")
+        return arb(0)
+
+    def slope(self, u: Floats) -> Floats:
+        first = 1 + math.log(max(float(u[0]), _TINY)) - math.log(max(float(u[1]), _TINY))
+        return np.array([first, -math.exp(min(first - 1, 500.0))])
+
+    def rounded(self, slope: Floats) -> Slope:
+        first = rational(slope[0])
+        return first, -upper((ball(first) - 1).exp())
+
+
+@dataclass(frozen=True)
+class LogSumExp(Atom):
+    """log(sum e^u)."""
+
+    name = "log_sum_exp"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        return sum((each.exp() for each in u), arb(0)).log()
+
+    def conjugate(self, slope: Slope) -> arb:
+        if sum(slope) != 1:
+            raise OutsideDomain("the slopes of log_sum_exp sum to 1")
+        return sum((_times_log(each, "log_sum_exp") for each in slope), arb(0))
+
+    def slope(self, u: Floats) -> Floats:
+        weights = np.exp(u - u.max())
+        result: Floats = weights / weights.sum()
+        return result
+
+    def rounded(self, slope: Floats) -> Slope:
+        return _simplex(slope)
+
+
+@dataclass(frozen=True)
+class RealPower(Atom):
+    """u^p, or -u^p where 0 < p < 1, as cvxpy has it.
+
+    Parameters
+    ----------
+    p : Fraction
+        Neither 0 nor 1. The domain is u > 0 for p < 0, every u for p = 2, 4, 8, ..., else u >= 0.
+    """
+
+    p: Fraction
+    name = "power"
+
+    @property
+    def even(self) -> bool:
+        """Whether the domain is the whole line."""
+        p = self.p
+        return p > 1 and p.denominator == 1 and p.numerator & (p.numerator - 1) == 0
+
+    def value(self, u: Sequence[arb]) -> arb:
+        if self.even:
+            return u[0] ** int(self.p)
+        if u[0] == 0 and self.p > 0:
+            return arb(0)
+        if not u[0] > 0:
+            return arb.nan()
+        return self._sign * self._raised(u[0], self.p)
+
+    @property
+    def _sign(self) -> int:
+        return -1 if 0 < self.p < 1 else 1
+
+    @staticmethod
+    def _raised(u: arb, p: Fraction) -> arb:
+        if p.denominator == 1:
+            return u ** int(p)
+        if p.denominator == 2:
+            return u.sqrt() ** int(p.numerator)
+        return (u.log() * ball(p)).exp()
+
+    def conjugate(self, slope: Slope) -> arb:
+        # At the u where slope = f'(u), the value is (p - 1) f(u).
+        p, s = self.p, slope[0]
+        if p > 1:
+            s = abs(s) if self.even else max(s, Fraction(0))
+        elif s > 0 or (s == 0 and p > 0):
+            raise OutsideDomain("the slope of a decreasing function is below 0")
+        ratio = s / (p * self._sign)
+        if ratio == 0:
+            return arb(0)
+        return ball((p - 1) * self._sign) * self._raised(ball(ratio), p / (p - 1))
+
+    def slope(self, u: Floats) -> Floats:
+        p = float(self.p)
+        if self.even:
+            return np.asarray(p * u ** (int(self.p) - 1))
+        inside = np.maximum(u, _TINY ** (1 / (1 + abs(p))))
+        return np.asarray(self._sign * p * inside ** (p - 1))
+
+    def rounded(self, slope: Floats) -> Slope:
+        found = rational(slope[0])
+        return (found if self.p > 1 else min(found, Fraction(-1, _GRID)),)
+
+
+@dataclass(frozen=True)
+class MinusGeometricMean(Atom):
+    """-prod u^w, where u >= 0.
+
+    Parameters
+    ----------
+    weights : tuple of Fraction
+        Above 0; they sum to 1.
+    """
+
+    weights: tuple[Fraction, ...]
+    name = "geo_mean"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        if all(each >= 0 for each in u) and any(each == 0 for each in u):
+            return arb(0)
+        if not all(each > 0 for each in u):
+            return arb.nan()
+        return -self._log_mean(u).exp()
+
+    def _log_mean(self, u: Iterable[arb]) -> arb:
+        pairs = zip(self.weights, u, strict=True)
+        return sum((ball(w) * each.log() for w, each in pairs), arb(0))
+
+    def conjugate(self, slope: Slope) -> arb:
+        # prod u^w <= prod (r u)^w <= sum w r u for slopes -w r, where prod r^w >= 1.
+        ratios = [-s / w for s, w in zip(slope, self.weights, strict=True)]
+        if min(ratios) <= 0 or not self._log_mean(map(ball, ratios)) >= 0:
+            raise OutsideDomain("-s / w has a geometric mean of at least 1")
+        return arb(0)
+
+    def slope(self, u: Floats) -> Floats:
+        weights = np.array([float(w) for w in self.weights])
+        logs = np.log(np.maximum(u, _TINY))
+        result: Floats = -weights * np.exp(weights @ logs - logs)
+        return result
+
+    def rounded(self, slope: Floats) -> Slope:
+        ratios = [
+            max(Fraction(1, _GRID), rational(-s / float(w)))
+            for s, w in zip(slope.tolist(), self.weights, strict=True)
+        ]
+        mean = self._log_mean(map(ball, ratios)).exp()
+        # Enough to be at least 1 after this rounding, too.
+        scale = max(Fraction(1), upper(1 / mean) + Fraction(1, 1 << 40))
+        return tuple(-w * scale * ratio for w, ratio in zip(self.weights, ratios, strict=True))
+
+
+@dataclass(frozen=True)
+class MatrixFraction(Atom):
+    """v' M^-1 v for a positive definite M: the arguments are v, and then M row by row.
+
+    Parameters
+    ----------
+    size : int
+        The length of v.
+    """
+
+    size: int
+    name = "matrix_frac"
+
+    def value(self, u: Sequence[arb]) -> arb:
+        k = self.size
+        right, rows = list(u[:k]), [list(u[k + k * i : k + k * i + k]) for i in range(k)]
+        total = arb(0)
+        for i in range(k):  # elimination; the pivots of a positive definite matrix are above 0
+            if not rows[i][i] > 0:
+                return arb.nan()
+            total += right[i] ** 2 / rows[i][i]
+            for r in range(i + 1, k):
+                factor = rows[r][i] / rows[i][i]
+                right[r] -= factor * right[i]
+                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[i], strict=True)]
+        return total
+
+    def conjugate(self, slope: Slope) -> arb:
+        # (2 w, -w w'): (v - M w)' M^-1 (v - M w) >= 0.
+        k = self.size
+        if slope[k:] != tuple(-a * b / 4 for a in slope[:k] for b in slope[:k]):
+            raise OutsideDomain("the slope in the matrix is -s s' / 4")
+        return arb(0)
+
+    def slope(self, u: Floats) -> Floats:
+        k = self.size
+        w = np.linalg.lstsq(u[k:].reshape(k, k), u[:k], rcond=None)[0]
+        result: Floats = np.concatenate([2 * w, -np.outer(w, w).ravel()])
+        return result
+
+    def rounded(self, slope: Floats) -> Slope:
+        first = super().rounded(slope[: self.size])
+        return (*first, *(-a * b / 4 for a in first for b in first))
+
+
+def upper(value: arb) -> Fraction:
+    """An exact number at least as large as every number in a finite ball."""
+    return _exactly(value.upper())
+
+
+def lower(value: arb) -> Fraction:
+    """An exact number at most as large as every number in a finite ball."""
+    return _exactly(value.lower())
+
+
+def _exactly(point: arb) -> Fraction:
+    rounded = point.fmpq()
+    return Fraction(int(rounded.p), int(rounded.q))
+
+
+def _times_log(value: Fraction, name: str) -> arb:
+    if value < 0:
+        raise OutsideDomain(f"the slopes of {name} are at least 0")
+    return ball(value) * ball(value).log() if value else arb(0)
+
+
+def _unit(size: int, k: int) -> Floats:
+    unit = np.zeros(size)
+    unit[k] = 1.0
+    return unit
+
+
+def _simplex(slope: Iterable[float]) -> Slope:
+    return _capped(slope, Fraction(1))
+
+
+def _capped(slope: Iterable[float], total: Fraction) -> Slope:
+    """Numbers in [0, 1] near these that sum to ``total``, exactly."""
+    found = [min(max(Fraction(0), rational(each)), Fraction(1)) for each in slope]
+    rest = total - sum(found)
+    for k in sorted(range(len(found)), key=lambda k: abs(found[k] - Fraction(1, 2))):
+        moved = min(max(found[k] + rest, Fraction(0)), Fraction(1))
+        rest, found[k] = rest - (moved - found[k]), moved
+    return tuple(found)

@@ -1,0 +1,229 @@
+"""A proof that no mechanism has a convex objective much below that of a given one, and its check.
+
+Each convex function is replaced by a plane that is proved to lie below it everywhere, so that the
+objective, with the convex constraints added, is nowhere below an affine form of the table: its
+minorant. An ordinary certificate, by linear programming duality, bounds that from below for all
+mechanisms. The check needs neither cvxpy nor a solver: planes are proved by conjugates in ball
+arithmetic, the rest is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import ctx
+
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import exact
+from mechdesign._support.text import brief
+from mechdesign.certificate import Certificate, Verification
+from mechdesign.convex.atoms import OutsideDomain, ball, upper
+from mechdesign.convex.program import (
+    ConvexProgram,
+    NoMinorant,
+    SupportingPlane,
+    rounded_up,
+    shift_of,
+)
+from mechdesign.losses import Costs
+from mechdesign.table import Table
+
+PRECISION = 192
+"""Bits of the balls."""
+
+
+@dataclass(frozen=True)
+class ConvexCertificate:
+    """A claim about a mechanism and a convex objective, with its proof.
+
+    The claim is: this mechanism satisfies the constraints, its objective is at most ``objective``,
+    and that of no mechanism with the same privacy, properties and constraints is below ``bound``.
+
+    Attributes
+    ----------
+    program : ConvexProgram
+        The objective and the convex constraints, exactly as they were read.
+    objective : Fraction
+        The objective of the mechanism, in the user's units: exact where it is linear, otherwise
+        rounded up by less than 2^-70 of its scale.
+    bound : Fraction
+        A proved lower bound on the objective of every mechanism that satisfies the constraints.
+    planes : tuple of SupportingPlane
+        One below each convex function of the program.
+    multipliers : tuple of Fraction
+        One for each convex constraint, at least 0.
+    linear : Certificate
+        The ordinary certificate of the mechanism for the minorant as a loss, up to a constant; its
+        gap bounds how much of it any mechanism can save. It states privacy and properties, linear
+        constraints among them.
+    """
+
+    program: ConvexProgram
+    objective: Fraction
+    bound: Fraction
+    planes: tuple[SupportingPlane, ...]
+    multipliers: tuple[Fraction, ...]
+    linear: Certificate
+
+    def __post_init__(self) -> None:
+        set_fields(
+            self,
+            objective=exact(self.objective, "the objective"),
+            bound=exact(self.bound, "the bound"),
+        )
+
+    @classmethod
+    def of(
+        cls,
+        program: ConvexProgram,
+        table: Table,
+        planes: tuple[SupportingPlane, ...],
+        multipliers: tuple[Fraction, ...],
+        linear: Certificate,
+    ) -> ConvexCertificate:
+        """The certificate with the objective and the bound that follow."""
+        with ctx.workprec(PRECISION):
+            value = objective_of(program, table)
+            bound = _bound(program, planes, multipliers, linear)
+        return cls(program, value, bound, planes, multipliers, linear)
+
+    @property
+    def gap(self) -> Fraction:
+        """objective - bound >= 0: a bound on the excess over the optimum."""
+        return self.objective - self.bound
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a fraction of the objective's absolute value; infinite if only that is 0."""
+        if not self.gap:
+            return 0.0
+        return float(self.gap / abs(self.objective)) if self.objective else float("inf")
+
+    def verify(self, mechanism: Table) -> Verification:
+        """Check everything from scratch, in exact and in ball arithmetic.
+
+        Parameters
+        ----------
+        mechanism : Table
+            What the claim is about.
+
+        Returns
+        -------
+        Verification
+            Whether every part of the claim was found true, and what was not.
+        """
+        program = self.program
+        if (mechanism.outputs, mechanism.inputs) != (program.outputs, program.inputs):
+            return Verification(False, "the certificate is about tables of another shape")
+        verdict = self.linear.verify(mechanism)
+        if not verdict:
+            return verdict
+        with ctx.workprec(PRECISION):
+            try:
+                reason = self._refuted(mechanism)
+            except (NoMinorant, OutsideDomain) as error:
+                reason = f"the planes prove nothing: {error}"
+        if reason:
+            return Verification(False, reason)
+        return Verification(
+            True, "optimal" if not self.gap else f"within {brief(self.gap, 3)} of optimal"
+        )
+
+    def _refuted(self, mechanism: Table) -> str:
+        """What is not true, else an empty text."""
+        program = self.program
+        sizes = [len(node.arguments) for node in program.nodes]
+        if [len(plane.slope) for plane in self.planes] != sizes:
+            return "the planes belong to another program"
+        for k, (node, plane) in enumerate(zip(program.nodes, self.planes, strict=True)):
+            if not plane.proved(node.atom):
+                return f"plane {k} is not proved to lie below {node.atom.name}"
+        for table in _tried(mechanism):
+            if (number := exceeded(program, self.planes, table)) is not None:
+                name = program.nodes[number].atom.name
+                return f"plane {number} exceeds {name} somewhere: a wrong gradient"
+        bound = _bound(program, self.planes, self.multipliers, self.linear)
+        if bound != self.bound:
+            return f"the planes prove the bound {brief(bound, 12)}, not {brief(self.bound, 12)}"
+        values = program.balls(mechanism)
+        for number, form in enumerate(program.constraints):
+            if not values.at(form) <= 0:
+                return f"convex constraint {number} is not proved to hold"
+        value = objective_of(program, mechanism)
+        if value != self.objective:
+            return f"the objective is {brief(value, 12)}, not {brief(self.objective, 12)}"
+        return "the bound exceeds the objective" if self.gap < 0 else ""
+
+    def __str__(self) -> str:
+        wanted = " ".join(item.text for item in self.linear.properties) or "none"
+        proof = (
+            "proved optimal, gap exactly 0"
+            if not self.gap
+            else f"gap at most {brief(self.gap, 3)} (proved)"
+        )
+        return (
+            f"{self.program.text} = {brief(self.objective, 10)} under {self.linear.privacy!r},"
+            f" properties {wanted}: {proof}"
+        )
+
+
+def objective_of(program: ConvexProgram, table: Table) -> Fraction:
+    """The objective at a table, exact where it is linear, otherwise rounded up in balls.
+
+    Raises OutsideDomain where it is not finite.
+    """
+    if all(v < program.size for v in program.objective.terms):
+        entries = [entry for row in table.table for entry in row]
+        return program.objective.at(entries.__getitem__, Fraction)
+    value = program.balls(table).at(program.objective)
+    if not value.is_finite():
+        raise OutsideDomain("the objective is not finite at this mechanism")
+    return rounded_up(upper(value))
+
+
+def exceeded(
+    program: ConvexProgram, planes: tuple[SupportingPlane, ...], table: Table
+) -> int | None:
+    """The first node whose plane is above its function at a table, in balls; else None."""
+    values = program.balls(table)
+    for k, plane in enumerate(planes):
+        value = values.values[program.size + k]
+        if value.is_finite():
+            below = sum(
+                (ball(s) * u for s, u in zip(plane.slope, values.arguments[k], strict=True)),
+                ball(plane.constant),
+            )
+            if below > value:
+                return k
+    return None
+
+
+def _tried(mechanism: Table) -> Iterator[Table]:
+    """Tables at which planes are tried: this one, the uniform one, and mixtures with the truth."""
+    outputs, inputs = mechanism.outputs, mechanism.inputs
+    yield mechanism
+    for sharp in (0, 1, 5, 100):
+        rows = [
+            [1 + sharp * (i * inputs // outputs == j) for j in range(inputs)]
+            for i in range(outputs)
+        ]
+        sums = [sum(column) for column in zip(*rows, strict=True)]
+        yield Table(
+            [[Fraction(w, s) for w, s in zip(row, sums, strict=True)] for row in rows],
+            mechanism.privacy,
+        )
+
+
+def _bound(
+    program: ConvexProgram,
+    planes: tuple[SupportingPlane, ...],
+    multipliers: tuple[Fraction, ...],
+    linear: Certificate,
+) -> Fraction:
+    minorant = program.minorant(planes, multipliers)
+    loss = linear.loss
+    if not isinstance(loss, Costs) or loss.worst_case or loss.prior is not None:
+        raise NoMinorant("the linear certificate is not about the minorant")
+    return linear.bound + shift_of(minorant, loss)

@@ -1,0 +1,200 @@
+"""The mechanism of least convex objective, made exact, and the certificate of its gap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from flint import ctx
+
+from mechdesign._support.arrays import Floats
+from mechdesign.certificate import Certificate, dual_bound
+from mechdesign.convex import conic
+from mechdesign.convex.affine import Affine
+from mechdesign.convex.atoms import OutsideDomain, rational
+from mechdesign.convex.certificate import PRECISION, ConvexCertificate, objective_of
+from mechdesign.convex.polytope import Polytope
+from mechdesign.convex.program import ConvexProgram, costs_of
+from mechdesign.convex.relaxation import Relaxation, Suggestion
+from mechdesign.convex.repair import Equations, least_share, mixed
+from mechdesign.convex.statement import Statement
+from mechdesign.exceptions import CertificateRejected, Infeasible, SolverFailure
+from mechdesign.formulation import mechanism_program
+from mechdesign.losses import Costs
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Privacy
+from mechdesign.properties import Property
+
+_ROUNDS = 60
+"""The most linear programs that are solved for one certificate."""
+
+_CLOSE = 1e-8
+"""The relative gap, in floats, at which no more planes are added."""
+
+_GRID_BITS = 64
+
+
+def minimised(
+    statement: Statement, privacy: Privacy, properties: Sequence[Property]
+) -> tuple[Mechanism, ConvexCertificate]:
+    """The mechanism of least objective, about, and a proof of how much it can be improved.
+
+    A conic solver suggests the table. It is made exact, and mixed with a mechanism that satisfies
+    every constraint with a margin, as much as is needed for exact privacy and properties, and for
+    convex constraints that hold in balls.
+
+    Parameters
+    ----------
+    statement : Statement
+        The objective and the convex constraints.
+    privacy : Privacy
+        Of the mechanism.
+    properties : sequence of Property
+        Linear constraints of the statement among them.
+
+    Returns
+    -------
+    tuple of Mechanism and ConvexCertificate
+        The mechanism keeps the ordinary certificate for the minorant of the objective.
+
+    Raises
+    ------
+    Infeasible
+        No mechanism satisfies all constraints, or the convex ones with a margin.
+    SolverFailure
+        No solver came to an end, or the solution is not exact enough to be repaired.
+    """
+    program = statement.program
+    wanted = tuple(properties)
+    free = Costs([[0] * program.inputs] * program.outputs)
+    groups = mechanism_program(program.outputs, program.inputs, privacy, free, wanted).constraints
+    polytope = Polytope(program.size, groups)
+    suggested = conic.optimum(statement, polytope)
+    mechanism = _repaired(statement, polytope, privacy, suggested)
+    found = _planes(program, polytope, suggested.clip(1e-14))
+    certificate = _certified(program, mechanism, wanted, found)
+    verdict = certificate.verify(mechanism)
+    if not verdict:
+        raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
+    kept = Mechanism.from_weights(
+        mechanism.weights, mechanism.denominator, privacy, certificate.linear
+    )
+    return kept, certificate
+
+
+def _repaired(
+    statement: Statement, polytope: Polytope, privacy: Privacy, suggested: Floats
+) -> Mechanism:
+    """An exact mechanism near the suggested table that satisfies everything."""
+    program = statement.program
+    forms = list(polytope.forms(equality=False))
+    tight = np.zeros(len(forms), dtype=np.bool_)
+    inside, margin = conic.interior(statement, polytope, tight)
+    if margin < 1e-7:
+        tight = conic.always_tight(statement, polytope)
+        inside, margin = conic.interior(statement, polytope, tight)
+    if margin <= 0:
+        raise Infeasible("no mechanism satisfies the convex constraints with a margin")
+    fixed = [form for form, always in zip(forms, tight, strict=True) if always]
+    slack = [form for form, always in zip(forms, tight, strict=True) if not always]
+    equations = Equations([*polytope.forms(equality=True), *fixed], inside.ravel())
+    x, interior = equations.solution(suggested.ravel()), equations.solution(inside.ravel())
+    share = least_share(slack, x, interior)
+    while share is not None:
+        entries = mixed(x, interior, share)
+        rows = [
+            entries[i * program.inputs : (i + 1) * program.inputs] for i in range(program.outputs)
+        ]
+        mechanism = Mechanism(rows, privacy)
+        if _satisfied(program, mechanism):
+            return mechanism
+        if share == 1:
+            break
+        share = min(Fraction(1), max(2 * share, Fraction(1, 1 << 50)))
+    raise SolverFailure("the solution of the conic solver could not be made exact")
+
+
+def _satisfied(program: ConvexProgram, mechanism: Mechanism) -> bool:
+    """Whether the convex constraints hold and the objective is finite, in balls."""
+    with ctx.workprec(PRECISION):
+        values = program.balls(mechanism)
+        try:
+            objective_of(program, mechanism)
+        except OutsideDomain:
+            return False
+        return all(values.at(form) <= 0 for form in program.constraints)
+
+
+def _planes(program: ConvexProgram, polytope: Polytope, near: Floats) -> Suggestion:
+    """Planes and multipliers that prove about the optimum."""
+    relaxation = Relaxation(program, polytope)
+    with ctx.workprec(PRECISION):
+        relaxation.touch(near)
+        best: Suggestion | None = None
+        value = _float_objective(program, near)
+        for _ in range(_ROUNDS):
+            found = relaxation.solve()
+            if best is None or found.value > best.value:
+                best = found
+            if value - best.value <= _CLOSE * abs(value):
+                break
+            far = found.matrix.clip(1e-14)
+            if not sum(relaxation.touch(near + step * (far - near)) for step in (1.0, 0.3, 0.03)):
+                break
+    assert best is not None
+    return best
+
+
+def _float_objective(program: ConvexProgram, matrix: Floats) -> float:
+    _, values = program.floats(matrix)
+    return float(program.objective.at(values.__getitem__, float))
+
+
+def _certified(
+    program: ConvexProgram,
+    mechanism: Mechanism,
+    properties: tuple[Property, ...],
+    found: Suggestion,
+) -> ConvexCertificate:
+    """The certificate that follows from suggested planes and multipliers."""
+    minorant = program.minorant(found.planes, found.multipliers)
+    # Costs are rounded down, which only lowers what is proved.
+    scale = 1 << _GRID_BITS
+    rounded = Affine(
+        minorant.constant, {v: Fraction(c * scale // 1, scale) for v, c in minorant.terms.items()}
+    )
+    costs = costs_of(rounded, program.outputs, program.inputs)
+    linear = mechanism_program(
+        program.outputs, program.inputs, mechanism.privacy, costs, properties
+    )
+    names = {True: iter(found.equalities.tolist()), False: iter(found.inequalities.tolist())}
+    multipliers: dict[str, dict[int, Fraction]] = {}
+    left = list(linear.cost)
+    for group in linear.constraints:
+        chosen = {}
+        for r, cells in enumerate(group.cells.tolist()):
+            value = rational(next(names[group.equality]))
+            if abs(value) < Fraction(1, 10**14) or (value < 0 and not group.equality):
+                continue
+            chosen[r] = value
+            for v, coefficient in zip(cells, group.coefficients, strict=True):
+                left[v] -= coefficient * value
+        multipliers[group.name] = chosen
+    # The multipliers of the column sums take up what is wrong with the others.
+    sums = multipliers["column sums"]
+    for j in range(program.inputs):
+        least = min(left[j :: program.inputs])
+        sums[j] = sums.get(j, Fraction(0)) + least
+    certificate = Certificate(
+        mechanism.privacy,
+        costs,
+        properties,
+        mechanism.loss(costs),
+        dual_bound(linear, multipliers),
+        multipliers,
+    )
+    with ctx.workprec(PRECISION):
+        return ConvexCertificate.of(
+            program, mechanism, found.planes, found.multipliers, certificate
+        )

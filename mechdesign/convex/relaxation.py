@@ -1,0 +1,171 @@
+"""Linear programs below a convex one, in floats: they suggest the planes of a certificate.
+
+Each node is a free variable above planes that touch its function. As planes are added where the
+linear program has its optimum (Kelley 1960), its value rises to that of the convex program; the
+multipliers of its planes mix those of one node to a single plane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from mechdesign._support.arrays import Floats
+from mechdesign.convex.atoms import rational
+from mechdesign.convex.polytope import Polytope, matrix_of_forms
+from mechdesign.convex.program import ConvexProgram, SupportingPlane
+from mechdesign.exceptions import Infeasible, SolverFailure
+
+_TOLERANCE = 1e-10
+"""Of the solver: the least that it accepts."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What the linear program suggests.
+
+    Attributes
+    ----------
+    value : float
+        Its optimum: a lower bound, about.
+    matrix : numpy.ndarray of float64
+        The table of its optimum, shape (outputs, inputs).
+    nodes : numpy.ndarray of float64
+        The values of the nodes in it.
+    planes : tuple of SupportingPlane
+        One for each node.
+    multipliers : tuple of Fraction
+        One for each convex constraint, at least 0.
+    equalities, inequalities : numpy.ndarray of float64
+        The multipliers of the constraints of the polytope.
+    """
+
+    value: float
+    matrix: Floats
+    nodes: Floats
+    planes: tuple[SupportingPlane, ...]
+    multipliers: tuple[Fraction, ...]
+    equalities: Floats
+    inequalities: Floats
+
+
+class Relaxation:
+    """The linear program, to which planes are added."""
+
+    def __init__(self, program: ConvexProgram, polytope: Polytope) -> None:
+        self.program, self.polytope = program, polytope
+        self.columns = program.size + len(program.nodes)
+        self.owners: list[int] = []
+        self.planes: list[SupportingPlane] = []
+        self._known: set[tuple[int, tuple[Fraction, ...]]] = set()
+        self._base = [
+            (
+                sparse.hstack(
+                    [a, sparse.csr_array((a.shape[0], len(program.nodes)))], format="csr"
+                ),
+                b,
+            )
+            for a, b in (polytope.equalities, polytope.inequalities)
+        ]
+        self._constraints = matrix_of_forms(program.constraints, self.columns)
+        flat = [form for node in program.nodes for form in node.arguments]
+        self._arguments = matrix_of_forms(flat, self.columns)
+        sizes = [len(node.arguments) for node in program.nodes]
+        self._first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        self._objective = np.zeros(self.columns)
+        for v, coefficient in program.objective.terms.items():
+            self._objective[v] = float(coefficient)
+
+    def touch(self, matrix: Floats, only: set[int] | None = None) -> int:
+        """Add planes that touch the functions at a table; the number of new ones."""
+        arguments, _ = self.program.floats(matrix)
+        before = len(self.planes)
+        for k, (node, u) in enumerate(zip(self.program.nodes, arguments, strict=True)):
+            if (only is None or k in only) and np.isfinite(u).all():
+                for suggested in node.atom.slopes(u):
+                    slope = node.atom.rounded(suggested)
+                    if (k, slope) not in self._known:
+                        self._known.add((k, slope))
+                        self.owners.append(k)
+                        self.planes.append(SupportingPlane.of(node.atom, slope))
+        return len(self.planes) - before
+
+    def solve(self) -> Suggestion:
+        """The optimum of the planes so far.
+
+        Raises Infeasible, or SolverFailure for any other end of the solver.
+        """
+        (equal, right), (lower, bounds) = self._base
+        above, constants = self._cuts()
+        convex, offsets = self._constraints
+        result = linprog(
+            self._objective,
+            A_ub=sparse.vstack([-lower, above, convex], format="csr"),
+            b_ub=np.concatenate([-bounds, -constants, -offsets]),
+            A_eq=equal,
+            b_eq=right,
+            bounds=[(0, None)] * self.program.size + [(None, None)] * len(self.program.nodes),
+            method="highs",
+            options={
+                "primal_feasibility_tolerance": _TOLERANCE,
+                "dual_feasibility_tolerance": _TOLERANCE,
+            },
+        )
+        if result.status == 2:
+            raise Infeasible("no mechanism satisfies all the constraints at this privacy")
+        if result.x is None or result.status:
+            raise SolverFailure(f"the linear program of planes was not solved: {result.message}")
+        dual = -result.ineqlin.marginals
+        inequalities, weights, multipliers = np.split(
+            dual, [len(bounds), len(bounds) + len(constants)]
+        )
+        size = self.program.size
+        return Suggestion(
+            float(self._objective @ result.x) + float(self.program.objective.constant),
+            result.x[:size].reshape(self.program.outputs, self.program.inputs),
+            result.x[size:],
+            self._mixed(weights),
+            tuple(max(Fraction(0), rational(value)) for value in multipliers.tolist()),
+            result.eqlin.marginals,
+            inequalities,
+        )
+
+    def _cuts(self) -> tuple[sparse.csr_array, Floats]:
+        """Rows ``slope u - t <= -constant`` of all planes."""
+        arguments, constants = self._arguments
+        rows, cells, values = [], [], []
+        for r, (k, plane) in enumerate(zip(self.owners, self.planes, strict=True)):
+            for place, slope in enumerate(plane.slope):
+                rows.append(r)
+                cells.append(int(self._first[k]) + place)
+                values.append(float(slope))
+        count = len(self.planes)
+        slopes = sparse.csr_array((values, (rows, cells)), shape=(count, arguments.shape[0]))
+        nodes = sparse.csr_array(
+            (np.ones(count), (np.arange(count), self.program.size + np.array(self.owners))),
+            shape=(count, self.columns),
+        )
+        offset = np.array([float(plane.constant) for plane in self.planes])
+        return sparse.csr_array(slopes @ arguments - nodes), slopes @ constants + offset
+
+    def _mixed(self, weights: Floats) -> tuple[SupportingPlane, ...]:
+        """One plane for each node: the mean of its planes, by their multipliers."""
+        means = [np.zeros(len(node.arguments)) for node in self.program.nodes]
+        totals = np.zeros(len(means))
+        first: dict[int, SupportingPlane] = {}
+        for k, plane, weight in zip(self.owners, self.planes, weights.tolist(), strict=True):
+            first.setdefault(k, plane)
+            means[k] += max(weight, 0.0) * np.array([float(each) for each in plane.slope])
+            totals[k] += max(weight, 0.0)
+        found = []
+        for k, node in enumerate(self.program.nodes):
+            if totals[k] <= 0:  # it adds nothing, but its weight need not be 0 exactly
+                found.append(first[k])
+                continue
+            slope = node.atom.rounded(means[k] / totals[k])
+            found.append(SupportingPlane.of(node.atom, slope))
+        return tuple(found)
