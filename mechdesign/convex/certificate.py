@@ -115,8 +115,9 @@ class ConvexCertificate:
             Whether every part of the claim was found true, and what was not.
         """
         program = self.program
-        if (mechanism.outputs, mechanism.inputs) != (program.outputs, program.inputs):
-            return Verification(False, "the certificate is about tables of another shape")
+        values = mechanism.output_values, mechanism.input_values
+        if values != (program.outputs, program.inputs):
+            return Verification(False, "the certificate is about other outputs or inputs")
         verdict = self.linear.verify(mechanism)
         if not verdict:
             return verdict
@@ -213,6 +214,8 @@ def _tried(mechanism: Table) -> Iterator[Table]:
         yield Table(
             [[Fraction(w, s) for w, s in zip(row, sums, strict=True)] for row in rows],
             mechanism.privacy,
+            outputs=mechanism.output_values,
+            inputs=mechanism.input_values,
         )
 
 

@@ -67,7 +67,7 @@ def minimised(
     """
     program = statement.program
     wanted = tuple(properties)
-    free = Costs([[0] * program.inputs] * program.outputs)
+    free = Costs([[0] * program.inputs.size] * program.outputs.size)
     groups = mechanism_program(program.outputs, program.inputs, privacy, free, wanted).constraints
     polytope = Polytope(program.size, groups)
     suggested = conic.optimum(statement, polytope)
@@ -77,10 +77,7 @@ def minimised(
     verdict = certificate.verify(mechanism)
     if not verdict:
         raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
-    kept = Mechanism.from_weights(
-        mechanism.weights, mechanism.denominator, privacy, certificate.linear
-    )
-    return kept, certificate
+    return Mechanism.from_parts(mechanism, certificate.linear), certificate
 
 
 def _repaired(
@@ -102,11 +99,9 @@ def _repaired(
     x, interior = equations.solution(suggested.ravel()), equations.solution(inside.ravel())
     share = least_share(slack, x, interior)
     while share is not None:
-        entries = mixed(x, interior, share)
-        rows = [
-            entries[i * program.inputs : (i + 1) * program.inputs] for i in range(program.outputs)
-        ]
-        mechanism = Mechanism(rows, privacy)
+        entries = np.array(mixed(x, interior, share), dtype=object)
+        rows = entries.reshape(program.outputs.size, program.inputs.size).tolist()
+        mechanism = Mechanism(rows, privacy, outputs=program.outputs, inputs=program.inputs)
         if _satisfied(program, mechanism):
             return mechanism
         if share == 1:
@@ -164,7 +159,7 @@ def _certified(
     rounded = Affine(
         minorant.constant, {v: Fraction(c * scale // 1, scale) for v, c in minorant.terms.items()}
     )
-    costs = costs_of(rounded, program.outputs, program.inputs)
+    costs = costs_of(rounded, program.outputs.size, program.inputs.size)
     linear = mechanism_program(
         program.outputs, program.inputs, mechanism.privacy, costs, properties
     )
@@ -183,8 +178,8 @@ def _certified(
         multipliers[group.name] = chosen
     # The multipliers of the column sums take up what is wrong with the others.
     sums = multipliers["column sums"]
-    for j in range(program.inputs):
-        least = min(left[j :: program.inputs])
+    for j in range(program.inputs.size):
+        least = min(left[j :: program.inputs.size])
         sums[j] = sums.get(j, Fraction(0)) + least
     certificate = Certificate(
         mechanism.privacy,

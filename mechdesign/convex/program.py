@@ -20,6 +20,7 @@ from mechdesign.convex.affine import Affine, combined
 from mechdesign.convex.atoms import Atom, Slope, ball, upper
 from mechdesign.losses import Costs
 from mechdesign.table import Table
+from mechdesign.values import Values
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ class ConvexProgram:
 
     Attributes
     ----------
-    outputs, inputs : int
-        The shape of the table.
+    outputs, inputs : Values
+        What the rows and the columns of the table stand for.
     nodes : tuple of Node
         The convex functions, each of forms of the table and of nodes before it.
     objective : Affine
@@ -85,8 +86,8 @@ class ConvexProgram:
         The objective as it was stated, for messages.
     """
 
-    outputs: int
-    inputs: int
+    outputs: Values
+    inputs: Values
     nodes: tuple[Node, ...]
     objective: Affine
     constraints: tuple[Affine, ...]
@@ -95,7 +96,7 @@ class ConvexProgram:
     @property
     def size(self) -> int:
         """The number of entries of the table."""
-        return self.outputs * self.inputs
+        return self.outputs.size * self.inputs.size
 
     def balls(self, table: Table) -> Evaluation:
         """The values of all nodes at a table, in balls."""

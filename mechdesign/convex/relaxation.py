@@ -126,7 +126,7 @@ class Relaxation:
         size = self.program.size
         return Suggestion(
             float(self._objective @ result.x) + float(self.program.objective.constant),
-            result.x[:size].reshape(self.program.outputs, self.program.inputs),
+            result.x[:size].reshape(self.program.outputs.size, -1),
             result.x[size:],
             self._mixed(weights),
             tuple(max(Fraction(0), rational(value)) for value in multipliers.tolist()),

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from mechdesign._support.arrays import Floats
-from mechdesign._support.text import shown, to_text
-from mechdesign.convex.affine import Affine
+from mechdesign._support.text import shown
+from mechdesign.convex.affine import Affine, combined
+from mechdesign.convex.atoms import Largest
 from mechdesign.convex.program import ConvexProgram, costs_of
 from mechdesign.convex.reading import Reader, load
 from mechdesign.exceptions import Infeasible, InvalidExpression
-from mechdesign.losses import Costs
-from mechdesign.properties import Property, resolve
+from mechdesign.losses import Loss
+from mechdesign.properties import Property
+from mechdesign.requirements import Inequality, Linear
+from mechdesign.values import Values
 
 Objective: TypeAlias = Callable[[Any], Any]
 """Makes an expression of cvxpy, a number, from the table, a variable of cvxpy."""
@@ -34,6 +38,8 @@ class Statement:
         The objective and the constraints that are not linear.
     linear : tuple of (Affine, bool)
         Forms of the table that are at least 0, or 0 where the second is True.
+    loss : Loss or None
+        What is minimised if it is linear, or was given as a loss; else None.
     variable : cvxpy.Variable
         The table, shape (outputs, inputs).
     objective : cvxpy.Expression
@@ -44,55 +50,48 @@ class Statement:
 
     program: ConvexProgram
     linear: tuple[tuple[Affine, bool], ...]
+    loss: Loss | None
     variable: Any
     objective: Any
     constraints: tuple[Any, ...]
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether it is an ordinary linear program."""
-        return not self.program.nodes
-
-    @property
-    def costs(self) -> Costs:
-        """A linear objective as a loss: see `costs_of`."""
-        program = self.program
-        return costs_of(program.objective, program.outputs, program.inputs)
-
     def properties(self, wanted: Sequence[Property]) -> tuple[Property, ...]:
-        """The properties, and that of the linear constraints."""
+        """The properties that are ``wanted`` too, and then that of the linear constraints."""
         if not self.linear:
             return tuple(wanted)
-        stated = [self._text(form, equality) for form, equality in self.linear]
-        kept = [item for item in wanted if item.short != "linear"]
-        stated += [item.text.partition(":")[2] for item in wanted if item.short == "linear"]
-        return (*kept, resolve("linear:" + "; ".join(dict.fromkeys(stated))))
-
-    def _text(self, form: Affine, equality: bool) -> str:
-        inputs = self.program.inputs
-        terms = " ".join(
-            f"{'+' if c > 0 else '-'}{to_text(abs(c))}*P[{v // inputs},{v % inputs}]"
-            for v, c in sorted(form.terms.items())
-        )
-        return f"{terms.removeprefix('+')} {'==' if equality else '>='} {to_text(-form.constant)}"
+        inputs = self.program.inputs.size
+        stated = [
+            Inequality(
+                {divmod(v, inputs): c for v, c in form.terms.items()},
+                "==" if equality else ">=",
+                -form.constant,
+            )
+            for form, equality in self.linear
+        ]
+        return tuple(dict.fromkeys([*wanted, Linear(stated)]))
 
 
 def stated(
-    objective: Objective,
+    objective: Objective | Loss,
     constraints: Requirements | None,
-    outputs: int,
-    inputs: int,
+    outputs: Values,
+    inputs: Values,
 ) -> Statement:
     """The statement of an objective and of constraints, over tables of one shape.
 
     Parameters
     ----------
-    objective : callable
+    objective : callable or Loss
         From the table, a ``cvxpy.Variable`` of shape (outputs, inputs), to a convex expression.
     constraints : callable, optional
         From the table to a list of constraints that cvxpy accepts as convex.
-    outputs, inputs : int
-        The shape.
+    outputs, inputs : Values
+        What rows and columns stand for.
+
+    Returns
+    -------
+    Statement
+        Exact, and compared with what cvxpy computes.
 
     Raises
     ------
@@ -106,13 +105,18 @@ def stated(
         A constraint cannot hold, whatever the table.
     """
     cvxpy = load()
-    variable = cvxpy.Variable((outputs, inputs), name="P")
+    variable = cvxpy.Variable((outputs.size, inputs.size), name="P")
     reader = Reader(variable)
-    for name, given in (("objective", objective), ("constraints", constraints)):
-        if given is not None and not callable(given):
-            raise TypeError(f"{name} must be a function of the table, got {shown(given)}")
-    expression = _minimised(cvxpy, objective(variable))
-    form = Affine.of(reader.forms(expression).item())
+    loss = None
+    if isinstance(objective, Loss):
+        loss = objective
+        form, expression = _of_loss(loss, reader, outputs, inputs)
+    else:
+        _require_callable("objective", objective)
+        expression = _minimised(cvxpy, objective(variable))
+        form = Affine.of(reader.forms(expression).item())
+        if all(v < variable.size for v in form.terms):
+            loss = costs_of(form, outputs.size, inputs.size)
     linear: list[tuple[Affine, bool]] = []
     convex: list[Affine] = []
     kept = []
@@ -128,12 +132,32 @@ def stated(
                 linear.append((-each, equality))
             elif each.constant > 0 or (equality and each.constant):
                 raise Infeasible(f"the constraint {_brief(constraint)} holds for no table")
-    program = ConvexProgram(
-        outputs, inputs, tuple(reader.nodes), form, tuple(convex), _brief(expression)
-    )
-    found = Statement(program, tuple(linear), variable, expression, tuple(kept))
-    _compared(found, reader)
+    text = repr(objective) if isinstance(objective, Loss) else _brief(expression)
+    program = ConvexProgram(outputs, inputs, tuple(reader.nodes), form, tuple(convex), text)
+    found = Statement(program, tuple(linear), loss, variable, expression, tuple(kept))
+    _compare(found, reader)
     return found
+
+
+def _require_callable(name: str, given: object) -> None:
+    if not callable(given):
+        raise TypeError(f"{name} must be a function of the table, got {shown(given)}")
+
+
+def _of_loss(loss: Loss, reader: Reader, outputs: Values, inputs: Values) -> tuple[Affine, Any]:
+    """An ordinary loss as a form, and as cvxpy has it."""
+    cvxpy, table = reader.cvxpy, reader.variable
+    weights = loss.weights(inputs.size)
+    costs = [
+        [cost * weight for cost, weight in zip(row, weights, strict=True)]
+        for row in loss.costs(outputs, inputs)
+    ]
+    forms = reader.forms(table).T
+    columns = [combined(*pair) for pair in zip(zip(*costs, strict=True), forms, strict=True)]
+    each = cvxpy.sum(cvxpy.multiply(np.array(costs, dtype=np.float64), table), axis=0)
+    if loss.worst_case:
+        return reader.node(Largest(), columns), cvxpy.max(each)
+    return sum(columns, Affine(Fraction(0))), cvxpy.sum(each)
 
 
 def _minimised(cvxpy: Any, given: Any) -> Any:
@@ -160,6 +184,7 @@ def _minimised(cvxpy: Any, given: Any) -> Any:
 def _listed(cvxpy: Any, constraints: Requirements | None, variable: Any) -> list[Any]:
     if constraints is None:
         return []
+    _require_callable("constraints", constraints)
     given = constraints(variable)
     listed = [given] if isinstance(given, cvxpy.constraints.constraint.Constraint) else list(given)
     for constraint in listed:
@@ -195,14 +220,15 @@ def _culprit(expression: Any) -> Any:
     return expression
 
 
-def _compared(statement: Statement, reader: Reader) -> None:
+def _compare(statement: Statement, reader: Reader) -> None:
     """Compare what was read with what cvxpy computes, at two tables.
 
     Raises InvalidExpression where they differ: a function of cvxpy means something else.
     """
     program, variable = statement.program, statement.variable
-    expressions = [statement.objective, *(_sides(each)[0] for each in statement.constraints)]
-    for matrix in _tables(program.outputs, program.inputs):
+    expressions = [statement.objective] if statement.loss is None else []
+    expressions += [_sides(each)[0] for each in statement.constraints]
+    for matrix in _tables(program.outputs.size, program.inputs.size):
         variable.value = matrix
         _, values = program.floats(matrix)
         for expression in expressions:
