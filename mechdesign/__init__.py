@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from mechdesign import losses, named, properties, requirements
 from mechdesign.accounting.ledger import AlreadySpent, BudgetExceeded, Ledger, LedgerChanged
 from mechdesign.certificate import Certificate, Verification
+from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.error_distribution import ErrorDistribution
 from mechdesign.exceptions import (
     CertificateRejected,
     InexactNumber,
     Infeasible,
     InvalidCount,
+    InvalidExpression,
     InvalidFile,
     InvalidMechanism,
     InvalidPrior,
@@ -48,6 +50,7 @@ __all__ = [
     "Certificate",
     "CertificateRejected",
     "Constraints",
+    "ConvexCertificate",
     "CountPairs",
     "Counts",
     "Design",
@@ -57,6 +60,7 @@ __all__ = [
     "InexactNumber",
     "Infeasible",
     "InvalidCount",
+    "InvalidExpression",
     "InvalidFile",
     "InvalidMechanism",
     "InvalidPrior",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mechdesign._support.numbers import whole
 from mechdesign._support.progress import ProgressMeter
 from mechdesign.certificate import Certificate, dual_bound
+from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.diagonal_program import DiagonalProgram
 from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
 from mechdesign.formulation import mechanism_program
@@ -46,7 +47,8 @@ class Design:
     mechanism : Mechanism
         The exact table, with an audited claim of privacy; it keeps the certificate, too.
     certificate : Certificate
-        The exact loss of the mechanism, a lower bound on that of every other, and its proof.
+        The exact loss of the mechanism, a lower bound on that of every other, and its proof. For an
+        objective that is not linear, the loss is a plane below it, and the gap is above 0.
     canonical : Certificate or None
         Where it was asked for: the proof that no mechanism of the same loss, which is one more of
         the properties here, has a smaller expected squared error. It is not in the file that `save`
@@ -54,12 +56,17 @@ class Design:
     unique : bool
         Whether it is proved besides that there is no other such mechanism (no other that is
         centrally symmetric, where the request is): then it does not depend on the solver.
+    convex : ConvexCertificate or None
+        The objective that was given, in its own units, a lower bound on it, and its proof. None
+        where only a loss was given, or with it only linear constraints. It is not in the file that
+        `save` writes.
     """
 
     mechanism: Mechanism
     certificate: Certificate
     canonical: Certificate | None = None
     unique: bool = False
+    convex: ConvexCertificate | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """The same as ``mechanism.save(path)``, which keeps the certificate."""
@@ -73,6 +80,8 @@ def design(
     properties: Iterable[PropertyLike] = (),
     *,
     outputs: Values | None = None,
+    objective: Callable[[Any], Any] | None = None,
+    constraints: Callable[[Any], Iterable[Any]] | None = None,
     canonical: bool = False,
     progress: bool = False,
     however_large: bool = False,
@@ -100,6 +109,14 @@ def design(
     outputs : Values, optional
         What may be released: the inputs unless given. Wider `Counts`, such as ``Counts(-5, 25)``,
         allow unbiased mechanisms; `Bands` are coarser.
+    objective : callable, optional
+        In place of a loss: from the table, a ``cvxpy.Variable`` P of shape (outputs, inputs), to a
+        convex expression of cvxpy that is minimised. Numbers in it are read as the shortest
+        decimals that print them. An affine one is a loss like others; ``convex`` then states it in
+        its own units. Others leave a gap, which is proved: mostly about 1e-8 of the objective.
+    constraints : callable, optional
+        From the table to a list of constraints of cvxpy, convex ones. Affine ones hold exactly and
+        keep the gap 0. Both need the extra ``convex``.
     canonical : bool, default False
         Of all optimal mechanisms, take the one of least expected squared error under the same
         prior, by a second program with a proof of its own: so that it does not depend on the
@@ -117,7 +134,12 @@ def design(
     Raises
     ------
     TypeError
+        A loss and an objective were given, or they do not make what they should;
         ``privacy`` is not a `Privacy`, ``loss`` not a `Loss`, or ``properties`` a string.
+    ImportError
+        An objective or constraints were given, and cvxpy is not installed.
+    InvalidExpression
+        An objective or a constraint is not convex, or cannot be read exactly.
     ValueError
         n is not a whole number of at least 0, or a property is not known.
     TooLarge
@@ -139,14 +161,31 @@ def design(
 
     if not isinstance(privacy, Privacy):
         raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
+    if objective is not None and loss is not None:
+        raise TypeError("give a loss or an objective, not both")
     inputs, loss, wanted = checked(n, loss, properties)
     outputs = inputs if outputs is None else outputs
     if not isinstance(outputs, Values):
         raise TypeError(f"outputs must be Values, such as Counts(-5, 25), got {outputs!r:.60}")
     if not however_large:
-        only_diagonal = _only_diagonal(privacy, loss, wanted)
+        plain = objective is None and constraints is None
+        only_diagonal = plain and _only_diagonal(privacy, loss, wanted)
         refuse_huge(outputs.size, inputs.size, privacy, only_diagonal)
     privacy = _between(inputs, privacy)
+    statement = None
+    if objective is not None or constraints is not None:
+        # Imported here: it loads solvers, too.
+        from mechdesign.convex.minimise import minimised
+        from mechdesign.convex.statement import stated
+
+        statement = stated(loss if objective is None else objective, constraints, outputs, inputs)
+        wanted = statement.properties(wanted)
+        if statement.loss is None or statement.constraints:
+            if canonical:
+                raise ValueError("only designs by linear programs have canonical ones")
+            mechanism, proof = minimised(statement, privacy, wanted)
+            return Design(mechanism, proof.linear, convex=proof)
+        loss = statement.loss
     with ProgressMeter(f"design n = {inputs.size - 1}", shown=progress) as meter:
         meter.say("building the program")
         program = mechanism_program(outputs, inputs, privacy, loss, wanted)
@@ -182,7 +221,13 @@ def design(
         if not verdict:
             raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
     found = Design(Mechanism.from_parts(mechanism, certificate), certificate)
-    return _canonical(found, progress, however_large) if canonical else found
+    found = _canonical(found, progress, however_large) if canonical else found
+    if statement is None or objective is None:
+        return found
+    return replace(
+        found,
+        convex=ConvexCertificate.of(statement.program, found.mechanism, (), (), found.certificate),
+    )
 
 
 def _canonical(first: Design, progress: bool, however_large: bool) -> Design:

@@ -83,7 +83,26 @@ class ConvexCertificate:
         multipliers: tuple[Fraction, ...],
         linear: Certificate,
     ) -> ConvexCertificate:
-        """The certificate with the objective and the bound that follow."""
+        """The certificate with the objective and the bound that follow.
+
+        Parameters
+        ----------
+        program : ConvexProgram
+            The objective and the convex constraints.
+        table : Table
+            The mechanism.
+        planes : tuple of SupportingPlane
+            One for each node of the program.
+        multipliers : tuple of Fraction
+            One for each convex constraint.
+        linear : Certificate
+            That of the mechanism for the minorant.
+
+        Returns
+        -------
+        ConvexCertificate
+            Not verified yet.
+        """
         with ctx.workprec(PRECISION):
             value = objective_of(program, table)
             bound = _bound(program, planes, multipliers, linear)

@@ -25,7 +25,15 @@ from mechdesign.values import Values
 
 @dataclass(frozen=True)
 class Node:
-    """A convex function of affine forms."""
+    """A convex function of affine forms.
+
+    Attributes
+    ----------
+    atom : Atom
+        The function.
+    arguments : tuple of Affine
+        What it is applied to.
+    """
 
     atom: Atom
     arguments: tuple[Affine, ...]
@@ -48,7 +56,20 @@ class SupportingPlane:
 
     @classmethod
     def of(cls, atom: Atom, slope: Slope) -> SupportingPlane:
-        """The plane of this slope as high as is proved, but for rounding."""
+        """The plane of this slope as high as is proved, but for rounding.
+
+        Parameters
+        ----------
+        atom : Atom
+            The function that it is to lie below.
+        slope : tuple of Fraction
+            One number for each argument.
+
+        Returns
+        -------
+        SupportingPlane
+            Proved. OutsideDomain is raised where there is none of this slope.
+        """
         return cls(slope, -rounded_up(upper(atom.conjugate(slope))))
 
     def proved(self, atom: Atom) -> bool:
@@ -128,6 +149,18 @@ class ConvexProgram:
         It holds for the tables that satisfy the constraints, if every plane is below its function:
         the constraints are added to the objective with their multipliers, and each node, from the
         last to the first, is replaced by its plane.
+
+        Parameters
+        ----------
+        planes : sequence of SupportingPlane
+            One for each node.
+        multipliers : sequence of Fraction
+            One for each constraint.
+
+        Returns
+        -------
+        Affine
+            The form.
 
         Raises
         ------

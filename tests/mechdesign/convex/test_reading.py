@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from mechdesign import Counts
 from mechdesign.convex.affine import Affine
 from mechdesign.convex.program import ConvexProgram
 from mechdesign.convex.reading import Reader, decimal
@@ -55,7 +56,8 @@ def read(expression, table):
     """What is read from an expression, evaluated at a table."""
     reader = Reader(expression.variables()[0])
     forms = reader.forms(expression)
-    program = ConvexProgram(*table.shape, tuple(reader.nodes), Affine(Fraction(0)), (), "")
+    outputs, inputs = (Counts(0, size - 1) for size in table.shape)
+    program = ConvexProgram(outputs, inputs, tuple(reader.nodes), Affine(Fraction(0)), (), "")
     _, values = program.floats(table)
     return np.array([Affine.of(form).at(values.__getitem__, float) for form in forms.ravel()])
 
@@ -73,7 +75,7 @@ def test_what_is_read_has_the_value_of_cvxpy(name):
 
 def test_constants_are_the_shortest_decimals():
     table = cp.Variable((1, 2))
-    form = Reader(table).forms(0.1 * table[0, 0] + np.float64(0.3) * table[0, 1] - 7)[()]
+    form = Reader(table).forms(0.1 * table[0, 0] + np.float64(0.3) * table[0, 1] - 7).item()
     assert form.terms == {0: Fraction(1, 10), 1: Fraction(3, 10)}
     assert form.constant == -7
     assert decimal(1e-3) == Fraction(1, 1000)

@@ -11,6 +11,7 @@ from mechdesign import Counts, Infeasible, InvalidExpression, Privacy, design
 from mechdesign.convex import reading
 from mechdesign.convex.statement import stated
 from mechdesign.losses import L0, L1
+from tests.mechdesign.convex.proofs import proof
 
 HALF = Privacy("1/2")
 TRUTH = np.eye(4)
@@ -24,8 +25,8 @@ def errors(P):
 def test_an_affine_objective_is_a_loss_and_keeps_the_exact_certificate():
     d = design(3, HALF, objective=lambda P: cp.sum(errors(P)) / 4 - 3, properties=["CM"])
     same = design(3, HALF, L1(), properties=["CM"])
-    assert d.certificate.gap == d.convex.gap == 0
-    assert d.convex.objective == same.certificate.objective - 3
+    assert d.certificate.gap == proof(d).gap == 0
+    assert proof(d).objective == same.certificate.objective - 3
     assert d.mechanism.loss(L1()) == same.certificate.objective
 
 
@@ -60,12 +61,12 @@ def test_outputs_may_be_wider_than_inputs():
         properties=["unbiased"],
         objective=lambda P: cp.sum(np.arange(-8, 11) ** 2 @ P),
     )
-    assert d.convex.gap == 0
+    assert proof(d).gap == 0
     assert d.mechanism.outputs == 19
 
 
 def test_constants_are_objectives():
-    assert design(2, HALF, objective=lambda P: 3).convex.objective == 3
+    assert proof(design(2, HALF, objective=lambda P: 3)).objective == 3
 
 
 @pytest.mark.parametrize(
