@@ -28,6 +28,7 @@ from mechdesign.exceptions import (
     SolverFailure,
     TooLarge,
 )
+from mechdesign.explanation import Explanation, explain
 from mechdesign.infeasibility import FarkasProof, Incompatible, Request
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism import Mechanism
@@ -55,6 +56,7 @@ __all__ = [
     "Counts",
     "Design",
     "ErrorDistribution",
+    "Explanation",
     "FarkasProof",
     "Incompatible",
     "InexactNumber",
@@ -87,6 +89,7 @@ __all__ = [
     "Values",
     "Verification",
     "design",
+    "explain",
     "losses",
     "named",
     "plan",

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -23,23 +24,34 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from mechdesign._support.figures import (
+    BAND,
     COLOURS,
     DASHES,
     DPI,
+    ESTIMATE,
+    GRID,
     HATCHES,
     MARKERS,
+    MUTED,
     ink_on,
     mark_numbers,
     panel,
 )
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import printable
+from mechdesign._support.text import filled, printable
 from mechdesign.exceptions import NotSquare
+from mechdesign.explanation import QUESTIONS, Explanation
 from mechdesign.mechanism import Mechanism
 from mechdesign.values import Counts, Values
 
 _Point = TypeVar("_Point", int, Fraction)
+
+_PAGE = (8.27, 11.69)
+"""A4, upright, in inches."""
+
+_SEPARATE = 61
+"""Up to so many points and bars are drawn one by one."""
 
 _PRINTED = 9
 """Tables of at most this many rows and columns (n <= 8) have their entries printed."""
@@ -173,6 +185,116 @@ def l0d_against_d(
     errors = {name: mechanism.error_distribution(prior) for name, mechanism in mechanisms.items()}
     tails = {name: [float(each.tail(d)) for d in range(n)] for name, each in errors.items()}
     return lines("distance d (steps)", "Pr[ |output − input| > d ]", range(n), tails, whole=True)
+
+
+def explanation_page(told: Explanation) -> Figure:
+    """What a mechanism does, on one page (A4): the four answers in words, each with a picture.
+
+    How often each error occurs, as far as 99.9 % of the cases; the typical error for each true
+    count; for each published value the range that holds the truth with 90 %, and the likeliest
+    truth (of pairs of counts how likely the value is right); and what an observer may believe of
+    one person after seeing a published value, by what was believed before.
+
+    Parameters
+    ----------
+    told : Explanation
+        What `mechdesign.explanation.explain` returns.
+    """
+    figure = Figure(figsize=_PAGE, layout="constrained")
+    figure.suptitle(filled(told.statement, 96), fontsize=11, x=0.01, ha="left", parse_math=False)
+    drawings = (_errors, _by_count, _truths, _beliefs)
+    grid = figure.add_gridspec(4, 1)
+    for row, (question, answer, draw) in enumerate(
+        zip(QUESTIONS, told.answers, drawings, strict=True)
+    ):
+        part = figure.add_subfigure(grid[row])
+        part.suptitle(question, fontsize=11, fontweight="bold", x=0.01, ha="left")
+        axes = part.add_subplot(axisbelow=True)
+        axes.grid(color=GRID)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_title(filled(answer, 112), fontsize=9, loc="left", parse_math=False)
+        draw(axes, told)
+    return figure
+
+
+def _errors(axes: Axes, told: Explanation) -> None:
+    table = told.table
+    signed = isinstance(table.output_values, Counts) and isinstance(table.input_values, Counts)
+    chances = (
+        table.error_distribution(told.prior).histogram
+        if signed
+        else dict(enumerate(told.distances))
+    )
+    end = next(d for d in range(len(told.distances)) if told.within(d) >= Fraction(999, 1000))
+    shown = {error: 100 * float(p) for error, p in chances.items() if abs(error) <= end}
+    axes.bar([*shown], [*shown.values()], _thickness(shown), color=ESTIMATE)
+    axes.set_xlabel("published minus true" if signed else "distance of published and true")
+    axes.set_ylabel("% of cases")
+    axes.set_xlim((-end if signed else 0) - 0.6, end + 0.6)
+    mark_numbers(axes.xaxis, whole=True)
+    mark_numbers(axes.yaxis, most=5)
+
+
+def _by_count(axes: Axes, told: Explanation) -> None:
+    values = told.table.input_values
+    typical = [math.sqrt(each.mean_square) for each in told.true_counts]
+    marker = "o" if len(typical) <= _SEPARATE else ""
+    axes.plot(range(values.size), typical, color=ESTIMATE, marker=marker, markersize=4)
+    axes.axhline(told.standard_errors.published, color=MUTED, linestyle=DASHES[1], linewidth=1)
+    axes.set_xlabel("true count (dashed line: all together)")
+    axes.set_ylabel("typical error")
+    axes.set_ylim(0, 1.1 * max(typical) or 1)
+    axes.set_xlim(-0.6, values.size - 0.4)
+    _mark_values(axes.xaxis, values)
+    mark_numbers(axes.yaxis, most=5)
+
+
+def _truths(axes: Axes, told: Explanation) -> None:
+    outputs, inputs = told.table.output_values, told.table.input_values
+    if isinstance(inputs, Counts):
+        ranges = [
+            (place, int(each.extent[0]), int(each.extent[1]), int(each.likeliest[0]))
+            for place, each in enumerate(told.published_values)
+            if each.extent is not None and each.likeliest is not None
+        ]
+        x, low, high, likeliest = zip(*ranges, strict=True)
+        axes.bar(x, np.subtract(high, low) + 0.8, _thickness(x), np.subtract(low, 0.4), color=BAND)
+        axes.plot(x, likeliest, "o", color="black", markersize=3.5 if len(x) <= _SEPARATE else 1)
+        axes.set_xlabel("published value (bar: the truth with at least 90 %; dot: the likeliest)")
+        axes.set_ylabel("true count")
+        axes.set_ylim(inputs.low - 0.6, inputs.high + 0.6)
+        mark_numbers(axes.yaxis, whole=True, most=5)
+    else:
+        right = [100 * float(each.right or 0) for each in told.published_values]
+        axes.bar(range(outputs.size), right, _thickness(right), color=ESTIMATE)
+        axes.set_xlabel("published value")
+        axes.set_ylabel("right in %")
+        mark_numbers(axes.yaxis, most=5)
+    axes.set_xlim(-0.6, outputs.size - 0.4)
+    _mark_values(axes.xaxis, outputs)
+
+
+def _beliefs(axes: Axes, told: Explanation) -> None:
+    before = [Fraction(k, 100) for k in range(101)]
+    percents = [100 * float(p) for p in before]
+    for risk, dash in zip(told.risks, DASHES, strict=False):
+        most = [100 * float(risk.belief(p)) for p in before]
+        least = [100 - value for value in reversed(most)]
+        if risk is told.risks[0]:
+            axes.fill_between(percents, least, most, color=BAND, alpha=0.5, linewidth=0)
+        for bound in (least, most):
+            axes.plot(percents, bound, color=ESTIMATE, linestyle=dash, linewidth=1.2)
+    axes.plot(percents, percents, color=MUTED, linewidth=1)
+    axes.set_xlabel("belief in a fact about one person before, in % (grey line: nothing learnt)")
+    axes.set_ylabel("belief after, in %")
+    axes.set(xlim=(0, 100), ylim=(0, 100))
+    mark_numbers(axes.xaxis)
+    mark_numbers(axes.yaxis, most=5)
+
+
+def _thickness(bars: Collection[object]) -> float:
+    """The width of bars one apart: with gaps where those would be seen."""
+    return 0.8 if len(bars) <= _SEPARATE else 1.0
 
 
 def error_against_epsilon(

@@ -18,6 +18,7 @@ from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import L2, prior_over
 from mechdesign.table import Table
 from mechdesign.unbiased_estimate import UnbiasedEstimate
+from mechdesign.values import Counts
 
 UNBIASED = "unbiased SE: of one group's unbiased estimate, from which the error of a total adds up"
 """What a line below a table says of the second error."""
@@ -40,7 +41,7 @@ class StandardErrors:
     unbiased : float or None
         The root mean square standard error of the unbiased estimate of one count, see
         `UnbiasedEstimate`; that of a total of k counts is sqrt(k) times as large. None where there
-        is no such estimate.
+        is no such estimate, and for pairs of counts.
     """
 
     published: float
@@ -86,6 +87,8 @@ class StandardErrors:
 
 
 def _unbiased(table: Table, prior: Sequence[Fraction]) -> float | None:
+    if not isinstance(table.input_values, Counts):
+        return None
     if table.outputs == table.inputs:
         for precision in _PRECISIONS:
             with ctx.workprec(precision):
@@ -93,9 +96,13 @@ def _unbiased(table: Table, prior: Sequence[Fraction]) -> float | None:
                 if variance is not None and variance.rel_accuracy_bits() >= _BITS:
                     return float(variance.sqrt().mid())
     try:
-        return _root(UnbiasedEstimate(table, prior).variance(prior))
-    except (InvalidPrior, NoUnbiasedEstimate):
+        try:
+            estimate = UnbiasedEstimate(table, prior)
+        except InvalidPrior:  # it leaves open which of several is best
+            estimate = UnbiasedEstimate(table)
+    except NoUnbiasedEstimate:
         return None
+    return _root(estimate.variance(prior))
 
 
 def _enclosed_variance(table: Table, prior: Sequence[Fraction]) -> arb | None:

@@ -86,6 +86,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("design --n @", 2, 0),
         ("audit @.json", 0, None),
         ("audit @", 2, 0),
+        ("explain @.json", 0, None),
+        ("explain @.json --prior @", 2, 0),
         ("audit @-bad.json", 1, 0),
         ("audit @-unknown.json", 1, 0),
         ("audit @-certificate.json", 1, 0),

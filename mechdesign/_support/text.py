@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from textwrap import fill
 
 _DECIMAL_LIMIT = 1 << 2048
 """Integers below it are written in decimal, larger ones in hexadecimal.
@@ -122,6 +123,11 @@ def brief(value: Fraction | float, digits: int = 6) -> str:
         return f"{float(value):.{digits}g}"
     context = Context(prec=digits, Emin=-MAX_EMAX, Emax=MAX_EMAX)
     return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):.{digits - 1}E}"
+
+
+def filled(text: str, width: int) -> str:
+    """A paragraph in lines of at most that many characters; no line begins with a % sign."""
+    return fill(text.replace(" %", "\N{NO-BREAK SPACE}%"), width).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def rounded_up(value: Fraction, digits: int = 3) -> str:

@@ -1,4 +1,4 @@
-"""The command line: design, audit, release, compare, plot, plan.
+"""The command line: design, audit, explain, release, compare, plot, plan.
 
 Exit codes: 0 done; 1 the answer is no (a file makes a false claim, no such mechanism exists, a
 target is out of reach, a budget is spent); 2 the request was wrong, nothing was done.
@@ -18,6 +18,7 @@ from mechdesign import __version__
 from mechdesign._support.text import printable
 from mechdesign.accounting.ledger import BudgetExceeded
 from mechdesign.cli.compare_suppression_command import add_compare_suppression
+from mechdesign.cli.explain_command import add_explain
 from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design, add_plot
 from mechdesign.cli.options import import_modules, say
 from mechdesign.cli.plan_command import add_plan
@@ -49,6 +50,7 @@ _EXAMPLES = """examples:
   mechdesign design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json\
  --plot wm.png
   mechdesign audit wm.json
+  mechdesign explain wm.json --plot wm-explained.png
   mechdesign release wm.json --input true.csv --column count --out released.csv
   mechdesign release-table schools.csv --count ill --size pupils --epsilon 1 --out released.csv
   mechdesign compare --n 8 --alpha 9/10 wm.json
@@ -134,6 +136,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     for add in (
         add_design,
         add_audit,
+        add_explain,
         add_release,
         add_release_table,
         add_release_contingency,

@@ -14,11 +14,25 @@ import numpy.typing as npt
 import pytest
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-from mechdesign import Bands, CountPairs, Counts, Mechanism, Privacy, design, named, plot
+from mechdesign import (
+    Bands,
+    CountPairs,
+    Counts,
+    Mechanism,
+    Privacy,
+    design,
+    explain,
+    named,
+    plot,
+)
+from mechdesign.explanation import QUESTIONS
 from mechdesign.losses import binomial
+from tests.pictures import collisions, texts
 
 ALPHA = Fraction(9, 10)
+ALPHA_PRIVACY = Privacy(ALPHA)
 PS = [Fraction(k, 10) for k in range(11)]
 RECTANGULAR = Mechanism([["1/2", 0], ["1/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3"))
 
@@ -314,3 +328,66 @@ def test_bad_numbers() -> None:
         plot.l0d_against_d({"UM": named.uniform(0)})
     with pytest.raises(ValueError, match="3 weights for 5 inputs"):
         plot.error_histograms(trio(4), binomial(2, "1/2"))
+
+
+# -- the page of an explanation
+# --------------------------------------------------------------------------------------------------
+
+PAIRS = CountPairs(2, 3)
+EXPLAINED = {
+    **{f"n = {n}": named.geometric(n, ALPHA) for n in (0, 1, 8, 20, 60)},
+    "certain": Mechanism([[1, 0], [0, 1]], ALPHA_PRIVACY),
+    "local": named.krr(5, "1/2"),
+    "wider": Mechanism(
+        [["1/4", 0], ["1/4", "1/4"], ["1/4", "1/4"], ["1/4", "1/2"]],
+        ALPHA_PRIVACY,
+        outputs=Counts(-2, 1),
+    ),
+    "bands": Mechanism(
+        [["2/3", "2/3", "1/3"], ["1/3", "1/3", "2/3"]],
+        ALPHA_PRIVACY,
+        outputs=Bands([(0, 1), (2, 200)]),
+    ),
+    "pairs": Mechanism(
+        [["1/12"] * 12] * 12,
+        Privacy("1/2", PAIRS.neighbours()),
+        outputs=PAIRS,
+        inputs=PAIRS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_the_page_of_an_explanation_says_all_and_nothing_is_hidden(name: str) -> None:
+    told = explain(EXPLAINED[name])
+    figure = plot.explanation_page(told)
+    assert collisions(figure) == []
+    shown = " ".join(" ".join(text.get_text() for text, _ in texts(figure)).split())
+    for line in (told.statement, *QUESTIONS, *told.answers):
+        assert line in shown
+    assert tuple(figure.get_size_inches()) == (8.27, 11.69)
+
+
+def test_the_page_of_an_explanation_draws_its_numbers() -> None:
+    told = explain(named.explicit_fair(8, ALPHA), binomial(8, "1/3"))
+    errors, counts, truths, beliefs = plot.explanation_page(told).axes
+    histogram = told.table.error_distribution(told.prior).histogram
+    total = 0.0
+    for bar in errors.patches:
+        assert isinstance(bar, Rectangle)
+        error = round(bar.get_x() + bar.get_width() / 2)
+        assert bar.get_height() == pytest.approx(100 * float(histogram[error]))
+        total += bar.get_height()
+    assert 99.9 <= total <= 100.001
+    typical = [math.sqrt(each.mean_square) for each in told.true_counts]
+    np.testing.assert_allclose(counts.lines[0].get_ydata(), typical)
+    for bar, each in zip(truths.patches, told.published_values, strict=True):
+        assert isinstance(bar, Rectangle)
+        assert each.extent is not None
+        ends = bar.get_y() + 0.4, bar.get_y() + bar.get_height() - 0.4
+        assert ends == pytest.approx((int(each.extent[0]), int(each.extent[1])))
+    (least, most, same) = (line.get_ydata() for line in beliefs.lines)
+    bound = [100 * float(told.risks[0].belief(Fraction(k, 100))) for k in range(101)]
+    np.testing.assert_allclose(most, bound)
+    np.testing.assert_allclose(least, 100 - np.array(bound)[::-1])
+    np.testing.assert_allclose(same, range(101))

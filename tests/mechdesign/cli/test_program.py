@@ -18,7 +18,10 @@ ROOT = Path(__file__).parents[3]
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["--help"],
-        *([name, "--help"] for name in ("design", "audit", "release", "compare", "plot")),
+        *(
+            [name, "--help"]
+            for name in ("design", "audit", "explain", "release", "compare", "plot")
+        ),
     ):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
@@ -111,6 +114,7 @@ def test_a_full_disk_leaves_every_output_as_it_was(wm: Path, here: Path) -> None
         "design --n 2 --alpha 1/2 --plot": "d.png",
         "release wm.json --input true.csv --column count --out": "r.csv",
         "plot wm.json --out": "p.pdf",
+        "explain wm.json --plot": "e.png",
         "plan count --domain 4 --epsilon 1 --out": "l.csv",
         "plan count --domain 4 --epsilon 1 --plot": "l.svg",
     }
@@ -121,7 +125,7 @@ def test_a_full_disk_leaves_every_output_as_it_was(wm: Path, here: Path) -> None
     run = subprocess.run(
         [sys.executable, "-c", FULL_DISK, *lines], capture_output=True, text=True, check=True
     )
-    assert run.stdout.splitlines()[-1] == "2 2 2 2 2 2"
+    assert run.stdout.splitlines()[-1] == "2 2 2 2 2 2 2"
     assert run.stderr.count("File too large") == len(commands)
     assert sorted(here.iterdir()) == before
     assert {(here / name).read_text() for name in commands.values()} == {"precious"}
