@@ -190,7 +190,8 @@ class Marginals(Task):
     def __post_init__(self) -> None:
         set_fields(self, domain=Domain.of(self.domain, LARGEST_RECORDS))
         self.domain.require_numbered()
-        whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
+        k = whole(self.k, "k", 1, len(self.domain), what="a number of attributes")
+        set_fields(self, k=k)
 
     @property
     def question(self) -> str:

@@ -80,7 +80,7 @@ class Loss(ABC):
         Raises InvalidPrior when the prior has another length.
         """
         if self.worst_case and self.prior is None:
-            return (Fraction(1),) * inputs
+            return (Fraction(1),) * whole(inputs, "inputs", 1, what="a number of inputs")
         return prior_over(inputs, self.prior)
 
 
@@ -130,7 +130,7 @@ class Power(Loss):
         self.__post_init__()
 
     def cost(self, output: int, input: int) -> Fraction:
-        distance = abs(output - input)
+        distance = abs(int(output) - int(input))
         return _power(distance, self.p) if distance > self.d else Fraction(0)
 
     def costs(self, outputs: Values | int, inputs: Values | int) -> list[list[Fraction]]:
@@ -212,7 +212,7 @@ def prior(weights: Sequence[Rational]) -> tuple[Fraction, ...]:
 
 def binomial(n: int, p: Rational) -> tuple[Fraction, ...]:
     """The prior of a count of n independent bits, each 1 with probability p (thesis 6.7.3)."""
-    q = exact(p, "p")
+    n, q = whole(n, "n", what="a whole number of respondents"), exact(p, "p")
     if not 0 <= q <= 1:
         raise InvalidPrior(f"a probability must lie in [0, 1], got {brief(q)}")
     return tuple(math.comb(n, j) * q**j * (1 - q) ** (n - j) for j in range(n + 1))
@@ -223,6 +223,7 @@ def prior_over(inputs: int, weights: Iterable[Rational] | None = None) -> tuple[
 
     Raises InvalidPrior unless they are a distribution over these inputs.
     """
+    inputs = whole(inputs, "inputs", 1, what="a number of inputs")
     if weights is None:
         return (Fraction(1, inputs),) * inputs
     values = _distribution(weights)

@@ -33,7 +33,7 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
     + alpha). (Definition 22 prints the noise as (1-alpha)^|d|/(1+alpha); it is (1-alpha) alpha^|d|
     / (1+alpha).)
     """
-    privacy = _privacy(n, alpha)
+    n, privacy = _respondents(n), Privacy(alpha)
     if n == 0:
         return uniform(0, privacy)
     return _mechanism(*geometric_weights(n, privacy.alpha), privacy)
@@ -74,7 +74,7 @@ def explicit_fair(n: int, alpha: Rational) -> Mechanism:
     eq. 6.14, and y = 1 / (1 + 2 (alpha + ... + alpha^((n-1)/2)) + alpha^((n+1)/2)) for odd n, where
     eq. 6.14 does not hold.
     """
-    privacy = _privacy(n, alpha)
+    n, privacy = _respondents(n), Privacy(alpha)
     return _mechanism(*explicit_fair_weights(n, privacy.alpha), privacy)
 
 
@@ -110,7 +110,7 @@ def uniform(n: int, privacy: Privacy | None = None) -> Mechanism:
 
     It claims perfect privacy, alpha = 1, unless ``privacy`` is given.
     """
-    _check(n)
+    n = _respondents(n)
     return Mechanism([[Fraction(1, n + 1)] * (n + 1)] * (n + 1), privacy or Privacy(1))
 
 
@@ -161,7 +161,7 @@ def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> 
     and symmetry, which do not raise the loss; with ``column_monotone`` it is WH + RM + CM, which
     the thesis plots from section 6.7.1 on. They differ only for alpha > 1/2.
     """
-    privacy = _privacy(n, alpha)
+    n, privacy = _respondents(n), Privacy(alpha)
     return design(
         n, privacy, L0(), ["WH", "RM", "S", *(["CM"] if column_monotone else [])]
     ).mechanism
@@ -203,7 +203,7 @@ def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) 
 
     Raises ValueError for properties other than the seven of thesis 6.4; use `design` for those.
     """
-    privacy = _privacy(n, alpha)
+    n, privacy = _respondents(n), Privacy(alpha)
     a, wanted = privacy.alpha, _of_the_seven(properties)
     name, reason = _by_theory(n, a, wanted)
     if name != "WM":
@@ -272,7 +272,7 @@ def closed_form(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()
     >>> found.name, round(float(found.loss), 4), round(float(found.excess), 4)
     ('EM', 0.995, 0.0002)
     """
-    a, wanted = _privacy(n, alpha).alpha, _of_the_seven(properties)
+    n, a, wanted = _respondents(n), Privacy(alpha).alpha, _of_the_seven(properties)
     name, _ = _by_theory(n, a, wanted)
     if name == "UM" or n == 0:
         return ClosedForm(name, Fraction(n, n + 1), Fraction(n, n + 1))
@@ -365,10 +365,5 @@ def _mechanism(weights: list[list[Fraction]], denominator: Fraction, privacy: Pr
     return Mechanism([[weight / denominator for weight in row] for row in weights], privacy)
 
 
-def _privacy(n: int, alpha: Rational) -> Privacy:
-    _check(n)
-    return Privacy(alpha)
-
-
-def _check(n: int) -> None:
-    whole(n, "n", what="a whole number of respondents")
+def _respondents(n: int) -> int:
+    return whole(n, "n", what="a whole number of respondents")

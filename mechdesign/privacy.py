@@ -211,6 +211,7 @@ class Privacy:
         Raises ValueError when an explicit pair names an input that does not exist, or a metric is
         over another number of inputs.
         """
+        inputs = whole(inputs, "inputs", what="a number of inputs")
         if isinstance(self.neighbours, Metric):
             table = self.neighbours.distances
             if len(table) != inputs:
@@ -243,6 +244,7 @@ class Privacy:
         """How many `pairs` there are, also where they would not fit into memory."""
         if isinstance(self.neighbours, (Metric, tuple)):
             return len(self.pairs(inputs))
+        inputs = whole(inputs, "inputs", what="a number of inputs")
         reach = _reach(self.neighbours, inputs)
         return reach * inputs - reach * (reach + 1) // 2
 

@@ -206,7 +206,9 @@ class CountPairs(Values):
 
 def values_of(values: Values | int) -> Values:
     """The values themselves; for a number of counts those from 0."""
-    return values if isinstance(values, Values) else Counts(0, values - 1)
+    if isinstance(values, Values):
+        return values
+    return Counts(0, whole(values, "how many counts there are", 1) - 1)
 
 
 def numbers_of(values: Values, given: npt.ArrayLike) -> Integers:

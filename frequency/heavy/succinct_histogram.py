@@ -427,7 +427,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         for name, least in (("hashes", 1), ("channels", 2), ("rows", 1)):
             value = getattr(self, name)
             if value is not None:
-                whole(value, name, least)
+                set_fields(self, **{name: whole(value, name, least)})
         if self.channels is not None and self.channels & (self.channels - 1):
             raise ValueError(f"channels must be a power of two, got {self.channels}")
         super().__post_init__()

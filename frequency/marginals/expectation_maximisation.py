@@ -31,6 +31,7 @@ from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import exact_sum, whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
@@ -439,7 +440,8 @@ class InpEM(MarginalProtocol):
             or not 0 < self.tolerance < 1
         ):
             raise ValueError(f"tolerance must lie between 0 and 1, got {shown(self.tolerance)}")
-        whole(self.max_iterations, "max_iterations", 1, what="a number of steps")
+        steps = whole(self.max_iterations, "max_iterations", 1, what="a number of steps")
+        set_fields(self, max_iterations=steps)
         super().__post_init__()
 
     @cached_property

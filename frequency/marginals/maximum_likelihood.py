@@ -142,7 +142,7 @@ def most_likely(
         or not 0 < tolerance < np.inf
     ):
         raise ValueError(f"tolerance must be a finite number above 0, got {shown(tolerance)}")
-    whole(max_iterations, "max_iterations", 1, what="a number of steps")
+    max_iterations = whole(max_iterations, "max_iterations", 1, what="a number of steps")
     protocol = estimate.protocol
     if not isinstance(protocol, MarginalProtocol):
         raise TypeError(f"{type(protocol).__name__} is no protocol for marginals")

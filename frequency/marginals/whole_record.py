@@ -21,6 +21,8 @@ from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 
 LARGEST = 1 << 22
@@ -256,6 +258,11 @@ class InpHTCMS(InputProtocol):
     width: int = 256
 
     oracle: ClassVar[type[Records]] = RecordsBySketch
+
+    def __post_init__(self) -> None:
+        hashes, width = whole(self.hashes, "hashes", 1), whole(self.width, "width", 1)
+        set_fields(self, hashes=hashes, width=width)
+        super().__post_init__()
 
     def _parameters(self) -> dict[str, Any]:
         return {"hashes": self.hashes, "width": self.width}

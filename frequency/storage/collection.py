@@ -159,7 +159,7 @@ def aggregate_files(
         ``resume`` is of another protocol, or no such file; nothing has been read.
     """
     channel = channel_of(protocol)
-    whole(workers, "workers", 1, what="a number of processes")
+    workers = whole(workers, "workers", 1, what="a number of processes")
     size = batch_of(channel)
     if batch is not None:
         size = whole(batch, "batch", 1, what="a number of reports")

@@ -17,7 +17,7 @@ from mechdesign.symbolic.table import SymbolicMechanism
 
 def geometric(n: int) -> SymbolicMechanism:
     """GM for counts 0 .. n, see `named.geometric`."""
-    _counts(n)
+    n = _counts(n) - 1
     return _mechanism(*geometric_weights(n, ALPHA)) if n else uniform(0)
 
 
@@ -26,7 +26,7 @@ def explicit_fair(n: int) -> SymbolicMechanism:
 
     Its exponents are whole numbers for odd n, too.
     """
-    _counts(n)
+    n = _counts(n) - 1
     return _mechanism(*explicit_fair_weights(n, ALPHA))
 
 
@@ -54,7 +54,7 @@ def optimized_unary(k: int) -> SymbolicMechanism:
 
     Output o is the vector of the binary digits of o, 2^k in all; local privacy.
     """
-    _items(k)
+    k = _items(k)
     weights = [
         [ALPHA ** (output & ~(1 << j)).bit_count() for j in range(k)] for output in range(1 << k)
     ]
@@ -69,7 +69,8 @@ def hadamard(order: int) -> SymbolicMechanism:
     Output 2 (r - 1) + s is coefficient r with sign (-1)^s; the constant coefficient, r = 0, is left
     out. Local privacy.
     """
-    if _items(order) < 2 or order & (order - 1):
+    order = _items(order)
+    if order < 2 or order & (order - 1):
         raise ValueError(
             f"the order of a Hadamard matrix here is a power of two, at least 2, got {order}"
         )
@@ -104,8 +105,8 @@ def subset_selection(k: int, size: int) -> SymbolicMechanism:
     ValueError
         ``k`` is not a whole number of at least 1, or ``size`` is out of range.
     """
-    if not 1 <= size <= _items(k):
-        raise ValueError(f"a set holds from 1 to k = {k} items, got {size}")
+    k = _items(k)
+    size = whole(size, "the size of a set", 1, k, what="a number of items")
     weights = [
         [ONE if j in chosen else ALPHA for j in range(k)] for chosen in combinations(range(k), size)
     ]

@@ -115,7 +115,7 @@ def best_branching(
     ((16, 4), (16, 4))
     """
     flat = CentralFlat(shape, epsilon)
-    whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
+    alternatives = whole(alternatives, "alternatives", 1, LARGEST_DOMAIN)
     exhaustive = exhaustive and len(flat.sizes) == 1
     if not padded and not exhaustive:
         raise ValueError("padded=False is for the exhaustive search, of one attribute")

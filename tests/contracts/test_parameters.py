@@ -81,6 +81,28 @@ def check_frozen(made):
     assert hash(again) == hash(made)
 
 
+def numpy_integers(value, kind):
+    """The same with the integers of numpy, those that this type can hold."""
+    if type(value) is int:
+        return kind(value) if np.iinfo(kind).min <= value <= np.iinfo(kind).max else value
+    if type(value) in (tuple, list):
+        return type(value)(numpy_integers(each, kind) for each in value)
+    if type(value) is dict:
+        return {name: numpy_integers(each, kind) for name, each in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+@everything
+def test_the_integers_of_numpy_make_the_same(made, kind):
+    given = arguments_of(made)
+    again = type(made)(**numpy_integers(given, kind))
+    assert again == made
+    assert repr(again) == repr(made)
+    assert hash(again) == hash(made)
+    assert repr(arguments_of(again)) == repr(given)
+
+
 def check_epsilon(made):
     """Exact numbers and floats are taken, and nothing else."""
     given = arguments_of(made)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from frequency.oracles.choice import OracleChoice
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from rangeq.grids.cells import MOST_EDGES, Edges, tree_cells, tree_widths
 from rangeq.grids.protocol import ConjunctionProtocol
@@ -38,7 +39,7 @@ class TreeSystem(ConjunctionProtocol):
     oracle: OracleChoice = "OLH"
 
     def __post_init__(self) -> None:
-        whole(self.branching, "branching", 2)
+        set_fields(self, branching=whole(self.branching, "branching", 2))
         super().__post_init__()
         _ = self.channel.report_dtype  # an oracle that cannot be is refused now
 
