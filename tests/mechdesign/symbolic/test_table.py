@@ -119,7 +119,7 @@ def test_tables_that_are_none_are_refused():
     ):
         with pytest.raises(ValueError, match="at least"):
             call()
-    with pytest.raises(ValueError, match="from 1 to k = 3"):
+    with pytest.raises(ValueError, match="the size of a set must be a number of items, 1 to 3"):
         subset_selection(3, 4)
 
 
