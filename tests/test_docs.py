@@ -73,6 +73,22 @@ def test_commands_of_the_page_on_suppression_print_what_is_shown(
     assert main(second) == 0, capsys.readouterr().err
 
 
+def test_commands_of_the_page_on_tables_of_counts_print_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = PAGES["count-tables.md"].read_text(encoding="utf-8")
+    table, shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "wards.csv").write_text(table)
+    first, second = commands_in(text)
+    assert main(first) == 0
+    assert capsys.readouterr().out.startswith(shown)
+    assert main(second) == 0, capsys.readouterr().err
+    assert {"released.csv", "released.json", "estimated.csv"} < {
+        path.name for path in tmp_path.iterdir()
+    }
+
+
 def test_every_block_is_run() -> None:
     """Sessions here, the others by `tests/test_docs_oracle.py` and `tests/test_tutorial.py`."""
     text = {page: path.read_text(encoding="utf-8") for page, path in PAGES.items()}
