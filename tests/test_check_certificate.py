@@ -19,6 +19,7 @@ import pytest
 
 from mechdesign import (
     Bands,
+    Certificate,
     CountPairs,
     Counts,
     Infeasible,
@@ -29,7 +30,9 @@ from mechdesign import (
     named,
 )
 from mechdesign._support.strict_json import digest_of
+from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
+from mechdesign.properties import resolve
 from tests.mechdesign.relations import RELATIONS
 
 pytest.importorskip("tools.check_certificate", reason="the tests may be of an installed package")
@@ -108,6 +111,9 @@ STATED: list[tuple[Any, Any, str, list[str]]] = [
     (0, None, "adjacent", ["within:0=1", "RM"]),
     (3, None, "adjacent", ["linear:2*P[0,1] -1/3*P[2,2] >= 1/9; P[0,0] == 3/7"]),
     (3, WIDE, "adjacent", ["linear:1*P[7,0] <= 1/99", "within:2=2/3", "unbiased"]),
+    (PAIRS, CountPairs(3, 4), "all", ["S"]),
+    (3, None, "adjacent", ["unbiased:-5,-1/2,7/2,8", "linear:1*P[0,0] >= 1/9"]),
+    (3, COARSE, "adjacent", ["unbiased:-9,1,9"]),
     (PAIRS, None, "adjacent", ["WH", "within:1=3/5"]),
     (PAIRS, CountPairs(2, 3), "all", ["CH", "RH", "F"]),
     (PAIRS, None, "2", ["OR:1/9", "S", "linear:1*P[0,0] -1*P[5,5] == 0"]),
@@ -136,6 +142,65 @@ def test_the_checker_knows_all_values_and_requirements(
                 data = sealed({**content, name: other})
                 assert verdict(data)[0], (name, other)
                 assert loaded(data, tmp_path / "m.json") is None
+
+
+TEXTS = [
+    *("RH", "RM", "CH", "CM", "F", "WH", "S", "OR", "OR:2/3", "unbiased", "within:1=1/3"),
+    *("at-least:1,0=1/5", "at-most:0,2=1/7", "linear:1*P[1,2] -2/3*P[2,0] <= 1/9; 1*P[0,0] == 1"),
+    *("unbiased:1,2,3,4", "linear:1*P[1,1] >= 1/8", "within:0=1/9"),
+]
+
+
+@pytest.mark.parametrize("relation", ["adjacent", "all", "2", "pairs", "ring"])
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        (Counts(0, 3), Counts(0, 3)),
+        (Counts(0, 3), WIDE),
+        (Counts(0, 3), Bands([(-1, 0), (1, 1), (2, 3), (4, 6)])),
+        (CountPairs(1, 1), CountPairs(1, 2)),
+        (CountPairs(1, 1), CountPairs(1, 1)),
+    ],
+)
+@pytest.mark.parametrize("alpha", ["1/2", 1])
+def test_the_checker_states_the_same_constraints(
+    inputs: Any, outputs: Any, relation: str, alpha: Any, tmp_path: Path
+) -> None:
+    """Of each property alone and of all together, by name and number, whether they hold or not."""
+    n, privacy = inputs.size - 1, Privacy(alpha, RELATIONS[relation](inputs.size - 1))
+    if isinstance(inputs, CountPairs) and privacy.neighbours in ("adjacent", 2):
+        pytest.skip("neighbours of pairs of counts are listed")
+    table = [[Fraction(1, outputs.size)] * (n + 1)] * outputs.size
+    mechanism = Mechanism(table, privacy, outputs=outputs, inputs=inputs)
+    loss = Power("1/2", prior=binomial(n, "1/3"), worst_case=True)
+    fitting: list[str] = []
+    for texts in [*([text] for text in TEXTS), fitting]:
+        wanted = [resolve(text) for text in texts]
+        claim = Certificate(privacy, loss, tuple(wanted), Fraction(1), Fraction(1), {})
+        Mechanism.from_parts(mechanism, claim).save(tmp_path / "m.json")
+        data = (tmp_path / "m.json").read_bytes()
+        try:
+            program = mechanism_program(outputs, inputs, privacy, loss, wanted)
+        except (MechanismError, ValueError):
+            with pytest.raises((Refused, ValueError)):
+                MechanismFile(data)
+            continue
+        if texts is not fitting:
+            fitting.extend(texts)
+        found = MechanismFile(data).program()
+        stated: dict[str, Any] = {}
+        for group in program.constraints:
+            for r, cells in enumerate(group.cells.tolist()):
+                terms = [*zip(cells, group.coefficients, strict=True)]
+                stated[f"{group.name} / {r}"] = terms, group.bound, group.equality
+        assert found.keys() >= stated.keys()
+        for name, (terms, bound, equality) in stated.items():
+            assert found[name][1:] == (bound, equality), name
+            assert sorted(found[name][0]) == sorted(terms) or {
+                v: c for v, c in found[name][0] if c
+            } == {v: c for v, c in terms if c}, name
+        implied = {name.partition(" ")[0] for name in found.keys() - stated.keys()}
+        assert implied <= {"RH", "CH", "WH"}
 
 
 def agree_on_designs(step: int, path: Path) -> int:

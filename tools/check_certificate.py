@@ -73,9 +73,8 @@ class MechanismFile:
         if self.claim is not None:
             self.costs, self.worst_case = self.priced(**self.claim["loss"])
             self.properties = {text: self.stated(text) for text in self.claim["properties"]}
-            self.objective, self.bound = map(
-                fraction, (self.claim["objective"], self.claim["bound"])
-            )
+            self.objective = fraction(self.claim["objective"])
+            self.bound = fraction(self.claim["bound"])
             groups = self.claim["multipliers"].items()
             terms = [(name, *each) for name, ys in groups for each in (ys or {"0": "0"}).items()]
             self.proof = [(f"{name} / {r}", fraction(y)) for name, r, y in terms]
@@ -164,20 +163,25 @@ class MechanismFile:
             ((i, j, p),) = re.findall(r"^(-?[0-9]+),([0-9]+)=(\S+)$", given)
             sign = 1 if short == "at-least" else -1
             held = [sign * (row[0][0] <= int(i) <= row[0][1]) for row in self.rows]
-            require(
-                self.kind != "pairs" and any(held) and int(j) < n, f"no such entry: {text!a:.60}"
-            )
+            require(self.kind != "pairs" and any(held) and int(j) < n, f"no entry: {text!a:.60}")
             return [[self.column(int(j), held, sign * fraction(p))]]
         if short == "within":
             ((d, p),) = re.findall(r"^([0-9]+)=(\S+)$", given)
             within = [[row[j] <= int(d) for row in apart] for j in range(n)]
             return [[self.column(j, held, fraction(p))] for j, held in enumerate(within)]
-        if text == "unbiased":
-            require(self.kind != "bands", "bands have no mean")
-            axes = [(k, j) for k in range(len(self.rows[0])) for j in range(n)]
-            outputs, inputs = ([*zip(*each, strict=True)] for each in (self.rows, self.columns))
-            means = [([low for low, _ in outputs[k]], j, inputs[k][j][0]) for k, j in axes]
-            return [[self.column(j, terms, mean, True)] for terms, j, mean in means]
+        if short == "unbiased":
+            sides: Iterable[Any] = ([each[k][0] for each in self.rows] for k in (0, -1))
+            if text != short:
+                sides = [[fraction(value) for value in given.split(",")]]
+            require(text != short or self.kind != "bands", "bands have no mean")
+            means = list(zip(zip(*self.columns, strict=True), sides, strict=False))
+            fine = len(means[-1][1]) == m and (text == short or self.kind != "pairs")
+            require(fine, "the values do not fit the outputs")
+            return [
+                [self.column(j, side, x, True)]
+                for each, side in means
+                for j, (x, _) in enumerate(each)
+            ]
         return [[self.linear(each)] for each in given.split(";")] if short == "linear" else None
 
     def linear(self, text: str) -> Constraint:
@@ -190,19 +194,15 @@ class MechanismFile:
             terms.append((int(i) * self.n + int(j), sign * fraction(c)))
         return terms, sign * fraction(bound), relation == "=="
 
-    def column(
-        self, j: int, coefficients: Iterable[Any], bound: Any, equality: bool = False
-    ) -> Constraint:
+    def column(self, j: int, factors: Iterable[Any], bound: Any, equal: bool = False) -> Constraint:
         """A bound on a sum over the outputs of one input."""
-        terms = [(i * self.n + j, Fraction(c)) for i, c in enumerate(coefficients)]
-        return terms, Fraction(bound), equality
+        terms = [(i * self.n + j, Fraction(c)) for i, c in enumerate(factors)]
+        return terms, Fraction(bound), equal
 
     def holds(self, terms: list[tuple[int, Fraction]], bound: Fraction, equality: bool) -> bool:
         """Whether the table obeys a constraint."""
-        over = (
-            sum(c * self.weights[v // self.n][v % self.n] for v, c in terms)
-            - bound * self.denominator
-        )
+        found = sum(c * self.weights[v // self.n][v % self.n] for v, c in terms)
+        over = found - bound * self.denominator
         return over == 0 if equality else over >= 0
 
     def program(self) -> dict[str, Constraint]:
