@@ -404,13 +404,22 @@ def release(
             meter.say(f"groups of {size}")
             mechanisms[size] = found(size, privacy, loss, properties)
             if totals:
-                group_errors(mechanisms[size])
+                _require_estimate(mechanisms[size])
             meter.update()
     released = np.empty_like(groups)
     for size, mechanism in mechanisms.items():
         cells = groups == size
         released[cells] = mechanism.release(true[cells], rng)
     return TableRelease(released, groups, mechanisms, overlap, names, rng is not None)
+
+
+def _require_estimate(mechanism: Mechanism) -> None:
+    try:
+        group_errors(mechanism)
+    except NoUnbiasedEstimate as error:
+        raise NoUnbiasedEstimate(
+            f"{error}; nothing was released. Ask for the loss 'total' or the property F"
+        ) from error
 
 
 def _integers(values: npt.ArrayLike, name: str, cells: int | None = None) -> Integers:

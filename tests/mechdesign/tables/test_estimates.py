@@ -142,6 +142,22 @@ def test_intervals_of_totals_cover(groups) -> None:
         assert at_most(missed, trials, 1 - confidence) > FALSE_ALARM / 6
 
 
+def test_intervals_of_groups_of_different_sizes_cover() -> None:
+    """One large group among small ones, whose errors are much smaller."""
+    rng, trials, confidence = np.random.default_rng(7), 300, 0.9
+    small, large = named.geometric(2, "1/20"), named.explicit_fair(30, "9/10")
+    for groups, truth in ((3, 0), (100, 0), (3, 15), (100, 30)):
+        column = large.matrix[:, truth]
+        one = rng.multinomial(1, column / column.sum(), size=trials)
+        many = rng.multinomial(groups, small.matrix[:, 1], size=trials)
+        missed = 0
+        for pair in zip(many, one, strict=True):
+            kinds = zip(map(group_errors, (small, large)), pair, strict=True)
+            low, high = TotalEstimate([*kinds]).interval(confidence)
+            missed += not low <= truth + groups <= high
+        assert at_most(missed, trials, 1 - confidence) > FALSE_ALARM / 4
+
+
 def test_intervals_that_are_too_short_are_seen() -> None:
     rng = np.random.default_rng(1)
     truth = np.full(7, 100)
