@@ -25,8 +25,10 @@ _ATTEMPTS: tuple[tuple[str, dict[str, float]], ...] = (
 """Solvers with their options, in the order in which they are tried."""
 
 
-def optimum(statement: Statement, polytope: Polytope) -> Floats:
+def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:
     """The table of least objective, about; shape (outputs, inputs).
+
+    Solvers are given the objective divided by ``scale``.
 
     Raises
     ------
@@ -40,7 +42,7 @@ def optimum(statement: Statement, polytope: Polytope) -> Floats:
     constraints = [*_equations(statement, polytope), table >= 0, *statement.constraints]
     if len(bounds):
         constraints.append(lower @ cvxpy.vec(table, order="C") >= bounds)
-    _solved(cvxpy.Problem(cvxpy.Minimize(statement.objective), constraints))
+    _solved(cvxpy.Problem(cvxpy.Minimize(statement.objective / scale), constraints))
     return _value(table)
 
 

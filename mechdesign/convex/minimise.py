@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -32,7 +33,11 @@ _ROUNDS = 60
 _CLOSE = 1e-8
 """The relative gap, in floats, at which no more planes are added."""
 
+_LEAST = 1e-14
+"""Entries of tables of floats are at least this: slopes are finite there."""
+
 _GRID_BITS = 64
+"""Costs are rounded down to multiples of 2^-64."""
 
 
 def minimised(
@@ -70,9 +75,12 @@ def minimised(
     free = Costs([[0] * program.inputs.size] * program.outputs.size)
     groups = mechanism_program(program.outputs, program.inputs, privacy, free, wanted).constraints
     polytope = Polytope(program.size, groups)
-    suggested = conic.optimum(statement, polytope)
+    suggested = conic.optimum(statement, polytope, 1.0)
+    scale = abs(_float_objective(program, suggested.clip(_LEAST)))
+    if not 1e-2 < scale < 1e2 and 0 < scale < math.inf:  # tolerances of solvers are absolute
+        suggested = conic.optimum(statement, polytope, scale)
     mechanism = _repaired(statement, polytope, privacy, suggested)
-    found = _planes(program, polytope, suggested.clip(1e-14))
+    found = _planes(program, polytope, suggested.clip(_LEAST))
     certificate = _certified(program, mechanism, wanted, found)
     verdict = certificate.verify(mechanism)
     if not verdict:
@@ -123,21 +131,22 @@ def _satisfied(program: ConvexProgram, mechanism: Mechanism) -> bool:
 
 def _planes(program: ConvexProgram, polytope: Polytope, near: Floats) -> Suggestion:
     """Planes and multipliers that prove about the optimum."""
-    relaxation = Relaxation(program, polytope)
     with ctx.workprec(PRECISION):
-        relaxation.touch(near)
-        best: Suggestion | None = None
+        relaxation = Relaxation(program, polytope, near)
+        best = relaxation.solve()
         value = _float_objective(program, near)
         for _ in range(_ROUNDS):
-            found = relaxation.solve()
-            if best is None or found.value > best.value:
-                best = found
             if value - best.value <= _CLOSE * abs(value):
                 break
-            far = found.matrix.clip(1e-14)
+            # Not as far as the edge, where slopes may be infinite.
+            far = np.maximum(best.matrix, near / 10)
             if not sum(relaxation.touch(near + step * (far - near)) for step in (1.0, 0.3, 0.03)):
                 break
-    assert best is not None
+            found = relaxation.solve()
+            slack = _CLOSE * abs(value)
+            if not best.value - slack <= found.value <= value + slack:
+                break  # the solver is at the end of its precision
+            best = found
     return best
 
 

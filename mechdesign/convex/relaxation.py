@@ -54,9 +54,22 @@ class Suggestion:
 
 
 class Relaxation:
-    """The linear program, to which planes are added."""
+    """The linear program, to which planes are added: first those that touch at a table.
 
-    def __init__(self, program: ConvexProgram, polytope: Polytope) -> None:
+    The solver is given nodes and objective in units of what they are there, since its tolerances
+    are absolute.
+
+    Parameters
+    ----------
+    program : ConvexProgram
+        What is minimised, and the convex constraints.
+    polytope : Polytope
+        The other constraints.
+    near : numpy.ndarray of float64
+        The table, shape (outputs, inputs).
+    """
+
+    def __init__(self, program: ConvexProgram, polytope: Polytope, near: Floats) -> None:
         self.program, self.polytope = program, polytope
         self.columns = program.size + len(program.nodes)
         self.owners: list[int] = []
@@ -79,6 +92,12 @@ class Relaxation:
         self._objective = np.zeros(self.columns)
         for v, coefficient in program.objective.terms.items():
             self._objective[v] = float(coefficient)
+        _, values = program.floats(near)
+        self._units = np.ones(self.columns)
+        self._units[program.size :] = _unit(values[program.size :])
+        value = float(self._objective @ values + float(program.objective.constant))
+        self._scale = float(_unit(np.array([value]))[0])
+        self.touch(near)
 
     def touch(self, matrix: Floats, only: set[int] | None = None) -> int:
         """Add planes that touch the functions at a table; the number of new ones."""
@@ -102,10 +121,14 @@ class Relaxation:
         (equal, right), (lower, bounds) = self._base
         above, constants = self._cuts()
         convex, offsets = self._constraints
+        units = sparse.diags_array(self._units)
+        rows = 1 / self._units[self.program.size + np.array(self.owners, dtype=np.int64)]
         result = linprog(
-            self._objective,
-            A_ub=sparse.vstack([-lower, above, convex], format="csr"),
-            b_ub=np.concatenate([-bounds, -constants, -offsets]),
+            self._objective * self._units / self._scale,
+            A_ub=sparse.vstack(
+                [-lower, sparse.diags_array(rows) @ above @ units, convex @ units], format="csr"
+            ),
+            b_ub=np.concatenate([-bounds, -constants * rows, -offsets]),
             A_eq=equal,
             b_eq=right,
             bounds=[(0, None)] * self.program.size + [(None, None)] * len(self.program.nodes),
@@ -119,18 +142,19 @@ class Relaxation:
             raise Infeasible("no mechanism satisfies all the constraints at this privacy")
         if result.x is None or result.status:
             raise SolverFailure(f"the linear program of planes was not solved: {result.message}")
-        dual = -result.ineqlin.marginals
+        dual = -result.ineqlin.marginals * self._scale
+        x = result.x * self._units
         inequalities, weights, multipliers = np.split(
             dual, [len(bounds), len(bounds) + len(constants)]
         )
         size = self.program.size
         return Suggestion(
-            float(self._objective @ result.x) + float(self.program.objective.constant),
-            result.x[:size].reshape(self.program.outputs.size, -1),
-            result.x[size:],
+            float(self._objective @ x) + float(self.program.objective.constant),
+            x[:size].reshape(self.program.outputs.size, -1),
+            x[size:],
             self._mixed(weights),
             tuple(max(Fraction(0), rational(value)) for value in multipliers.tolist()),
-            result.eqlin.marginals,
+            result.eqlin.marginals * self._scale,
             inequalities,
         )
 
@@ -169,3 +193,9 @@ class Relaxation:
             slope = node.atom.rounded(means[k] / totals[k])
             found.append(SupportingPlane.of(node.atom, slope))
         return tuple(found)
+
+
+def _unit(values: Floats) -> Floats:
+    """Absolute values, and 1 in the place of those that are tiny or not finite."""
+    sizes = np.abs(values)
+    return np.where(np.isfinite(sizes) & (sizes > 1e-12), sizes, 1.0)

@@ -18,7 +18,7 @@ from mechdesign.convex.reading import Reader, load
 from mechdesign.exceptions import Infeasible, InvalidExpression
 from mechdesign.losses import Loss
 from mechdesign.properties import Property
-from mechdesign.requirements import Inequality, Linear
+from mechdesign.requirements import Inequality, Linear, Relation
 from mechdesign.values import Values
 
 Objective: TypeAlias = Callable[[Any], Any]
@@ -59,16 +59,16 @@ class Statement:
         """The properties that are ``wanted`` too, and then that of the linear constraints."""
         if not self.linear:
             return tuple(wanted)
-        inputs = self.program.inputs.size
-        stated = [
-            Inequality(
-                {divmod(v, inputs): c for v, c in form.terms.items()},
-                "==" if equality else ">=",
-                -form.constant,
-            )
-            for form, equality in self.linear
-        ]
+        stated = [self._inequality(form, equality) for form, equality in self.linear]
         return tuple(dict.fromkeys([*wanted, Linear(stated)]))
+
+    def _inequality(self, form: Affine, equality: bool) -> Inequality:
+        """A form that is at least 0, or 0, with a coefficient above 0 in front."""
+        inputs = self.program.inputs.size
+        sign = 1 if form.terms[min(form.terms)] > 0 else -1
+        terms = {divmod(v, inputs): sign * c for v, c in form.terms.items()}
+        relation: Relation = "==" if equality else ">=" if sign > 0 else "<="
+        return Inequality(terms, relation, -sign * form.constant)
 
 
 def stated(

@@ -95,9 +95,23 @@ def test_a_loss_may_have_convex_constraints():
 @pytest.mark.parametrize("alpha", ["1/100000", "9999/10000", "1"])
 @pytest.mark.parametrize("n", [1, 2])
 def test_extreme_privacy(n, alpha):
-    d = design(n, Privacy(alpha), objective=lambda P: cp.norm(P - np.eye(n + 1), "fro"))
+    d = design(n, Privacy(alpha), objective=lambda P: cp.norm(P - np.eye(n + 1) / 2, "fro"))
     assert d.mechanism.audit().holds
     assert proof(d).relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_the_scale_of_an_objective_does_not_matter(scale):
+    d = design(3, Privacy("1/2"), objective=lambda P: scale * cp.sum(cp.kl_div(wanted(P) + 0.1, P)))
+    assert proof(d).relative_gap <= 1e-6
+
+
+def test_canonical_designs_are_those_of_linear_programs():
+    affine = design(3, Privacy("1/2"), objective=lambda P: -cp.trace(P), canonical=True)
+    assert affine.canonical is not None
+    assert proof(affine).verify(affine.mechanism)
+    with pytest.raises(ValueError, match="canonical"):
+        design(3, Privacy("1/2"), objective=lambda P: cp.norm(P, "fro"), canonical=True)
 
 
 def test_one_input_has_nothing_to_hide():
