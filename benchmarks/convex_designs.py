@@ -112,7 +112,7 @@ PROGRAMS = (
         "mutual information and error, binomial prior",
         10,
         "1/2",
-        lambda P: information(P, binomial(11)) + powers(P, 1) @ binomial(11) / 4,
+        lambda P: information(P, binomial(11)) + powers(P, 1) @ binomial(11),
     ),
     Worked(
         "entropy of what is released, and error",
@@ -151,7 +151,7 @@ PROGRAMS = (
         "sum of norms: change between columns, and error",
         8,
         "9/10",
-        lambda P: cp.sum(cp.norm(P[:, 1:] - P[:, :-1], 2, axis=0)) + cp.sum(powers(P, 2)) / 40,
+        lambda P: cp.sum(cp.norm(P[:, 1:] - P[:, :-1], 2, axis=0)) + cp.sum(powers(P, 2)) / 8,
     ),
     Worked(
         "quadratic form of the bias",
