@@ -213,7 +213,7 @@ class Mechanism(Table):
             rounded = float(exact_loss)
             return rounded if rounded >= exact_loss else math.nextafter(rounded, math.inf)
 
-        return dp.m.make_user_measurement(
+        measurement: Measurement = dp.m.make_user_measurement(
             dp.atom_domain(T=int),
             dp.absolute_distance(T=int),
             dp.max_divergence(),
@@ -221,6 +221,7 @@ class Mechanism(Table):
             loss,
             TO=int,
         )
+        return measurement
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, replacing it in one step.

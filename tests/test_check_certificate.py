@@ -222,7 +222,7 @@ def test_the_checker_finds_designs_optimal(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_checker_finds_designs_of_every_kind_optimal(tmp_path: Path) -> None:
-    assert agree_on_designs(7, tmp_path) > 1000
+    assert agree_on_designs(29, tmp_path) > 250
 
 
 @pytest.mark.parametrize(
@@ -429,10 +429,10 @@ def test_both_refuse_files_that_were_changed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_both_refuse_thousands_of_files_that_were_changed(tmp_path: Path) -> None:
-    refused = refuse_alike(2200, tmp_path)
+    refused = refuse_alike(1700, tmp_path)
     assert refused.keys() == {*FALSE, "claim"}
-    assert min(refused.values()) > 200
-    assert refused.total() > 2000
+    assert min(refused.values()) > 130
+    assert refused.total() > 1500
 
 
 def test_names_that_are_not_known_leave_the_optimality_open(tmp_path: Path) -> None:
