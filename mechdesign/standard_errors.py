@@ -7,27 +7,22 @@ cells wants the second one small, since the error of a total adds up from it.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-from flint import arb, arb_mat, ctx, fmpz_mat
 
 from mechdesign._support.numbers import Rational
 from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import L2, prior_over
 from mechdesign.table import Table
-from mechdesign.unbiased_estimate import UnbiasedEstimate
-from mechdesign.values import Counts
+from mechdesign.unbiased_estimate import ApproximateEstimate, UnbiasedEstimate
 
 UNBIASED = "unbiased SE: of one group's unbiased estimate, from which the error of a total adds up"
 """What a line below a table says of the second error."""
 
-_PRECISIONS = (128, 512, 2048)
-"""Bits that are tried before exact arithmetic."""
-
-_BITS = 40
-"""Of them so many must be certain in the result."""
+_SMALL = 2.0**-16
+"""A weighted variance below this part of the largest has too few digits in floats."""
 
 
 @dataclass(frozen=True)
@@ -87,38 +82,17 @@ class StandardErrors:
 
 
 def _unbiased(table: Table, prior: Sequence[Fraction]) -> float | None:
-    if not isinstance(table.input_values, Counts):
-        return None
-    if table.outputs == table.inputs:
-        for precision in _PRECISIONS:
-            with ctx.workprec(precision):
-                variance = _enclosed_variance(table, prior)
-                if variance is not None and variance.rel_accuracy_bits() >= _BITS:
-                    return float(variance.sqrt().mid())
     try:
-        try:
-            estimate = UnbiasedEstimate(table, prior)
-        except InvalidPrior:  # it leaves open which of several is best
-            estimate = UnbiasedEstimate(table)
-    except NoUnbiasedEstimate:
+        if table.outputs == table.inputs:  # floats are enough, unless the prior picks small ones
+            variances = ApproximateEstimate.of(table).variances
+            weighted = math.fsum(map(operator.mul, map(float, prior), variances.tolist()))
+            if weighted >= _SMALL * variances.max():
+                return math.sqrt(weighted)
+        return _root(UnbiasedEstimate(table, prior).variance(prior))
+    except OverflowError:
+        return math.inf
+    except (InvalidPrior, NoUnbiasedEstimate):
         return None
-    return _root(estimate.variance(prior))
-
-
-def _enclosed_variance(table: Table, prior: Sequence[Fraction]) -> arb | None:
-    """The expected variance, enclosed; None where the precision does not show an inverse."""
-    scale = math.lcm(*(weight.denominator for weight in prior))
-    weights = [int(weight * scale) for weight in prior]
-    columns = fmpz_mat([*zip(*table.weights, strict=True)])
-    counts = [[table.denominator * j] for j in range(table.inputs)]
-    try:
-        values = arb_mat(columns).solve(arb_mat(counts)).entries()
-    except ZeroDivisionError:
-        return None
-    masses = (fmpz_mat([weights]) * columns).entries()
-    squares = sum((arb(mass) * t**2 for mass, t in zip(masses, values, strict=True)), arb(0))
-    truth = sum(weight * j**2 for j, weight in enumerate(weights))
-    return (squares / table.denominator - truth) / scale
 
 
 def _root(square: Fraction) -> float:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign import InvalidPrior, Mechanism, Privacy, named
+from mechdesign import CountPairs, InvalidPrior, Mechanism, Privacy, design, named
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.losses import prior
 from mechdesign.standard_errors import StandardErrors
@@ -67,3 +67,20 @@ def test_where_there_is_no_unbiased_estimate_or_no_float():
     assert StandardErrors.of(blind).unbiased == math.inf
     with pytest.raises(InvalidPrior, match="2 weights for 3 inputs"):
         StandardErrors.of(blind, ["1/2", "1/2"])
+
+
+def test_pairs_of_counts_have_no_single_estimate() -> None:
+    pairs = design(CountPairs(1, 1), Privacy("1/2")).mechanism
+    assert StandardErrors.of(pairs).unbiased is None
+
+
+def test_a_prior_on_a_count_of_small_variance_keeps_all_digits() -> None:
+    """Nearly all of the variance is elsewhere."""
+    rare, near = Fraction(1, 2**40), Fraction(1, 2) + Fraction(1, 2**10)
+    rows = [[1 - rare, rare, 0, 0], [rare, 1 - rare, 0, 0]]
+    rows += [[0, 0, near, 1 - near], [0, 0, 1 - near, near]]
+    m = Mechanism(rows, Privacy(rare, [(0, 1), (2, 3)]))
+    weights = prior([1, 0, 0, 0])
+    expected = exact_unbiased(m, weights)
+    assert expected is not None
+    assert StandardErrors.of(m, weights).unbiased == pytest.approx(expected, rel=1e-9)
