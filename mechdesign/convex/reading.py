@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign._support.text import brief, shown
-from mechdesign.convex.affine import Affine
+from mechdesign.convex.affine import Affine, combined
 from mechdesign.convex.atoms import (
     Atom,
     EuclideanNorm,
@@ -161,9 +162,9 @@ def _brief(expression: object) -> str:
     return " ".join(str(expression).split())[:60]
 
 
-def _along(expression: Any, array: Forms) -> Iterator[list[object]]:
+def _along(expression: Any, array: Forms) -> Iterator[list[Any]]:
     """The groups of entries that a function with an axis combines, in the order of its results."""
-    axis = expression.axis
+    axis = getattr(expression, "axis", None)  # older functions have none
     if axis is None:
         yield list(array.ravel())
         return
@@ -217,6 +218,21 @@ def _sum_largest(reader: Reader, expression: Any, group: list[object]) -> object
     return reader.node(LargestSum(count), group)
 
 
+def _dotsort(reader: Reader, expression: Any, array: Forms, weights: Forms) -> object:
+    """Sorted entries times sorted weights: a sum of sums of the largest."""
+    entries = [Affine.of(entry) for entry in array.ravel()]
+    numbers = [Affine.of(weight) for weight in weights.ravel()]
+    if not all(number.is_constant for number in numbers):
+        raise InvalidExpression("the weights of dotsort must be constant")
+    padding = [Fraction(0)] * (len(entries) - len(numbers))
+    order = sorted([*(number.constant for number in numbers), *padding], reverse=True)
+    total = combined([order[-1]] * len(entries), entries)
+    for k, (weight, following) in enumerate(pairwise(order), 1):
+        if weight > following:
+            total = total + (weight - following) * reader.node(LargestSum(Fraction(k)), entries)
+    return total
+
+
 def _norm(reader: Reader, expression: Any, group: list[object]) -> object:
     if decimal(expression.p) != 2:
         raise InvalidExpression(
@@ -245,12 +261,8 @@ def _quad_over_lin(reader: Reader, expression: Any, array: Forms, below: Forms) 
         return reader.node(QuadOverLin(), [u, divisor])
 
     squares = reader.each(term, array)
-    sums = [sum(group, Affine(Fraction(0))) for group in _along_or_all(expression, squares)]
+    sums = [sum(group, Affine(Fraction(0))) for group in _along(expression, squares)]
     return _mapped(sums.__getitem__, np.arange(len(sums)))
-
-
-def _along_or_all(expression: Any, array: Forms) -> Iterator[list[Any]]:
-    return _along(expression, array) if hasattr(expression, "axis") else iter([list(array.ravel())])
 
 
 def _quad_form(reader: Reader, expression: Any, vector: Forms, matrix: Forms) -> object:
@@ -334,6 +346,7 @@ _AFFINE: dict[str, Callable[..., object]] = {
 
 _ATOMS: dict[str, Callable[..., object]] = {
     "abs": lambda r, e, u: r.each(lambda a: _absolute(r, a), u),
+    "dotsort": _dotsort,
     "entr": lambda r, e, u: r.each(lambda a: -r.node(MinusEntropy(), [a]), u),
     "exp": lambda r, e, u: r.each(lambda a: r.node(Exponential(), [a]), u),
     "geo_mean": _geo_mean,

@@ -48,6 +48,7 @@ CASES = {
     "roots": lambda P: cp.inv_pos(P) - cp.sqrt(P) + cp.power(P, -1.5),
     "geo_mean": lambda P: -cp.geo_mean(P[:, 0]),
     "largest": lambda P: cp.sum_largest(P, 2) + cp.cvar(P[0], 0.5) - cp.sum_smallest(P, 2),
+    "dotsort": lambda P: cp.dotsort(P[:, 0], [0.5, -0.25, 0.5]) + cp.dotsort(P, [1, 0.5]),
     "nested": lambda P: cp.square(cp.norm(P, "fro")) + cp.exp(cp.max(cp.square(P))),
 }
 
