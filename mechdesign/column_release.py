@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import comma_separated
 from mechdesign.exceptions import InvalidCount, InvalidTable
 from mechdesign.mechanism import Mechanism
+from mechdesign.values import Bands, CountPairs
 
 _ROWS = 1 << 10
 """Rows held at a time: few enough for the cache. Seeded draws do not depend on it."""
@@ -31,7 +32,7 @@ def release_column(
     mechanism: Mechanism,
     source: Path,
     target: Path,
-    column: str,
+    column: str | Sequence[str],
     keep: Sequence[str] = (),
     separator: str | None = None,
     rng: np.random.Generator | None = None,
@@ -53,8 +54,9 @@ def release_column(
         What the counts are released by.
     source, target : Path
         The file to read, and the one to write.
-    column : str
-        The name of the column of true counts. That of the released counts has it too, and is last.
+    column : str or sequence of str
+        The name of the column of true counts; of pairs of counts those of both. That of what is
+        released, counts or bands such as 5-9, has it too, and is last.
     keep : sequence of str, optional
         The names of columns to copy unchanged; none unless given.
     separator : str, optional
@@ -64,9 +66,16 @@ def release_column(
 
     Raises
     ------
+    ValueError
+        There are not as many columns of true counts as the mechanism takes.
     InvalidTable
         The file has no such columns, no rows, or a malformed line, which the message names.
     """
+    names = [column] if isinstance(column, str) else [*column]
+    values, pairs = mechanism.output_values, isinstance(mechanism.input_values, CountPairs)
+    if len(names) != 1 + pairs:
+        wanted = "pairs of counts, two columns" if pairs else "counts, one column"
+        raise ValueError(f"the mechanism takes {wanted}, got {len(names)}")
     total = 0
     with (
         source.open(newline="", encoding="utf-8") as stream,
@@ -74,26 +83,33 @@ def release_column(
         ProgressMeter("release", unit="rows") as meter,
     ):
         mark, between, header, rows = read_csv(stream, source, separator)
-        for name in (column, *keep):
-            if header.count(name) != 1:
+        for each in (*names, *keep):
+            if header.count(each) != 1:
                 raise InvalidTable(
-                    f"{source} has {header.count(name) or 'no'} column {name!r}; "
+                    f"{source} has {header.count(each) or 'no'} column {each!r}; "
                     f"its header, split at {between!r}, is {header}"
                 )
-        place, kept = header.index(column), [header.index(name) for name in keep]
-        out.write((mark + comma_separated([[*keep, column]], between)).encode())
+        places, kept = [header.index(name) for name in names], [header.index(name) for name in keep]
+        out.write((mark + comma_separated([[*keep, *names]], between)).encode())
         while block := list(islice(rows, _ROWS)):
-            texts = [row[place] for row, _ in block]
+            texts = [[row[place] for place in places] for row, _ in block]
+            counts = [[count_in(cell) for cell in cells] for cells in texts]
             try:
-                released = mechanism.release([*map(count_in, texts)], rng)
+                released = mechanism.release(counts if pairs else [one for (one,) in counts], rng)
             except InvalidCount as error:
                 bad = error.index if isinstance(error.index, int) else error.index[0]
+                shown = ", ".join(map(repr, texts[bad]))
                 raise InvalidTable(
-                    f"{source}, line {block[bad][1]}: {texts[bad]!r:.60} is not an integer between "
+                    f"{source}, line {block[bad][1]}: {shown:.60} is not an integer between "
                     f"0 and {error.largest}; nothing was written"
                 ) from error
-            columns = [[row[k] for row, _ in block] for k in kept]
-            lines = zip(*columns, released.tolist(), strict=True)
+            columns: list[list[Any]] = [[row[k] for row, _ in block] for k in kept]
+            answers = released.reshape(len(block), -1).T.tolist()
+            if isinstance(values, Bands):
+                columns += [[values.labels[k] for k in answer] for answer in answers]
+            else:
+                columns += answers
+            lines = zip(*columns, strict=True)
             out.write(comma_separated(lines, between).encode())
             total += len(block)
             meter.update(len(block))

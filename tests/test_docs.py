@@ -89,6 +89,21 @@ def test_commands_of_the_page_on_tables_of_counts_print_what_is_shown(
     }
 
 
+@pytest.mark.slow
+def test_commands_of_the_page_on_requirements_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be done is refused in the lines that are shown."""
+    monkeypatch.chdir(tmp_path)
+    text = PAGES["protocols/counts/requirements.md"].read_text(encoding="utf-8")
+    commands = commands_in(text)
+    codes = [main([command, *words]) for command, *words in commands]
+    assert codes == [0, 0, 0, 0, 1, 1, 1]
+    (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    errors = capsys.readouterr().err.splitlines()
+    assert [line for line in errors if line.startswith("mechdesign: ")] == shown.splitlines()
+
+
 def test_every_block_is_run() -> None:
     """Sessions here, the others by `tests/test_docs_oracle.py` and `tests/test_tutorial.py`."""
     text = {page: path.read_text(encoding="utf-8") for page, path in PAGES.items()}

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import cast
 
 from mechdesign import losses, named
-from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief, printable
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,
     add_force,
     add_prior,
+    add_privacy,
     add_statement,
     check_suffix,
     check_targets,
@@ -21,10 +21,20 @@ from mechdesign.cli.options import (
     privacy_of,
     say,
 )
+from mechdesign.cli.requirement_options import (
+    REQUIREMENTS,
+    add_loss,
+    add_requirements,
+    add_values,
+    cells_of,
+    inputs_of,
+    loss_of,
+    outputs_of,
+    properties_of,
+)
 from mechdesign.comparison import compare
-from mechdesign.losses import Loss, Power
 from mechdesign.mechanism import Mechanism
-from mechdesign.optimal import Design, design
+from mechdesign.optimal import Design, checked, design
 from mechdesign.privacy import Metric, Neighbours
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.standard_errors import UNBIASED, StandardErrors
@@ -49,41 +59,17 @@ def add_design(add: AddCommand) -> None:
     meanings = "\n".join(
         f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio)
     )
-    chosen.epilog = f"properties:\n{meanings}\n\n{_DISTANCES}\n\n{chosen.epilog}"
-    add_statement(chosen)
+    chosen.epilog = f"properties:\n{meanings}\n\n{REQUIREMENTS}\n\n{_DISTANCES}\n\n{chosen.epilog}"
+    add_values(chosen)
+    add_privacy(chosen)
     chosen.add_argument(
         "--neighbours",
         default="adjacent",
         help="adjacent (default), all, a distance, or a .csv file, see below",
     )
-    chosen.add_argument(
-        "--loss",
-        default="L0",
-        help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2; or total, for the"
-        " unbiased estimate of totals",
-    )
-    chosen.add_argument(
-        "--distance",
-        type=int,
-        default=0,
-        metavar="D",
-        help="errors of at most D steps cost nothing (default 0)",
-    )
-    chosen.add_argument(
-        "--worst-case",
-        action="store_true",
-        help="minimise the worst expected loss over inputs, not the average; with --prior the worst"
-        " weighted one",
-    )
+    add_loss(chosen)
     add_prior(chosen, "the counts 0 .. n")
-    chosen.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="NAME",
-        help="RH RM CH CM F WH S OR or OR:beta, see below; may be repeated",
-    )
+    add_requirements(chosen)
     chosen.add_argument(
         "--out",
         type=Path,
@@ -170,19 +156,26 @@ def _design(options: argparse.Namespace) -> int:
 def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
     """The mechanism asked for, and what is to be said of it besides its description."""
     privacy = privacy_of(options, _neighbours(options.neighbours))
+    n, outputs, properties = inputs_of(options), outputs_of(options), properties_of(options)
     if options.loss == "total":
         from mechdesign.unbiased_design import least_variance  # it loads the solver
 
-        if options.distance or options.worst_case or options.canonical:
-            raise ValueError("--distance, --worst-case and --canonical do not fit --loss total")
-        prior = prior_of(options, options.n + 1)
-        found = least_variance(options.n, privacy, options.properties, prior=prior, progress=True)
+        if options.distance or options.worst_case or options.cost or options.canonical:
+            raise ValueError(
+                "--distance, --worst-case, --cost and --canonical do not fit --loss total"
+            )
+        if outputs is not None or not isinstance(n, int):
+            raise ValueError("--loss total is for one count, and answers that are counts 0 .. n")
+        prior = prior_of(options, n + 1)
+        found = least_variance(n, privacy, properties, prior=prior, progress=True)
         return found.mechanism, f"total        {found}"
+    inputs, _, _ = checked(n, None, properties)
     designed = design(
-        options.n,
+        inputs,
         privacy,
-        _loss(options),
-        options.properties,
+        loss_of(options, outputs or inputs, inputs),
+        properties,
+        outputs=outputs,
         canonical=options.canonical,
         progress=True,
         however_large=options.however_large,
@@ -207,23 +200,11 @@ def _neighbours(text: str) -> Neighbours:
         return int(text)
     if not text.endswith(".csv"):
         raise ValueError(f"--neighbours is adjacent, all, a distance or a .csv file, got {text!r}")
-    lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
-    rows = [[cell.strip() for cell in line.split(",")] for line in lines if line]
+    rows = cells_of(Path(text))
     for cell in (cell for row in rows for cell in row):
         if cell and not (cell.isascii() and cell.isdigit()):
             raise ValueError(f"{text}: {cell[:40]!r} is not a distance")
     return Metric([[int(cell) if cell else None for cell in row] for row in rows])
-
-
-def _loss(options: argparse.Namespace) -> Loss:
-    if not options.loss.startswith("L"):
-        raise ValueError(f"a loss is L0, L1, L2 or Lp, got {options.loss!r}")
-    return Power(
-        exact(options.loss[1:], "the p of --loss"),
-        options.distance,
-        prior_of(options, options.n + 1),
-        options.worst_case,
-    )
 
 
 def _describe(mechanism: Mechanism) -> None:
@@ -234,10 +215,12 @@ def _describe(mechanism: Mechanism) -> None:
     )
     print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
     verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
-    reached = f"Pr[{audit.output} | {audit.inputs[0]}] / Pr[{audit.output} | {audit.inputs[1]}]"
+    answers, counts = mechanism.output_values.labels, mechanism.input_values.labels
+    answer = answers[audit.output] if isinstance(audit.output, int) else audit.output
+    first, second = (f"Pr[{answer} | {counts[j]}]" for j in audit.inputs)
     print(
         f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most"
-        f" {brief(audit.allowed, 9)}, at {reached}"
+        f" {brief(audit.allowed, 9)}, at {first} / {second}"
     )
     print(
         "properties   "
@@ -247,13 +230,13 @@ def _describe(mechanism: Mechanism) -> None:
     )
     print(f"errors       {StandardErrors.of(mechanism)}  (for uniformly distributed counts)")
     say(f"             {UNBIASED}")
-    never = [str(i) for i, row in enumerate(mechanism.weights) if not any(row)]
+    never = [label for label, row in zip(answers, mechanism.weights, strict=True) if not any(row)]
     if never:
         print(
             f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid"
             " this"
         )
-    if mechanism.outputs == mechanism.inputs > 1:
+    if mechanism.output_values == mechanism.input_values and mechanism.inputs > 1:
         print(f"scaled L0    {float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)")
     if mechanism.certificate is None:
         print("certificate  none")

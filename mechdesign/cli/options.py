@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 
@@ -53,17 +54,59 @@ def add_privacy(parser: argparse.ArgumentParser) -> None:
 
 
 def import_modules(names: Sequence[str]) -> None:
-    """Import modules, also of the folder that the command runs in.
+    """Import modules, also of the folder that the command runs in, or files that end in ``.py``.
 
     Raises
     ------
     ImportError
-        There is no such module.
+        There is no such module, another one has its name, or it fails; the message says why.
     """
     if names and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     for name in names:
-        import_module(name)
+        try:
+            if name.endswith(".py"):
+                _import_file(Path(name))
+            else:
+                import_module(name)
+        except (ImportError, OSError):
+            raise
+        except Exception as error:
+            raise ImportError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _import_file(path: Path) -> None:
+    """Import a file as the module of its name, so that its classes can be found and copied."""
+    known = sys.modules.get(path.stem)
+    if known is not None:
+        origin = getattr(known, "__file__", None)
+        if origin is None or not path.samefile(origin):
+            raise ImportError(f"{path}: there is another module {path.stem}; rename the file")
+        return
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no module")
+    module = sys.modules[path.stem] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
+
+
+def member_of(text: str, option: str) -> Any:
+    """What MODULE.NAME stands for; the module is imported.
+
+    Raises ValueError where there is no such name, and ImportError as `import_modules`.
+    """
+    module, _, name = text.rpartition(".")
+    if not module:
+        raise ValueError(f"{option} is a module and a name, such as mine.Oracle, got {text!r}")
+    import_modules([module])
+    found = getattr(sys.modules[module], name, None)
+    if found is None:
+        raise ValueError(f"{option} {text}: {module} has no {name}")
+    return found
 
 
 def add_prior(parser: argparse.ArgumentParser, what: str = "the true counts") -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
-from typing import Any
 
 from mechdesign._support.files import replacing
 from mechdesign.accounting.ledger import Ledger
@@ -17,7 +15,7 @@ from mechdesign.cli.options import (
     check_suffix,
     check_targets,
     details_of,
-    import_modules,
+    member_of,
     say,
 )
 from mechdesign.planning.planner import plan
@@ -79,7 +77,7 @@ def _plan(options: argparse.Namespace) -> int:
     check_suffix(options.out, ".csv")
     check_suffix(options.plot, *PICTURES)
     details = details_of(options)
-    candidates = [_candidate(text) for text in options.candidate]
+    candidates = [member_of(text, "--candidate") for text in options.candidate]
     found = plan(
         options.task,
         _domain(options.domain),
@@ -101,17 +99,6 @@ def _plan(options: argparse.Namespace) -> int:
         plot.save(found.plot(), options.plot)
         say(f"wrote {options.plot}")
     return 0
-
-
-def _candidate(text: str) -> Any:
-    module, _, name = text.rpartition(".")
-    if not module:
-        raise ValueError(f"--candidate is a module and a name, such as mine.Oracle, got {text!r}")
-    import_modules([module])
-    found = getattr(sys.modules[module], name, None)
-    if found is None:
-        raise ValueError(f"--candidate {text}: {module} has no {name}")
-    return found
 
 
 def _domain(text: str) -> int | list[int] | dict[str, int]:

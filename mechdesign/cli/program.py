@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks how to complete a line
         _complete()
-    options = _parser(given).parse_args(given)
+    options = _parser(given).parse_args(_joined(given))
     try:
         import_modules(options.imports)
         return int(options.run(options))
@@ -83,6 +84,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (MechanismError, ValueError, OSError, ImportError) as error:
         say(f"mechdesign: {error}", sys.stderr)
         return 2
+
+
+def _joined(given: Sequence[str]) -> list[str]:
+    """The words, with those such as ``-5:25`` joined to the option before them.
+
+    argparse takes what begins with a minus sign, and is not just a number, for an option.
+    """
+    joined: list[str] = []
+    for k, word in enumerate(given):
+        if word == "--":
+            return [*joined, *given[k:]]
+        option = re.fullmatch("--[a-z][a-z-]*", joined[-1]) if joined else None
+        if option and re.fullmatch("-[0-9].*[^0-9.].*", word):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _complete() -> None:
@@ -128,8 +146,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             action="append",
             default=[],
             metavar="MODULE",
-            help="import a module, installed or of this folder, whose classes files name; may be"
-            " repeated",
+            help="import a module, installed or of this folder, or a file mine.py, whose classes"
+            " options and files name; may be repeated",
         )
         return added
 

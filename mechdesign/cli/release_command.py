@@ -19,6 +19,7 @@ from mechdesign.cli.options import (
 )
 from mechdesign.column_release import release_column
 from mechdesign.mechanism import Mechanism
+from mechdesign.values import CountPairs
 
 
 def add_release(add: AddCommand) -> None:
@@ -34,7 +35,9 @@ def add_release(add: AddCommand) -> None:
     )
     chosen.add_argument("--input", type=Path, required=True, help="CSV file with a header line")
     chosen.add_argument(
-        "--column", required=True, help="the column of true counts; it is replaced, never copied"
+        "--column",
+        required=True,
+        help="the column of true counts; it is replaced, never copied. Of pairs of counts: A,B",
     )
     chosen.add_argument(
         "--keep",
@@ -57,13 +60,17 @@ def _release(options: argparse.Namespace) -> int:
     check_targets(options, options.out)
     check_suffix(options.out, ".csv")
     check_apart(options.out, options.file, options.input)
-    if options.column in options.keep:
-        raise ValueError(f"--keep {options.column} would publish the true counts")
+    mechanism = Mechanism.load(options.file, certificate=False)
+    pairs = isinstance(mechanism.input_values, CountPairs)
+    columns = options.column.split(",") if pairs else [options.column]
+    for column in columns:
+        if column in options.keep:
+            raise ValueError(f"--keep {column} would publish the true counts")
     read = release_column(
-        Mechanism.load(options.file, certificate=False),
+        mechanism,
         options.input,
         options.out,
-        options.column,
+        columns,
         options.keep,
         "\t" if options.separator == "tab" else options.separator,
         generator_of(options, "these counts"),

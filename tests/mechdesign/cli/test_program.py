@@ -29,6 +29,18 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
         assert "mechdesign " in capsys.readouterr().out.split("example", 1)[1]
 
 
+@pytest.mark.usefixtures("here")
+def test_values_may_begin_with_a_minus_sign() -> None:
+    """Ranges of negative numbers are values of the option before them; after -- nothing is."""
+    words = ["design", "--n", "2", "--alpha", "1/2"]
+    assert main([*words, "--outputs", "-1:3", "--out", "-1:3.json"]) == 0
+    assert main(["audit", "--", "-1:3.json"]) == 0
+    with pytest.raises(SystemExit):
+        main([*words, "--outputs", "--force"])
+    with pytest.raises(SystemExit):
+        main(["audit", "-x:3.json"])
+
+
 def test_an_interrupt_stops_a_long_solve_at_once(here: Path) -> None:
     command = "design --n 240 --alpha 9/10 --loss L1 --property RM --property CM --out m.json"
     with subprocess.Popen(

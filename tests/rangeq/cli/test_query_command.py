@@ -129,7 +129,7 @@ SURVEYS: dict[str, Any] = {
     ),
     "bins": (
         survey(lambda schema: HaarHRR(schema.sizes[0], 2.0), DELAY),
-        {"0:60": (0, 60), "delay -30:7.5": (-30, 7.5), "delay 15 to 60": (15, 60)},
+        {"-60:0": (-60, 0), "delay -30:7.5": (-30, 7.5), "delay 15 to 60": (15, 60)},
     ),
     "dates": (
         survey(lambda schema: HaarHRR(schema.sizes[0], 2.0), SEEN),
