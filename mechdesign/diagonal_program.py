@@ -30,7 +30,7 @@ from typing import TypeAlias
 import numpy as np
 from flint import fmpq
 
-from mechdesign._support.arrays import Integers
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program
@@ -105,6 +105,11 @@ class DiagonalProgram:
         """The central reflection, d_j <-> d_n-j and U_j <-> L_n-j, as a permutation."""
         numbers = np.arange(3 * self.size)
         return np.concatenate([numbers[: self.size][::-1], numbers[self.size :][::-1]])
+
+    @property
+    def sizes(self) -> Floats:
+        """The order of magnitude of each variable: they are alike."""
+        return np.ones(self.program.variables)
 
     def table(self, x: Sequence[Fraction]) -> list[list[Fraction]] | None:
         """A table with these d, U and L, rows are outputs; None if filling it in fails."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from mechdesign._support.numbers import whole
 from mechdesign._support.progress import ProgressMeter
 from mechdesign.certificate import Certificate, dual_bound
@@ -278,7 +280,9 @@ def _solved(
     from mechdesign.lp.exact_solution import certify
 
     reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(shorter.program)
-    solution = certify(reduced.program, progress, denied=denied)
+    sizes = np.ones(reduced.program.variables)
+    sizes[reduced.orbit] = shorter.sizes
+    solution = certify(reduced.program, progress, denied=denied, sizes=sizes)
     x = [solution.x[v] for v in reduced.orbit.tolist()]
     return x, shorter.restored(reduced.expand(solution.multipliers))
 

@@ -26,7 +26,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Integers
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign.formulation import PRIVACY, reflection
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program
@@ -34,6 +34,9 @@ from mechdesign.privacy import Privacy
 
 _UNRELATED = 1 << 40
 """The distance of inputs that are not neighbours: more than any chain of neighbours can have."""
+
+_LEAST = 1e-6
+"""Floats need not tell smaller probabilities from 0."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Compact:
     kept: tuple[Integers, ...]
     cliques: tuple[Clique, ...]
     inputs: int
+    sizes: Floats
+    """What to scale the variables by: about as large as they are where that is known."""
 
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]
@@ -129,7 +134,16 @@ def compact(
         ]
     )
     shorter = Program(cost, tuple(groups))
-    return Compact(shorter, symmetry, program, tuple(kept), tuple(cliques), inputs)
+    sizes = np.ones(shorter.variables)
+    # Where monotonicity orders the entries, too, scaling gains nothing
+    only_privacy = all(
+        group.kind == PRIVACY or group.equality or group.cells.shape[1] == 1
+        for group in program.constraints
+    )
+    if outputs == inputs and privacy.neighbours == "adjacent" and only_privacy:
+        steps = np.abs(np.subtract.outer(np.arange(outputs), np.arange(inputs)))
+        sizes[: steps.size] = np.maximum(float(privacy.alpha) ** steps, _LEAST).ravel()
+    return Compact(shorter, symmetry, program, tuple(kept), tuple(cliques), inputs, sizes)
 
 
 def _distances(privacy: Privacy, inputs: int) -> Integers:

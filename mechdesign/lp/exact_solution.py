@@ -26,7 +26,7 @@ from scipy import sparse
 from mechdesign._support.arrays import Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, SingularBasis, to_fraction
-from mechdesign.lp.highs import FloatProgram, Progress, solve, to_float
+from mechdesign.lp.highs import INTERIOR_POINT_CONSTRAINTS, FloatProgram, Progress, solve, to_float
 from mechdesign.lp.program import Program
 from mechdesign.lp.simplex import Basis, Problem, Vertex, reoptimised
 
@@ -69,11 +69,13 @@ def certify(
     max_refinements: int = MAX_REFINEMENTS,
     max_work: int = MAX_WORK,
     denied: Callable[[], None] | None = None,
+    sizes: Floats | None = None,
 ) -> Solution:
     """Solve a program of `mechanism_program`, reduced or not, exactly.
 
     Where floats find no feasible point, ``denied`` is called, which may raise an error with a proof
-    that there is none; if it returns, exact simplex steps decide.
+    that there is none; if it returns, exact simplex steps decide. ``sizes``, about as large as the
+    variables, scale them for the interior point method, which cannot tell 1e-9 from 0.
 
     Raises
     ------
@@ -83,7 +85,7 @@ def certify(
         The work allowed did not suffice for an exact optimum.
     """
     problem = Problem.of(program)
-    vertex, refinements = _best_vertex(problem, max_refinements, max_work, progress, denied)
+    vertex, refinements = _best_vertex(problem, max_refinements, max_work, progress, denied, sizes)
     if not vertex.optimal:
         raise SolverFailure(
             f"the program, of {len(problem.constraints)} constraints, was not solved exactly by"
@@ -102,11 +104,14 @@ def _best_vertex(
     max_work: int,
     progress: Progress | None,
     denied: Callable[[], None] | None,
+    sizes: Floats | None,
 ) -> tuple[Vertex, int]:
     """An optimal vertex, else the best one found, and the number of refinements."""
     floats = FloatProgram.of(problem)
     steps = max_work // len(problem.constraints)
-    best = vertex = _first_vertex(problem, floats, steps, progress, denied)
+    large = len(problem.constraints) > INTERIOR_POINT_CONSTRAINTS
+    first = floats if sizes is None or not large else floats.scaled(sizes)
+    best = vertex = _first_vertex(problem, first, steps, progress, denied)
     refinements = in_vain = 0
     unit = ONE
     while not vertex.optimal and refinements < max_refinements and in_vain < _PATIENCE:

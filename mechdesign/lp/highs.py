@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import highspy
@@ -22,7 +22,7 @@ from mechdesign.lp.simplex import Basis, Problem
 Progress: TypeAlias = Callable[[str], None]
 """Called from time to time with a short text about the progress."""
 
-_INTERIOR_POINT_CONSTRAINTS = 5_000
+INTERIOR_POINT_CONSTRAINTS = 5_000
 """Above this many constraints the interior point method, with crossover, is used.
 
 There it is quicker on mechanism programs than the dual simplex method.
@@ -56,6 +56,18 @@ class FloatProgram:
         return cls(
             matrix, bounds, np.where(problem.equality, bounds, np.inf), np.zeros(len(cost)), cost
         )
+
+    def scaled(self, sizes: Floats) -> FloatProgram:
+        """The same program in variables that are divided by these ``sizes``, all above 0.
+
+        Bounds of constraints other than 0 stay the same, the other constraints are scaled to
+        coefficients of at most 1. The bases are the same.
+        """
+        matrix = sparse.csr_array(self.matrix * sizes)
+        largest = abs(matrix).max(axis=1).toarray().ravel()
+        free = (self.row_lower == 0) & (largest > 0)
+        matrix.data /= np.repeat(np.where(free, largest, 1.0), np.diff(matrix.indptr))
+        return replace(self, matrix=matrix, lower=self.lower / sizes, cost=self.cost * sizes)
 
 
 def to_float(value: fmpq) -> float:
@@ -110,7 +122,7 @@ def solve(
     highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))
     if start is not None or not presolve:
         highs.setOptionValue("presolve", "off")
-    elif len(program.row_lower) > _INTERIOR_POINT_CONSTRAINTS:
+    elif len(program.row_lower) > INTERIOR_POINT_CONSTRAINTS:
         highs.setOptionValue("solver", "ipm")
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = program.matrix.shape

@@ -13,9 +13,9 @@ import mechdesign.lp.exact_solution as certify_module
 from mechdesign import Constraints, Infeasible, Privacy, Property, SolverFailure, design, named
 from mechdesign.losses import L0, L1, L2, Power, prior
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.highs import Optimum
+from mechdesign.lp.highs import FloatProgram, Optimum
 from mechdesign.lp.highs import solve as honest_solve
-from mechdesign.lp.simplex import Basis
+from mechdesign.lp.simplex import Basis, Problem
 from tests.mechdesign.programs import HALF, NINE, SUBSETS, build
 
 BIG = 10**400
@@ -446,3 +446,32 @@ def test_infeasible(item, loss):
     for n in (1, 3):
         with pytest.raises(Infeasible):
             design(n, NINE, loss, [item])
+
+
+@pytest.mark.parametrize("wanted", [(), ("RM", "CM")], ids=" ".join)
+def test_scaled_variables_have_the_same_optimum(wanted, monkeypatch):
+    """As for large programs, by the interior point method."""
+    for module in ("exact_solution", "highs"):
+        monkeypatch.setattr(f"mechdesign.lp.{module}.INTERIOR_POINT_CONSTRAINTS", 0)
+    program = build(9, HALF, L1(), wanted, reduced=False)
+    sizes = np.full(program.variables, 1.0)
+    sizes[:100] = 0.5 ** np.abs(np.subtract.outer(np.arange(10), np.arange(10))).ravel()
+    plain, scaled = certify(program), certify(program, sizes=sizes)
+    costs = [
+        sum((c * x for c, x in zip(program.cost, found.x, strict=True)), Fraction(0))
+        for found in (plain, scaled)
+    ]
+    assert costs[0] == costs[1]
+
+
+def test_scaling_keeps_what_a_program_says():
+    problem = Problem.of(build(4, HALF, L1(), ("WH",), reduced=False))
+    floats = FloatProgram.of(problem)
+    sizes = 2.0 ** -np.arange(len(floats.cost))
+    scaled = floats.scaled(sizes)
+    x = np.random.default_rng(5).random(len(floats.cost))
+    assert scaled.cost @ (x / sizes) == pytest.approx(floats.cost @ x)
+    before, after = floats.matrix @ x, scaled.matrix @ (x / sizes)
+    known = floats.row_lower != 0
+    assert after[known] == pytest.approx(before[known])
+    assert np.array_equal(np.sign(after[~known]), np.sign(before[~known]))
