@@ -223,7 +223,7 @@ def prior_over(inputs: int, weights: Iterable[Rational] | None = None) -> tuple[
 
     Raises InvalidPrior unless they are a distribution over these inputs.
     """
-    inputs = whole(inputs, "inputs", 1, what="a number of inputs")
+    inputs = whole(inputs, "inputs", 1, what="a number of inputs", error=InvalidPrior)
     if weights is None:
         return (Fraction(1, inputs),) * inputs
     values = _distribution(weights)

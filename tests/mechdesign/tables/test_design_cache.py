@@ -84,7 +84,7 @@ def test_other_requests_have_other_files(asked, cache) -> None:
 
 def test_a_property_that_was_changed_has_another_file(cache) -> None:
     class Often(Property):
-        short = "OFTEN"
+        short = "CHANGED"
         chance = "3/4"
 
         def constraints(self, at, privacy):
