@@ -118,7 +118,7 @@ def test_the_python_block_runs_and_prints_what_its_comments_say(clone: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("number", "mark", "figure"), [(3, "3 sites", "frequencies.png"), (4, "decile", "cdf.png")]
+    ("number", "mark", "figure"), [(4, "3 sites", "frequencies.png"), (5, "decile", "cdf.png")]
 )
 def test_the_examples_print_what_is_shown(clone: Path, number: int, mark: str, figure: str) -> None:
     pytest.importorskip("statsmodels", reason="the example's data come with the extra 'data'")
