@@ -166,7 +166,8 @@ def _release_table(options: argparse.Namespace) -> int:
         lines = _lines(found, copied, options, confidence)
         with replacing(target) as stream:
             stream.write((read.mark + comma_separated(lines, read.separator)).encode())
-    errors = {size: StandardErrors.of(each) for size, each in found.mechanisms.items()}
+    sizes = list(found.mechanisms) if options.json else _shown(list(found.mechanisms))
+    errors = {size: StandardErrors.of(found.mechanisms[size]) for size in sizes}
     totals = list(_totals(found, {name: read.kept[name] for name in options.totals}))
     if options.json:
         print(json.dumps(_to_dict(found, errors, totals, confidence), indent=1))
@@ -194,9 +195,13 @@ def _lines(
     """The header and the rows of the released table."""
     estimates = ["estimate", "low", "high"] if options.estimates else []
     yield [*(name for name, _ in copied), options.size, options.count, *estimates]
-    for k, cell in enumerate(found.cells(confidence)):
-        known = [f"{cell.estimate:.3f}", cell.low, cell.high] if options.estimates else []
-        yield [*(column[k] for _, column in copied), cell.size, cell.released, *known]
+    known: list[tuple[Any, ...]] = [()] * len(found.sizes)
+    if options.estimates:  # only then: the intervals take exact sums
+        cells = found.cells(confidence)
+        known = [(f"{each.estimate:.3f}", each.low, each.high) for each in cells]
+    rows = zip(found.sizes.tolist(), found.released.tolist(), known, strict=True)
+    for k, (size, released, more) in enumerate(rows):
+        yield [*(column[k] for _, column in copied), size, released, *more]
 
 
 def _totals(
@@ -210,6 +215,12 @@ def _totals(
     yield "", "", found.total()
 
 
+def _shown(sizes: Sequence[int]) -> list[int]:
+    """Some of the sizes, evenly spread, where they are many."""
+    places = np.linspace(0, len(sizes) - 1, min(len(sizes), _SHOWN)).round().astype(int)
+    return [sizes[k] for k in places]
+
+
 def _print(
     found: TableRelease,
     errors: dict[int, StandardErrors],
@@ -217,20 +228,13 @@ def _print(
     confidence: float,
 ) -> None:
     print(found.statement)
-    sizes = list(errors)
-    chosen = sizes
-    if len(sizes) > _SHOWN:
-        places = np.linspace(0, len(sizes) - 1, _SHOWN).round().astype(int)
-        chosen = [sizes[k] for k in places]
-    cells = [errors[size].cells() for size in chosen]
-    names = list(cells[0])
-    groups = [str((found.sizes == size).sum()) for size in chosen]
-    rows = [["size", "groups", *names]]
-    for size, count, cell in zip(chosen, groups, cells, strict=True):
-        rows.append([str(size), count, *(cell[name] for name in names)])
+    names = ("size", "groups", *next(iter(errors.values())).cells())
+    rows = [list(names)]
+    for size, both in errors.items():
+        rows.append([str(size), str((found.sizes == size).sum()), *both.cells().values()])
     print("", *aligned(rows), sep="\n")
-    if len(sizes) > _SHOWN:
-        print(f"... {len(sizes)} sizes in all")
+    if len(found.mechanisms) > len(errors):
+        print(f"... {len(found.mechanisms)} sizes in all")
     print(UNBIASED)
     rows = [["total", "groups", "people", "estimate", "standard error", f"{confidence:g} interval"]]
     for name, label, total in totals:
