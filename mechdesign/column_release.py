@@ -82,14 +82,9 @@ def release_column(
         replacing(target) as out,
         ProgressMeter("release", unit="rows") as meter,
     ):
-        mark, between, header, rows = read_csv(stream, source, separator)
-        for each in (*names, *keep):
-            if header.count(each) != 1:
-                raise InvalidTable(
-                    f"{source} has {header.count(each) or 'no'} column {each!r}; "
-                    f"its header, split at {between!r}, is {header}"
-                )
-        places, kept = [header.index(name) for name in names], [header.index(name) for name in keep]
+        read = read_csv(stream, source, separator)
+        mark, between, _, rows = read
+        places, kept = read.places(names, source), read.places(keep, source)
         out.write((mark + comma_separated([[*keep, *names]], between)).encode())
         while block := list(islice(rows, _ROWS)):
             texts = [[row[place] for place in places] for row, _ in block]

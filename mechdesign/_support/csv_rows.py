@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -42,6 +42,35 @@ class CsvRows(NamedTuple):
     separator: str
     header: list[str]
     rows: Iterator[tuple[list[str], int]]
+
+    def places(self, names: Iterable[str], source: Path) -> list[int]:
+        """Where columns are in a row.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Of the columns.
+        source : Path
+            What errors call the file.
+
+        Returns
+        -------
+        list of int
+            As many, from 0.
+
+        Raises
+        ------
+        InvalidTable
+            There is no column, or more than one, of some name; the message has the header.
+        """
+        found = list(names)
+        for name in found:
+            if self.header.count(name) != 1:
+                raise InvalidTable(
+                    f"{source} has {self.header.count(name) or 'no'} column {name!r}; its header,"
+                    f" split at {self.separator!r}, is {self.header}"
+                )
+        return [self.header.index(name) for name in found]
 
 
 def read_csv(stream: TextIO, source: Path, separator: str | None = None) -> CsvRows:

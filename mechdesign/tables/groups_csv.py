@@ -60,15 +60,9 @@ def read_groups(
     """
     counts, sizes, lines = list[int](), list[int](), list[list[str]]()
     with source.open(newline="", encoding="utf-8") as stream:
-        mark, between, header, rows = read_csv(stream, source, separator)
-        for name in (count, size, *keep):
-            if header.count(name) != 1:
-                raise InvalidTable(
-                    f"{source} has {header.count(name) or 'no'} column {name!r}; "
-                    f"its header, split at {between!r}, is {header}"
-                )
-        at, of, kept = header.index(count), header.index(size), [header.index(k) for k in keep]
-        for row, line in rows:
+        read = read_csv(stream, source, separator)
+        at, of, *kept = read.places((count, size, *keep), source)
+        for row, line in read.rows:
             group = count_in(row[of])
             if group < 0:
                 raise InvalidTable(
@@ -88,4 +82,4 @@ def read_groups(
         raise NoRows(f"{source} has no rows; nothing was written")
     columns = zip(*lines, strict=True) if keep else ()
     named = dict(zip(keep, map(list, columns), strict=True))
-    return GroupRows(counts, sizes, named, mark, between)
+    return GroupRows(counts, sizes, named, read.mark, read.separator)

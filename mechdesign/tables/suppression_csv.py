@@ -70,19 +70,14 @@ def read_counts(source: Path, count: str | None = None, size: str | None = None)
     if count is None and size is not None:
         raise ValueError("sizes are a column beside that of counts, which must be named as well")
     with source.open(newline="", encoding="utf-8") as stream:
-        _, separator, header, lazy = read_csv(stream, source)
-        rows = list(lazy)
+        read = read_csv(stream, source)
+        rows = list(read.rows)
     if not rows:
         raise NoRows(f"{source} has no rows")
     if count is None:
-        return _wide(source, header, rows)
-    for name in (count, *([] if size is None else [size])):
-        if header.count(name) != 1:
-            raise InvalidTable(
-                f"{source} has {header.count(name) or 'no'} column {name!r}; its header, split at"
-                f" {separator!r}, is {header}"
-            )
-    return _long(source, header, rows, count, size)
+        return _wide(source, read.header, rows)
+    read.places([count] if size is None else [count, size], source)
+    return _long(source, read.header, rows, count, size)
 
 
 def _wide(source: Path, header: list[str], rows: _Rows) -> LabelledCounts:

@@ -115,24 +115,19 @@ def _read(
     """The paths, counts and sizes of the leaves."""
     paths, numbers = [], []
     with source.open(newline="", encoding="utf-8") as stream:
-        _, separator, header, rows = read_csv(stream, source)
-        for name in (*regions, count, size):
-            if header.count(name) != 1:
-                raise InvalidTable(
-                    f"{source} has {header.count(name) or 'no'} column {name!r}; its header, split"
-                    f" at {separator!r}, is {header}"
-                )
-        places = [header.index(name) for name in regions]
-        for row, line in rows:
+        read = read_csv(stream, source)
+        places = read.places(regions, source)
+        at, of = read.places((count, size), source)
+        for row, line in read.rows:
             path = [row[place] for place in places]
             while path and not path[-1].strip():
                 path.pop()
             paths.append(path)
-            pair = [count_in(row[header.index(name)]) for name in (count, size)]
+            pair = [count_in(row[at]), count_in(row[of])]
             if not 0 <= pair[0] <= pair[1]:
                 raise InvalidTable(
                     f"{source}, line {line}: a count from 0 to its size is expected, got"
-                    f" {shown(row[header.index(count)])} of {shown(row[header.index(size)])}"
+                    f" {shown(row[at])} of {shown(row[of])}"
                 )
             numbers.append(pair)
     if not paths:
