@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mechdesign._support.text import aligned, brief
+from mechdesign._support.text import aligned, brief, rounded_up
 from mechdesign.privacy import Privacy
 
 
@@ -64,11 +64,14 @@ class TableStatement:
             ("", f"{change} with their answer"),
             (
                 "loss",
-                f"no table of {self.cells:,} counts is more than {brief(1 / self.alpha, 9)} times"
-                " as likely with one answer as with another",
+                f"no table of {self.cells:,} counts is more than {rounded_up(1 / self.alpha, 9)}"
+                " times as likely with one answer as with another",
             ),
             ("", f"(alpha{power} = {exactly}; epsilon at most {self.epsilon:.9g}, rounded up)"),
-            ("audited", f"every mechanism, exactly: the worst factor is {brief(self.ratio, 9)}"),
+            (
+                "audited",
+                f"every mechanism, exactly: the worst factor is {rounded_up(self.ratio, 9)}",
+            ),
             ("public", "the sizes of groups, and which cells there are"),
             ("randomness", randomness(self.reproducible)),
         ]
