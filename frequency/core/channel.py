@@ -7,8 +7,10 @@ server half). The two share only the channel: a frozen, printable, comparable se
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -25,6 +27,7 @@ from frequency.core.aggregate import (
     pack,
     unpack,
 )
+from frequency.core.secure_sums import SignSum, joined_signs, split_signs
 from frequency.core.tally import Sample, cells
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
 from mechdesign import Audit, Privacy
@@ -427,6 +430,66 @@ class Channel(ABC):
     @abstractmethod
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         """The counts of a batch of valid reports: of shape `counts_shape`."""
+
+    @property
+    def sign_sums(self) -> Sequence[SignSum]:
+        """Which of the counts are sums of signs; the others are never negative."""
+        return ()
+
+    def measurements(self, reports: Reports) -> npt.NDArray[np.int8]:
+        """Reports as vectors of zeros and ones that add up: what users submit to a VDAF.
+
+        Secure aggregation gives only their sums to the server, for `aggregate_from_sums`. What the
+        numbers stand for: see `frequency.core.secure_sums`.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Returns
+        -------
+        numpy.ndarray of int8
+            Shape (users, numbers): 0 or 1.
+
+        Raises
+        ------
+        InvalidReport
+            Another array, or a report that no client can have sent.
+        """
+        reports = self.accepted(reports, None)
+        counts = np.zeros((len(reports), math.prod(self.counts_shape)), dtype=np.int8)
+        for user in range(len(reports)):
+            counts[user] = self.counts_of(reports[user : user + 1]).ravel()
+        return split_signs(counts, self.sign_sums)
+
+    def aggregate_from_sums(self, sums: npt.ArrayLike, n: int) -> Aggregate:
+        """The aggregate of reports of which only the sums of their `measurements` are known.
+
+        Parameters
+        ----------
+        sums : array_like
+            One-dimensional: of the measurements of all n reports, integers in 0 .. n.
+        n : int
+            How many reports were added up.
+
+        Returns
+        -------
+        Aggregate
+            Equal to that of the same reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            Another number of sums, other numbers, or sums that no n reports have.
+        """
+        n = whole(n, "n", 0, (1 << 63) - 1, what="a number of reports", error=IncompatibleAggregate)
+        shape = self.counts_shape
+        found = joined_signs(sums, n, math.prod(shape), self.sign_sums)
+        # Whatever the signs of reports are, they might all have been +1
+        for counts in (found.drawn, found.counts):
+            aggregate = self.require_own(Aggregate(self.signature, n, counts.reshape(shape)))
+        return aggregate
 
     def aggregate_from_bytes(self, message: bytes) -> Aggregate:
         """Read what `Aggregate.to_bytes` wrote.

@@ -20,6 +20,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.oracle import checked_users
 from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
+from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
 from mechdesign._support.arrays import Floats, Items
@@ -173,6 +174,14 @@ class Mixture(PublicCoinChannel):
             counts[k] = len(mine)
             counts[self._places[k]] = channel.counts_of(part).ravel()
         return counts
+
+    @cached_property
+    def sign_sums(self) -> tuple[SignSum, ...]:
+        return tuple(
+            part.within(place.start, k)
+            for k, (channel, place) in enumerate(zip(self.parts, self._places, strict=True))
+            for part in channel.sign_sums
+        )
 
     def part_aggregate(self, aggregate: Aggregate, k: int) -> Aggregate:
         """The aggregate of the reports on one part.

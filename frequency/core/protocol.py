@@ -149,6 +149,50 @@ class Protocol(ABC):
         """See `Channel.aggregate_from_bytes`."""
         return self.channel.aggregate_from_bytes(message)
 
+    def measurements(self, reports: Reports) -> npt.NDArray[np.int8]:
+        """Reports as vectors of zeros and ones that add up: see `Channel.measurements`.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Returns
+        -------
+        numpy.ndarray of int8
+            Shape (users, numbers): 0 or 1.
+
+        Raises
+        ------
+        InvalidReport
+            Another array, or a report that no client can have sent.
+        """
+        return self.channel.measurements(reports)
+
+    def aggregate_from_sums(self, sums: npt.ArrayLike, n: int) -> Aggregate:
+        """The aggregate of n reports from the sums of their measurements.
+
+        See `Channel.aggregate_from_sums`.
+
+        Parameters
+        ----------
+        sums : array_like
+            One-dimensional: of the measurements of all n reports, integers in 0 .. n.
+        n : int
+            How many reports were added up.
+
+        Returns
+        -------
+        Aggregate
+            Equal to that of the same reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            Another number of sums, other numbers, or sums that no n reports have.
+        """
+        return self.channel.aggregate_from_sums(sums, n)
+
     def audit(self) -> Audit:
         """The exact worst ratio of what is sampled, for any two values: see `Channel.audit`."""
         return self.channel.audit()

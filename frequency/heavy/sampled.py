@@ -17,6 +17,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import UNNUMBERED, Channel, Reports, smallest_integer
 from frequency.core.oracle import Oracle, variance_of
 from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Floats, Items
@@ -222,6 +223,10 @@ class Sampled(Channel):
             report = self._candidate(self.inner.blank(self._coins(part)), numbers)
             counts[1:] += self.inner.counts_of(report).ravel()
         return counts
+
+    @property
+    def sign_sums(self) -> tuple[SignSum, ...]:
+        return tuple(part.within(1, 0) for part in self.inner.sign_sums)
 
     def sampled(self, aggregate: Aggregate) -> Aggregate:
         """The inner channel's aggregate of the reports that were kept."""

@@ -22,6 +22,7 @@ from frequency.core.channel import Reports, local_privacy, smallest_integer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users
 from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from frequency.heavy.errors import ItemErrors, null_of_signs
 from frequency.heavy.found import Found
@@ -211,6 +212,12 @@ class Channels(PublicCoinChannel):
             ).astype(np.int64)
         counts[-self.rows :] = self.oracle.counts_of(reports["oracle"])
         return counts
+
+    @property
+    def sign_sums(self) -> tuple[SignSum, ...]:
+        places = self._all * self.code.length
+        oracle = (part.within(places, None) for part in self.oracle.sign_sums)
+        return (SignSum(0, places, self._all), *oracle)
 
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator

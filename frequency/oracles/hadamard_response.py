@@ -19,6 +19,7 @@ from frequency.core.channel import Reports, smallest_integer
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import SymmetricOracle, checked_users, population_mean, spread_out
 from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -131,6 +132,10 @@ class HRR(SymmetricOracle, PublicCoinChannel):
             reports["index"].ravel(), weights=reports["sign"].ravel(), minlength=self.padded
         )
         return sums.astype(np.int64)  # whole numbers far below 2^53
+
+    @property
+    def sign_sums(self) -> tuple[SignSum, ...]:
+        return (SignSum(0, self.padded, self.coefficients),)
 
     def consistent(self, aggregate: Aggregate) -> bool:
         # Index j came up N_j <= n times, of the parity of its sum s_j and with N_j >= |s_j|; the

@@ -17,6 +17,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from mechdesign._support.arrays import Items
 from mechdesign._support.numbers import exact_sum
@@ -122,6 +123,10 @@ class SignChannel(PublicCoinChannel):
             cell = cell.astype(np.int64) * size + reports[name]
         sums = np.bincount(cell, weights=reports["sign"], minlength=math.prod(shape))
         return sums.astype(np.int64).reshape(shape)
+
+    @property
+    def sign_sums(self) -> tuple[SignSum, ...]:
+        return (SignSum(0, math.prod(self.counts_shape)),)
 
     def _drawn(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The counts without those of indices that are never drawn."""

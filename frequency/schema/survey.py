@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
 from frequency.core.protocol import Protocol, channel_of
+from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample
 from frequency.schema.domain import Domain
 from frequency.schema.estimate import SurveyEstimate
@@ -90,6 +92,10 @@ class SurveyChannel(Channel):
 
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         return self.inner.counts_of(reports)
+
+    @property
+    def sign_sums(self) -> Sequence[SignSum]:
+        return self.inner.sign_sums
 
     def add_counts(
         self, reports: Reports, counts: npt.NDArray[np.int64] | None = None

@@ -23,6 +23,7 @@ from frequency.core.channel import Channel, Reports
 from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
+from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample
 from frequency.oracles.choice import OracleChoice, oracle_over
 from frequency.postprocess import norm_sub
@@ -147,6 +148,10 @@ class Slots(PublicCoinChannel):
 
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         return self.base.counts_of(reports)
+
+    @property
+    def sign_sums(self) -> Sequence[SignSum]:
+        return self.base.sign_sums
 
     def of_base(self, aggregate: Aggregate) -> Aggregate:
         """The same counts as an aggregate of the other channel."""
