@@ -171,6 +171,16 @@ class Attribute(ABC):
     def _content(self) -> dict[str, Any]:
         """What makes it, beside the name, the unit and the policies: as JSON has it."""
 
+    @property
+    def client_values(self) -> dict[str, Any]:
+        """What a client must know to turn a value into an item: as JSON has it, without floats."""
+        policies = {"missing": self.missing, "outside": self.outside}
+        return {"name": self.name, "kind": self.kind, **policies, **self._client_content()}
+
+    def _client_content(self) -> dict[str, Any]:
+        """What a client must know beside the name and the policies: by default what makes it."""
+        return self._content()
+
     def content(self) -> dict[str, Any]:
         """What makes it, as TOML and JSON have it."""
         content = {"name": self.name, "kind": self.kind, **self._content()}

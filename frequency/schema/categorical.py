@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -114,10 +115,13 @@ def _text(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (float, Decimal)) and value % 1 == 0:
-        value = int(value)
-    if isinstance(value, int):
-        return str(value)
+    try:
+        if isinstance(value, (float, Decimal, Fraction)) and value % 1 == 0:
+            value = int(value)
+        if isinstance(value, int):
+            return str(value)
+    except (ArithmeticError, ValueError):  # of so many digits that Python does not write them
+        return None
     return value.isoformat() if isinstance(value, date) else value
 
 

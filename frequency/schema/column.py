@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Hashable, Mapping
@@ -24,6 +25,7 @@ NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _NUMBER = re.compile(
     r"[ \t\r\n]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*", re.ASCII
 )
+_NUMBERS = (int, float, Decimal, Fraction, np.number)
 _TIME = re.compile(r"\s*\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?\s*", re.ASCII)
 
 
@@ -196,9 +198,7 @@ class Column:
 
 def _objects(values: Any) -> npt.NDArray[Any]:
     """An array of these objects, whatever they are."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def is_nothing(value: Any) -> bool:
@@ -215,8 +215,12 @@ def number_of(value: Any) -> float | None:
     """A number, or a text that spells one; None for anything else."""
     if isinstance(value, str):
         return float(value) if _NUMBER.fullmatch(value) else None
-    number = isinstance(value, (int, float, Decimal, Fraction, np.number))
-    return float(value) if number and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def time_of(value: Any) -> np.datetime64 | None:
@@ -227,7 +231,7 @@ def time_of(value: Any) -> np.datetime64 | None:
     if isinstance(value, str):
         if not _TIME.fullmatch(value):
             return None
-        value = value.strip()
+        value = value.strip()[:26]  # with nanoseconds NumPy's times are of a few centuries
     elif isinstance(value, datetime):
         if value.tzinfo is not None:
             return None

@@ -21,8 +21,8 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole as whole_number
 from mechdesign._support.text import printable, shown
 
-_LARGEST = 2.0**53
-"""Larger numbers are not all floats."""
+_LARGEST = 2.0**53 - 2
+"""Of numbers up to the next one the integers are exact, as floats and in JSON."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,9 @@ class Numeric(Ordered):
             width = last - first
             return first + np.minimum((width * part).astype(np.int64), width - 1)
         return first * (1 - part) + last * part  # both edges exactly
+
+    def _client_content(self) -> dict[str, Any]:
+        return {"whole": self.whole, **super()._client_content()}
 
     def _content(self) -> dict[str, Any]:
         if self.edges is not None:

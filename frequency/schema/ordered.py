@@ -79,6 +79,9 @@ class Ordered(ItemAttribute):
         bins = np.minimum(np.searchsorted(cuts, inside, side="right") - 1, self.bins - 1)
         return bins + (inside - cuts[bins]) / (cuts[bins + 1] - cuts[bins])
 
+    def _client_content(self) -> dict[str, Any]:
+        return {"cuts": _described(self.cuts)}
+
     def asked(self, given: Any) -> Any:
         if isinstance(given, tuple):
             return self._span(given)
@@ -117,3 +120,15 @@ class Ordered(ItemAttribute):
                 f" {self.label(int(start))}: ask for a range"
             )
         return int(start)
+
+
+def _described(cuts: npt.NDArray[Any]) -> list[int | str] | dict[str, int]:
+    """Edges without floats: integers, perhaps by their step, and the texts of other numbers."""
+    if cuts.dtype.kind == "f" and (cuts % 1 != 0).any():
+        return [int(cut) if cut % 1 == 0 else repr(cut) for cut in cuts.tolist()]
+    whole = cuts.astype(np.int64)
+    steps = np.diff(whole)
+    if (steps == steps[0]).all():
+        return {"first": int(whole[0]), "step": int(steps[0]), "bins": len(steps)}
+    found: list[int | str] = whole.tolist()
+    return found

@@ -164,6 +164,43 @@ def test_what_is_no_time_is_refused(value):
             ATTRIBUTES["days"].coded(column)
 
 
+def test_lists_within_lists_are_no_values_of_their_own():
+    labels = Categorical("x", ["a"], outside="item")
+    assert labels.coded([["a"]]).items.tolist() == [1]
+    assert labels.coded([["a", "b"], "a"]).items.tolist() == [1, 0]
+    with pytest.raises(InvalidCell, match="is not a number"):
+        ATTRIBUTES["real"].coded([[7]])
+
+
+@pytest.mark.parametrize(
+    "value", [10**5000, 10**400, -(10**400), Decimal("1e1000"), "1e400"], ids=lambda value: ""
+)
+def test_numbers_beyond_floats_are_refused(value):
+    for name in ("whole", "real"):
+        with pytest.raises(InvalidCell, match=r"a finite number|an integer"):
+            ATTRIBUTES[name].coded([value])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [10**5000, Decimal("Infinity"), Decimal("1e40"), Decimal("1e999999"), Fraction(1, 2)],
+    ids=lambda value: "",
+)
+def test_numbers_that_no_label_spells_are_outside(value):
+    assert ATTRIBUTES["labels"].coded([value, "7"]).items.tolist() == [5, 2]
+    assert ATTRIBUTES["labels"].coded([Fraction(7), Decimal("7.0")]).items.tolist() == [2, 2]
+    assert ATTRIBUTES["yes or no"].coded([value]).items.tolist() == [2]
+    with pytest.raises(InvalidCell, match="is not one of a"):
+        Categorical("x", ["a"]).coded([value])
+
+
+def test_nanoseconds_are_read_in_every_century():
+    century = Dates("x", "1500-01-01", "1500-01-02", missing="item", outside="item")
+    text = "1500-01-01T23:59:59.999999999"
+    assert century.coded([text]).items.tolist() == [0]
+    assert century.asked("1500-01-01") == 0
+
+
 def test_texts_of_every_library():
     values = ["home", None, "é", "home"]
     for what, column in columns("texts", values):
