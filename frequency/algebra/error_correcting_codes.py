@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +90,11 @@ class Code:
     def distance(self) -> Fraction:
         """The least share of signs in which two codewords differ, at least."""
         return Fraction(self.blocks - self.symbols + 1, 2 * self.blocks)
+
+    @property
+    def described(self) -> list[Any]:
+        """Symbol, field and generator matrix: all that a client must know of the code."""
+        return [self.symbol, self._field.described, self._all.tolist()]
 
     @property
     def _field(self) -> Field:

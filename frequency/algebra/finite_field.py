@@ -189,6 +189,12 @@ class Field:
                 return table
         raise AssertionError("unreachable: irreducible polynomials of every degree exist")
 
+    @property
+    def described(self) -> list[int]:
+        """p, k and x^k as an element (0 for k = 1): all that a client must know of the field."""
+        top = int(self.products[self.p, self.p ** (self.k - 1)]) if self.k > 1 else 0
+        return [self.p, self.k, top]
+
     @cached_property
     def _sum(self) -> npt.NDArray[np.int64]:
         return (self._digits[:, None] + self._digits) % self.p @ self._place

@@ -38,10 +38,16 @@ class PublicBits:
         Chooses the functions, at least 0.
     rows : int
         How many functions there are, at least 1.
+
+    Attributes
+    ----------
+    text : str
+        Of which the functions are a hash.
     """
 
     def __init__(self, label: str, seed: int, rows: int) -> None:
-        stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(17 * rows)
+        self.text, self.rows = f"frequency:{label}:{seed}", rows
+        stream = hashlib.shake_256(self.text.encode()).digest(17 * rows)
         words = np.frombuffer(stream[: 16 * rows], dtype="<u8").astype(np.uint64).reshape(2, rows)
         self._linear, self._cubic = words
         self._constant = np.frombuffer(stream[16 * rows :], dtype=np.uint8) & 1
@@ -119,10 +125,16 @@ class LinearHash:
         Chooses the function, at least 0.
     places : int
         The bits of a hash, at least 1.
+
+    Attributes
+    ----------
+    text : str
+        Of which the function is a hash.
     """
 
     def __init__(self, label: str, seed: int, places: int) -> None:
-        stream = hashlib.shake_256(f"frequency:{label}:{seed}".encode()).digest(8 * places + 8)
+        self.text, self.places = f"frequency:{label}:{seed}", places
+        stream = hashlib.shake_256(self.text.encode()).digest(8 * places + 8)
         words = np.frombuffer(stream, dtype="<u8").astype(np.uint64)
         self._rows, self._constant = words[1:], int(words[0]) & ((1 << places) - 1)
         self._powers = 1 << np.arange(places, dtype=np.int64)

@@ -8,7 +8,7 @@ server half). The two share only the channel: a frozen, printable, comparable se
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -27,6 +27,7 @@ from frequency.core.aggregate import (
     pack,
     unpack,
 )
+from frequency.core.deployable import Deployable, Step, json_integer, sponge, unstated
 from frequency.core.secure_sums import SignSum, joined_signs, split_signs
 from frequency.core.tally import Sample, cells
 from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
@@ -94,7 +95,7 @@ def local_privacy(epsilon: float | Rational) -> Privacy:
 
 
 @dataclass(frozen=True)
-class Channel(ABC):
+class Channel(Deployable):
     """A protocol for N users who need not trust the server.
 
     Parameters
@@ -160,7 +161,23 @@ class Channel(ABC):
         """The parameters as text, which messages and aggregates carry."""
         return canonical(self.parameters)
 
+    @cached_property
+    def wire(self) -> bytes:
+        """The eight bytes that name the channel in front of a single report.
+
+        They are the first ones of SHAKE-256 of the `signature`.
+        """
+        return sponge(self.signature, 8)
+
     # ----------------------------------------------------------------------------- the client half
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        return {"kind": "item", "size": json_integer(self.domain)}
+
+    @property
+    def client_half(self) -> Step:
+        raise unstated(self)
 
     def privatize(self, values: npt.ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each user.

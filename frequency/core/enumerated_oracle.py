@@ -17,6 +17,7 @@ from frequency.algebra.exact_draws import WORD
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.deployable import Step, json_integer, json_integers
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.exceptions import NotIdentifiable
@@ -60,6 +61,17 @@ class EnumeratedOracle(CellOracle, PublicCoinChannel):
     @property
     def report_bits(self) -> int:
         return (self.law.outputs - 1).bit_length()
+
+    @property
+    def client_half(self) -> Step:
+        if type(self).fill is not EnumeratedOracle.fill:
+            return super().client_half
+        return {
+            "do": "table",
+            "denominator": json_integer(self.law.denominator),
+            "columns": [json_integers(column) for column in zip(*self.law.weights, strict=True)],
+            "width": self.report_dtype.itemsize,
+        }
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["output"] = self.law.sampler.outputs(items, source)

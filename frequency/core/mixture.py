@@ -18,6 +18,7 @@ from frequency.algebra.exact_draws import WORD
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.deployable import Step, json_integers, unstated
 from frequency.core.oracle import checked_users
 from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
 from frequency.core.secure_sums import SignSum
@@ -69,6 +70,45 @@ class Mixture(PublicCoinChannel):
         numpy.ndarray of int64
             Shape (users,): items of the part's channel.
         """
+
+    def part_expression(self, part: int) -> list[Any]:
+        """What `part_items` makes of an item, as descriptions have it: see ``docs/wire.md``.
+
+        Parameters
+        ----------
+        part : int
+            The part's number.
+
+        Returns
+        -------
+        list
+            The expression's name, and what it needs.
+
+        Raises
+        ------
+        TypeError
+            A mixture of one's own that does not state it.
+        """
+        raise unstated(self)
+
+    @property
+    def part_axes(self) -> list[Any]:
+        """The axes of grids that expressions of parts name by their places."""
+        return []
+
+    @property
+    def client_half(self) -> Step:
+        channels, kinds = self._channels
+        equal = self.part_weights == weights_of(len(self.parts), None)
+        return {
+            "do": "mixture",
+            "width": self.report_dtype[self.kind].itemsize,
+            "weights": None if equal else json_integers(self.part_weights),
+            "channels": [channel.client_half for channel in channels],
+            "kinds": kinds.tolist(),
+            "maps": [self.part_expression(part) for part in range(len(self.parts))],
+            "axes": self.part_axes,
+        }
 
     def _nodes_of(self, parts: npt.NDArray[Any], items: Items) -> Items:
         """The same for items that each go with a part of their own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
+from frequency.core.deployable import Deployable, Step
 from mechdesign import Audit, Privacy
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 
-class Protocol(ABC):
+class Protocol(Deployable):
     """The methods of a `Channel`, for values that are first turned into its items."""
 
     privacy_source: ClassVar[str] = ""
@@ -26,6 +27,18 @@ class Protocol(ABC):
     @abstractmethod
     def channel(self) -> Channel:
         """How a user's item becomes a report."""
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.channel.takes
+
+    @property
+    def client_half(self) -> Step:
+        return self.channel.client_half
+
+    @property
+    def wire(self) -> bytes:
+        return self.channel.wire
 
     def items_of(self, values: Any) -> Any:
         """The users' values as those of the channel; InvalidValue names the first bad one."""

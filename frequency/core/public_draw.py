@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from frequency.algebra.exact_draws import uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
+from frequency.core.deployable import Step, tossed, unstated
 from frequency.core.oracle import CellOracle
 from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
 from frequency.core.tally import Sample, public
@@ -68,6 +69,20 @@ class PublicDraw(PublicCoinChannel):
     @abstractmethod
     def _cell(self, items: Items, setting: tuple[Items, ...]) -> Items:
         """The cell that each item is in under its setting."""
+
+    @property
+    def _coins(self) -> list[Step]:
+        """The public coins that a setting is, as descriptions have them: see ``docs/wire.md``."""
+        raise unstated(self)
+
+    @property
+    def _expression(self) -> list[Any]:
+        """What `_cell` makes of an item, as descriptions have it: see ``docs/wire.md``."""
+        raise unstated(self)
+
+    @property
+    def client_half(self) -> Step:
+        return tossed(self._coins, self._expression, self.base.client_half)
 
     @property
     def report_bits(self) -> int:

@@ -125,6 +125,10 @@ class GenProt(Protocol):
         result: Floats = np.asarray(own) * rare + np.asarray(among) * (rare - 1) / checked_users(n)
         return result
 
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.inner.takes
+
     def items_of(self, values: Any) -> Any:
         return self.inner.items_of(values) if isinstance(self.inner, Protocol) else values
 

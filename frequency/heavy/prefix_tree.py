@@ -21,6 +21,7 @@ import scipy
 
 from frequency.algebra.hash_functions import LinearHash
 from frequency.core.aggregate import Aggregate
+from frequency.core.deployable import json_integer
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from frequency.heavy.errors import ItemErrors
@@ -205,6 +206,13 @@ class Prefixes(Mixture):
             "seed": self.seed,
             "text": self.text,
         }
+
+    def part_expression(self, part: int) -> list[Any]:
+        level = self._level_of[part]
+        shift = self.bits - level.length
+        if not level.functions:
+            return ["divide", json_integer(1 << shift)]
+        return ["hashed", shift, self._hashes[part].text, self.places]
 
     def part_items(self, part: int, items: Items) -> Items:
         level = self._level_of[part]

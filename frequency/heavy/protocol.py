@@ -11,6 +11,7 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, local_privacy
+from frequency.core.deployable import json_integer
 from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe
@@ -57,6 +58,12 @@ class HeavyHitterProtocol(Protocol):
     def universe(self) -> Universe:
         """The items."""
         return Universe(self.bits, self.text)
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        if self.text:
+            return {"kind": "string", "bytes": self.bits // 8}
+        return {"kind": "item", "size": json_integer(self.universe.size)}
 
     def items_of(self, values: Any) -> Words:
         return self.universe.words(values)

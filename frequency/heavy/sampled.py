@@ -15,6 +15,7 @@ from frequency.algebra.exact_draws import WORD, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import UNNUMBERED, Channel, Reports, smallest_integer
+from frequency.core.deployable import Step, json_integers
 from frequency.core.oracle import Oracle, variance_of
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.secure_sums import SignSum
@@ -146,6 +147,22 @@ class Sampled(Channel):
     @property
     def batch_size(self) -> int:
         return self.inner.batch_size
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.inner.takes
+
+    @property
+    def client_half(self) -> Step:
+        return {
+            "do": "choice",
+            "seed": self.seed,
+            "width": self.report_dtype[self.field].itemsize,
+            "most": self.most,
+            "acceptance": json_integers(self._acceptance),
+            "candidates": self._candidates.tolist(),
+            "then": self.inner.client_half,
+        }
 
     def items_of(self, values: Any) -> Items:
         return self.inner.items_of(values)

@@ -19,6 +19,7 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins, LinearHash
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, local_privacy, smallest_integer
+from frequency.core.deployable import Step, json_integer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users
 from frequency.core.public_coins import PublicCoinChannel
@@ -164,6 +165,19 @@ class Channels(PublicCoinChannel):
             "text": self.text,
             "truth": str(self._choice.truth),
             "lie": str(self._choice.lie),
+        }
+
+    @property
+    def client_half(self) -> Step:
+        return {
+            "do": "channels",
+            "channels": self.channels,
+            "length": self.code.length,
+            "lie": json_integer(self._choice.lie),
+            "texts": [hash_.text for hash_ in self._hash],
+            "code": self.code.described,
+            "width": self.report_dtype["index"].base.itemsize,
+            "oracle": self.oracle.client_half,
         }
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:

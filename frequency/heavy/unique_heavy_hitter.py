@@ -107,6 +107,10 @@ class CodeSign(SignChannel):
         laws = (item._replace(items="an item"), ItemLaw("no item", ((fair,),)))
         return replace(told, laws=laws)
 
+    @property
+    def _expression(self) -> list[Any]:
+        return ["code", *self.code.described]
+
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         return self.code.minus(items.astype(np.uint64), *index)
 
@@ -202,6 +206,10 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         """How an item becomes a report."""
         return CodeSign(self.universe.size, self.epsilon, self.code, self.text)
 
+    @property
+    def takes(self) -> dict[str, Any]:
+        return {**super().takes, "none": True}
+
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each user, also for users without an item.
 
@@ -244,9 +252,9 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
             Shape (users,), of the channel's ``report_dtype``.
         """
         words, held = self.held_words(values)
-        reports = channel.idle(len(held), bit_source(rng))
-        if held.any():
-            reports[held] = channel.privatize(words, rng)
+        idle = channel.idle(int((~held).sum()), bit_source(rng))
+        reports = np.zeros(len(held), dtype=idle.dtype)
+        reports[~held], reports[held] = idle, channel.privatize(words, rng)
         return reports
 
     def held_words(self, values: Any) -> tuple[Words, npt.NDArray[np.bool_]]:

@@ -21,6 +21,7 @@ from frequency.algebra.exact_draws import TruthOrLie, root
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.deployable import Step, json_integers
 from frequency.core.likelihood import Likelihood
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, cells
@@ -114,6 +115,16 @@ class AttributeWise(PublicCoinChannel):
             "truths": [str(choice.truth) for choice in self.choices],
             "lies": [str(choice.lie) for choice in self.choices],
         }
+
+    @property
+    def client_half(self) -> Step:
+        try:
+            places = self._agreements[1].tolist()
+        except TypeError:  # more than public coins take: nobody asks for them
+            places = []
+        attributes = [json_integers([choice.k, choice.lie]) for choice in self.choices]
+        width = self.report_dtype.itemsize
+        return {"do": "attributes", "attributes": attributes, "width": width, "places": places}
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         told = np.zeros(len(items), dtype=np.int64)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.deployable import json_integers
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.mixture import Mixture, weights_of
 from frequency.marginals.protocol import MarginalProtocol, Table
@@ -60,6 +61,10 @@ class Phase(SignChannel):
     @property
     def _indices(self) -> dict[str, range]:
         return {"shift": range(self._shifts)}
+
+    @property
+    def _expression(self) -> list[Any]:
+        return ["half", self.domain]
 
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         (shift,) = index
@@ -236,6 +241,15 @@ class Directions(Mixture):
         if self._masks is None:
             return super()._nodes_of(parts, items)
         return (np.bitwise_count(items & self._masks[parts]) & 1).astype(np.int64)
+
+    def part_expression(self, part: int) -> list[Any]:
+        order, steps = self.phases[part], []
+        for value, size, step in zip(
+            self.directions[part], self.attributes.shape, self.attributes.steps, strict=True
+        ):
+            if value:
+                steps.append(json_integers([step, size, value * order // size]))
+        return ["phase", steps, order]
 
     def part_items(self, part: int, items: Items) -> Items:
         order, result = self.phases[part], np.zeros(len(items), dtype=np.int64)

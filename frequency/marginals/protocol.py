@@ -56,6 +56,10 @@ class MarginalProtocol(Protocol):
         set_fields(self, k=k)
         _ = self.channel
 
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.domain.takes(numbered=True)
+
     def items_of(self, values: Any) -> Any:
         return self.domain.items(values)
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.deployable import json_integers
 from frequency.core.likelihood import Likelihood
 from frequency.core.mixture import Mixture
 from frequency.core.oracle import Oracle
@@ -75,6 +76,11 @@ class Views(Mixture):
 
     def _details(self) -> dict[str, Any]:
         return {"sets": [list(view) for view in self.views], **super()._details()}
+
+    def part_expression(self, part: int) -> list[Any]:
+        held = dict(zip(self.attributes, self.attributes.steps, strict=True))
+        view = self.views[part]
+        return ["digits", [json_integers([held[name], self.attributes[name]]) for name in view]]
 
     def part_items(self, part: int, items: Items) -> Items:
         return self.attributes.cells(items, self.views[part])

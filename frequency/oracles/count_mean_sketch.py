@@ -17,12 +17,13 @@ from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import FEW, Coins, PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.deployable import Step, coin, tossed
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import Oracle, checked_users, variance_of
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits, public
 from frequency.oracles.sign_response import SignChannel
-from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof
+from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof, unary_step
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items, Words
 from mechdesign._support.frozen import set_fields
@@ -306,6 +307,10 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
     def _indices(self) -> dict[str, range]:
         return {"hash": range(self.hashes), "index": range(1, self.width)}
 
+    @property
+    def _expression(self) -> list[Any]:
+        return ["sketch", self._public.text, self.hashes, self._places]
+
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         hash_, coefficient = index
         return np.bitwise_count(coefficient & self._cells_of(hash_, items)) & 1
@@ -379,6 +384,11 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
     @property
     def report_bits(self) -> int:
         return (self.hashes - 1).bit_length() + self.width
+
+    @property
+    def client_half(self) -> Step:
+        cell = ["cell", self._public.text, self.hashes, self._places]
+        return tossed([coin(range(self.hashes))], cell, unary_step(self._bits, self.width))
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         hash_ = uniform(len(items), self.hashes, source)

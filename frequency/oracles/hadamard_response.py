@@ -16,6 +16,7 @@ from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.deployable import Step, coin, json_integer, tossed
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import SymmetricOracle, checked_users, population_mean, spread_out
 from frequency.core.public_coins import Menu, PublicCoinChannel
@@ -102,6 +103,13 @@ class HRR(SymmetricOracle, PublicCoinChannel):
             "truth": str(self._choice.truth),
             "lie": str(self._choice.lie),
         }
+
+    @property
+    def client_half(self) -> Step:
+        t = self.coefficients
+        told = {"do": "signs", "count": t, "lie": json_integer(self._choice.lie)}
+        step = tossed([coin(range(1, self.padded))] * t, ["walsh"], told)
+        return {**step, "distinct": t > 1}
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         users, t = len(items), self.coefficients

@@ -75,6 +75,10 @@ class JLOracle(SignSketch):
     def _indices(self) -> dict[str, range]:
         return {"row": range(self.rows)}
 
+    @property
+    def _expression(self) -> list[Any]:
+        return ["projection", self._matrix.text, self.rows]
+
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         (row,) = index
         return self._matrix.bits(row, features(items))

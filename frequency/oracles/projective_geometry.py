@@ -14,6 +14,7 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.deployable import Step, json_integer
 from frequency.core.oracle import (
     PureCellOracle,
     in_blocks,
@@ -111,6 +112,16 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
             "dimension": t,
             "through": str(self._through.truth),
             "beside": str(self._through.lie),
+        }
+
+    @property
+    def client_half(self) -> Step:
+        return {
+            "do": "hyperplane",
+            "field": self._space.field.described,
+            "dimension": self._order[1],
+            "lie": json_integer(self._through.lie),
+            "width": self.report_dtype.itemsize,
         }
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:

@@ -17,6 +17,7 @@ from frequency.algebra.exact_draws import TruthOrLie
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.deployable import Step, json_integer
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
 from frequency.core.public_coins import Menu, PublicCoinChannel
@@ -78,6 +79,16 @@ class GRR(PureCellOracle, PublicCoinChannel):
 
     def _details(self) -> dict[str, Any]:
         return {"truth": str(self._choice.truth), "lie": str(self._choice.lie)}
+
+    @property
+    def client_half(self) -> Step:
+        return {
+            "do": "lie",
+            "outcomes": self.domain,
+            "lie": json_integer(self._choice.lie),
+            "width": self.report_dtype.itemsize,
+            "field": None,
+        }
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["item"] = (items + self._choice.draw(len(items), source)) % self.domain

@@ -16,6 +16,7 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.deployable import Step, coin, json_integer, tossed, unstated
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
@@ -41,6 +42,16 @@ class SignChannel(PublicCoinChannel):
     @abstractmethod
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         """1 where the item's sign at an index is -1, else 0; broadcast against each other."""
+
+    @property
+    def _expression(self) -> list[Any]:
+        """What `_minus` makes of an item, as descriptions have it: see ``docs/wire.md``."""
+        raise unstated(self)
+
+    @property
+    def client_half(self) -> Step:
+        told = {"do": "signs", "count": 1, "lie": json_integer(self._choice.lie)}
+        return tossed([coin(values) for values in self._indices.values()], self._expression, told)
 
     @cached_property
     def _choice(self) -> TruthOrLie:

@@ -14,6 +14,7 @@ from frequency.algebra.exact_draws import WORD, bernoulli, bernoulli_bits, unifo
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
+from frequency.core.deployable import Step, json_integer
 from frequency.core.oracle import PureCellOracle, population_mean, variance_of
 from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, cells
@@ -70,13 +71,27 @@ class SubsetSelection(BitVector, PureCellOracle):
     def _details(self) -> dict[str, Any]:
         return {"size": self.size, "inclusion": str(self._inclusion)}
 
+    @property
+    def _roughly(self) -> int:
+        """The probability of a bit at the start, in units of 2^-64: near the set's share."""
+        return min(63, max(1, round(64 * self.size / self.domain))) << 58
+
+    @property
+    def client_half(self) -> Step:
+        return {
+            "do": "subset",
+            "places": self.domain,
+            "size": self.size,
+            "inclusion": json_integer(self._inclusion),
+            "start": json_integer(self._roughly),
+        }
+
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         # Start from independent bits, set the holder's as drawn, then set or clear bits at random
         # until there are k. The start and every step treat the other items alike, so that the set
         # is uniform among those of its size.
         users, lanes = len(items), -(-self.domain // 64)
-        roughly = min(63, max(1, round(64 * self.size / self.domain))) << 58
-        words = bernoulli_bits(users * lanes, roughly, source).reshape(users, lanes)
+        words = bernoulli_bits(users * lanes, self._roughly, source).reshape(users, lanes)
         if self.domain % 64:
             words[:, -1] &= np.uint64((1 << self.domain % 64) - 1)
         one = np.uint64(1)

@@ -15,6 +15,7 @@ from frequency.algebra.exact_draws import WORD, TruthOrLie, UnaryBits
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
+from frequency.core.deployable import Step, json_integer
 from frequency.core.oracle import PureOracle
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits
@@ -128,6 +129,25 @@ def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
     return bits
 
 
+def unary_step(bits: UnaryBits, places: int) -> dict[str, Any]:
+    """The step of a description that draws so many bits.
+
+    Parameters
+    ----------
+    bits : UnaryBits
+        How each is drawn.
+    places : int
+        How many, at least 1.
+
+    Returns
+    -------
+    dict
+        See ``docs/wire.md``.
+    """
+    own, other = json_integer(bits.own), json_integer(bits.other)
+    return {"do": "bits", "places": places, "own": own, "other": other}
+
+
 @dataclass(frozen=True)
 class _Unary(BitVector):
     """Every bit by itself: 1 with probability p for the user's item, and q for the others."""
@@ -149,6 +169,10 @@ class _Unary(BitVector):
 
     def _details(self) -> dict[str, Any]:
         return {"p": str(self._ones.own), "q": str(self._ones.other)}
+
+    @property
+    def client_half(self) -> Step:
+        return unary_step(self._ones, self.domain)
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["bits"] = packed(self._ones.draw(items, self.domain, source), self.domain)

@@ -255,6 +255,22 @@ class Domain:
         sizes = self.shape
         return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
+    def takes(self, numbered: bool) -> dict[str, Any]:
+        """What clients take as a record: see ``docs/wire.md``.
+
+        Parameters
+        ----------
+        numbered : bool
+            Whether it becomes a single number, or stays a list of values.
+
+        Returns
+        -------
+        dict
+            As descriptions have it.
+        """
+        sizes = [size if size < 1 << 53 else str(size) for size in self.sizes]
+        return {"kind": "record", "names": list(self.names), "sizes": sizes, "number": numbered}
+
     def every(self, names: Sequence[str]) -> dict[str, Items]:
         """The questions that ask for each combination of values, as `answer` takes them.
 

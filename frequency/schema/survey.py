@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
+from frequency.core.deployable import Step
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample
@@ -64,6 +65,14 @@ class SurveyChannel(Channel):
     @property
     def max_ratio(self) -> Fraction:
         return self.inner.max_ratio
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.inner.takes
+
+    @property
+    def client_half(self) -> Step:
+        return self.inner.client_half
 
     def items_of(self, values: Any) -> Items:
         return self.inner.items_of(values)

@@ -1,8 +1,9 @@
 """A protocol as a small JSON file, for client, collectors and server to agree on.
 
 The file names a class and the arguments that make it, and what follows from
-them: the parameters that decide how a report is drawn. Loading makes the protocol anew, and refuses
-the file if these parameters come out otherwise.
+them: the parameters that decide how a report is drawn, and the description that clients run.
+Loading makes the protocol anew, and refuses the file if these come out otherwise. Files of version
+1, which have no description, are read too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mechdesign._support.text import from_text, shown, to_text
 from mechdesign.files import checked, described
 from mechdesign.limits import Work
 
-FORMAT, VERSION = "mechdesign.protocol", 1
+FORMAT, VERSION = "mechdesign.protocol", 2
 
 _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
 """Whose public classes a file can name; of other modules, only those that were imported before."""
@@ -57,11 +58,20 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
         "version": VERSION,
         **_encoded(protocol),
         "agreed": _agreed(protocol),
+        "client": _client(protocol),
     }
     content["digest"] = digest_of(content)
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     with replacing(path) as stream:
-        stream.write(text.encode())
+        stream.write(_text(content).encode())
+
+
+def _text(content: dict[str, Any]) -> str:
+    """The file's text; what only programs read is on one line."""
+    lines = []
+    for key, value in content.items():
+        indent = None if key == "client" else 1
+        lines.append(f" {json.dumps(key)}: {json.dumps(value, indent=indent, allow_nan=False)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def load_protocol(path: str | os.PathLike[str]) -> Any:
@@ -84,12 +94,13 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
         with arguments that this library does not have, or with parameters that this version of the
         library would not draw its reports by.
     """
-    content = content_of(path, FORMAT, {VERSION: ("protocol", "arguments", "agreed", "digest")})
+    keys = ("protocol", "arguments", "agreed", "digest")
+    content = content_of(path, FORMAT, {1: keys, VERSION: (*keys, "client")})
     try:
         theirs = content["agreed"]
         named = {key: content[key] for key in ("protocol", "arguments")}
         protocol = _decoded(named, str(path), Work(content))
-        ours = _agreed(protocol)
+        ours, clients = _agreed(protocol), _client(protocol) if "client" in content else None
     except (
         LookupError,
         TypeError,
@@ -104,7 +115,18 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
             f"{path}: this library would draw reports otherwise: of"
             f" {differing(canonical(ours), canonical(theirs))}"
         )
+    if canonical(clients) != canonical(content.get("client")):
+        raise InvalidFile(f"{path}: its description for clients is not that of the protocol")
     return protocol
+
+
+def _client(protocol: Any) -> dict[str, Any] | None:
+    """The description that clients run; None of a protocol of one's own that states none."""
+    try:
+        described: dict[str, Any] = protocol.client()
+    except TypeError:
+        return None
+    return described
 
 
 def _agreed(protocol: Any) -> dict[str, Any]:

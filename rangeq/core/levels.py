@@ -51,6 +51,9 @@ class Levels(Mixture):
     def part_items(self, part: int, items: Items) -> Items:
         return items
 
+    def part_expression(self, part: int) -> list[Any]:
+        return ["same"]
+
 
 @dataclass(frozen=True)
 class TreeLevels(Levels):
@@ -76,6 +79,9 @@ class TreeLevels(Levels):
 
     def part_items(self, part: int, items: Items) -> Items:
         return items // self.tree.widths[part]
+
+    def part_expression(self, part: int) -> list[Any]:
+        return ["divide", self.tree.widths[part]]
 
     def _details(self) -> dict[str, Any]:
         return {"branching": list(self.tree.branching), **super()._details()}

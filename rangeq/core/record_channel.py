@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency.core.channel import UNNUMBERED, Channel
+from frequency.core.deployable import json_integers
 from frequency.schema import Domain
 from mechdesign._support.arrays import Items
 
@@ -31,11 +32,33 @@ class RecordChannel(Channel):
 
     largest_domain: ClassVar[int] = UNNUMBERED
 
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.attributes.takes(numbered=False)
+
     def items_of(self, values: Any) -> Items:
         return self.attributes.records(values)
 
     def every_item(self) -> Items:
         return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
+
+    def combination(self, places: Sequence[int]) -> list[Any]:
+        """What `combined` makes of a record, as descriptions have it.
+
+        Parameters
+        ----------
+        places : sequence of int
+            Of the attributes.
+
+        Returns
+        -------
+        list
+            The expression's name, and what it needs.
+        """
+        return [
+            "combine",
+            [json_integers([place, self.attributes.sizes[place]]) for place in places],
+        ]
 
     def combined(self, records: Items, places: Sequence[int]) -> Items:
         """The values of some attributes as one number, the last one's counting fastest.

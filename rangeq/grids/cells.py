@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -87,6 +87,25 @@ def tree_widths(size: int, branching: int) -> tuple[int, ...]:
     while widths[-1] < size:
         widths.append(widths[-1] * branching)
     return tuple(reversed(widths))
+
+
+def axis(edges: Edges) -> Any:
+    """How an attribute is cut, as descriptions have it: a width, or the edges within.
+
+    Parameters
+    ----------
+    edges : tuple of int
+        Of at least two cells.
+
+    Returns
+    -------
+    dict or list of int
+        The width of the cells and their number where all but the last are as wide.
+    """
+    cells, width = len(edges) - 1, edges[1]
+    if edges[:-1] == tuple(range(0, cells * width, width)):
+        return {"width": width, "cells": cells}
+    return list(edges[1:-1])
 
 
 def common(*axes: Edges) -> Edges:

@@ -17,7 +17,7 @@ from frequency.core.oracle import Oracle
 from frequency.oracles.choice import OracleChoice, oracle_over
 from mechdesign._support.arrays import Floats, Items
 from rangeq.core.record_channel import RecordChannel
-from rangeq.grids.cells import Grid
+from rangeq.grids.cells import Edges, Grid, axis
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,21 @@ class GridChannel(GroupChannel):
 
     def part_items(self, part: int, items: Items) -> Items:
         return self.grids[part].cell_of(items)
+
+    @cached_property
+    def _axes(self) -> dict[Edges, int]:
+        """The different ways in which attributes are cut, and a number of each."""
+        cut = dict.fromkeys(edges for grid in self.grids for edges in grid.edges if len(edges) > 2)
+        return {edges: number for number, edges in enumerate(cut)}
+
+    @property
+    def part_axes(self) -> list[Any]:
+        return [axis(edges) for edges in self._axes]
+
+    def part_expression(self, part: int) -> list[Any]:
+        grid = self.grids[part]
+        cut = [pair for pair in zip(grid.places, grid.edges, strict=True) if len(pair[1]) > 2]
+        return ["grid", [[place, self._axes[edges]] for place, edges in cut]]
 
     def frequencies(self, aggregate: Aggregate, part: int) -> Floats:
         """Unbiased estimates of the cells of a grid.

@@ -66,12 +66,16 @@ class LevelSketch(RecordChannel, SignChannel):
     def _indices(self) -> dict[str, range]:
         return {"level": range(math.prod(self.levels)), "index": range(1, self.width)}
 
+    @property
+    def _public(self) -> PublicBits:
+        places = self.width.bit_length() - 1
+        return PublicBits("level", self.seed, sum(self.levels) * places)
+
     @cached_property
     def hashes(self) -> tuple[tuple[Items, ...], ...]:
         """For each attribute, and each level of its tree, the hash of every node."""
-        places = self.width.bit_length() - 1
-        public = PublicBits("level", self.seed, sum(self.levels) * places)
-        rows = iter(range(sum(self.levels) * places))
+        places, public = self.width.bit_length() - 1, self._public
+        rows = iter(range(public.rows))
         found = []
         for size, widths in zip(self.attributes.sizes, self.widths, strict=True):
             own = []
@@ -105,6 +109,12 @@ class LevelSketch(RecordChannel, SignChannel):
             nodes = records[:, place] // np.array(self.widths[place])[own]
             result ^= np.concatenate(self.hashes[place])[starts[own] + nodes]
         return result
+
+    @property
+    def _expression(self) -> list[Any]:
+        public = self._public
+        places = self.width.bit_length() - 1
+        return ["levels", public.text, places, [list(widths) for widths in self.widths]]
 
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         level, coefficient = (numbers.astype(np.int64) for numbers in index)

@@ -67,6 +67,10 @@ class ConjunctionProtocol(Protocol):
     def channel(self) -> Channel:
         """How a record becomes a report."""
 
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.attributes.takes(numbered=False)
+
     def items_of(self, values: Any) -> Any:
         return self.attributes.records(values)
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import smallest_integer
+from frequency.core.deployable import coin
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import CellOracle
 from frequency.core.public_draw import PublicDraw
@@ -98,6 +99,14 @@ class Blocks(PublicDraw):
     @property
     def _chances(self) -> tuple[tuple[int, Fraction], ...]:
         return ((self.width, Fraction(1, self.width)),)
+
+    @property
+    def _coins(self) -> list[dict[str, Any]]:
+        return [coin(range(self.width))]
+
+    @property
+    def _expression(self) -> list[Any]:
+        return ["turn", self.domain, self.width]
 
     def _draw(self, number: Callable[[int], Items]) -> tuple[Items, ...]:
         return (number(self.width),)

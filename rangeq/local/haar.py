@@ -39,6 +39,10 @@ class HaarLevel(SignChannel, SymmetricOracle):
     def _indices(self) -> dict[str, range]:
         return {"index": range(self.domain // 2)}
 
+    @property
+    def _expression(self) -> list[Any]:
+        return ["haar"]
+
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         (coefficient,) = index
         return (np.bitwise_count(coefficient & (items >> 1)) ^ items) & 1

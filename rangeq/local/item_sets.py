@@ -20,6 +20,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import ConfidenceInterval, conditions
 from frequency.core.channel import Channel, Reports
+from frequency.core.deployable import Step, json_integer
 from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
@@ -72,6 +73,16 @@ class Slots(PublicCoinChannel):
 
     def _details(self) -> dict[str, Any]:
         return {"size": self.size, "kept": self.kept, "base": {**self.base.parameters}}
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        kept = None if self.kept is None else list(self.kept)
+        return {"kind": "set", "size": json_integer(self.domain), "kept": kept, "of": None}
+
+    @property
+    def client_half(self) -> Step:
+        then = self.base.client_half
+        return {"do": "slots", "size": self.size, "empty": self.domain, "then": then}
 
     def items_of(self, values: Any) -> Items:
         """Sets as rows: shape (users, the largest set), items ascending and distinct, then -1."""

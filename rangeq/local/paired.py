@@ -205,6 +205,13 @@ class Paired(Protocol):
         """Of a pair: the bit, and the item."""
         return Domain(dict(zip(PAIR, (2, self.domain), strict=True)))
 
+    @property
+    def takes(self) -> dict[str, Any]:
+        pair = self.attributes.takes(numbered=True)
+        if isinstance(self.protocol, PaddedSets):
+            return {**self.protocol.takes, "of": pair}
+        return pair
+
     def items_of(self, values: Any) -> Any:
         if isinstance(self.protocol, PaddedSets):
             return [self._of_rows(pairs) if np.size(pairs) else [] for pairs in values]

@@ -77,6 +77,9 @@ class OneAttribute(RecordChannel, Mixture):
         own = () if self.given is None else (self.given,)
         return tuple((*own, name) for name in self.attributes if name != self.given)
 
+    def part_expression(self, part: int) -> list[Any]:
+        return self.combination(self.attributes.places(self.asked[part]))
+
     def part_items(self, part: int, items: Items) -> Items:
         return self.combined(items, self.attributes.places(self.asked[part]))
 
@@ -284,6 +287,10 @@ class PerAttribute(Protocol):
         channels = tuple(own.channel for own in self.protocols)
         epsilon = self.protocols[0].epsilon
         return OneAttribute(self.domain.size, epsilon, self.domain, channels, self.given)
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.domain.takes(numbered=False)
 
     def items_of(self, values: Any) -> Any:
         return self.domain.records(values)

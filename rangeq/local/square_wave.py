@@ -15,6 +15,7 @@ from frequency.algebra.exact_draws import WORD, bernoulli, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.deployable import Step, json_integer
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
@@ -126,6 +127,16 @@ class SquareWave(PublicCoinChannel):
 
     def _details(self) -> dict[str, Any]:
         return {"reach": self.reach, "far": str(self._far_weight)}
+
+    @property
+    def client_half(self) -> Step:
+        return {
+            "do": "wave",
+            "places": self.domain,
+            "reach": self.reach,
+            "far": json_integer(self._far_weight),
+            "width": self.report_dtype.itemsize,
+        }
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         far = bernoulli(len(items), self._far_weight, source)

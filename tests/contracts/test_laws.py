@@ -263,16 +263,13 @@ def test_one_bit(inner):
     protocol = hh.OneBit(inner)
     channel, allowed = protocol.channel, protocol.audit().ratio
     items, unique = np.array([0, 1]), isinstance(inner, hh.UniqueHeavyHitter)
-    unused = (
-        [0, 0, 0] if unique else []
-    )  # everybody is drawn the report of a user without an item first
     reached = Fraction(1)
     for which, word in coins_of(channel, items).items():
         measured = []
         for item, likelihood in zip(items.tolist(), which, strict=True):
             found = law(
                 lambda rng, v=item: int(protocol.privatize([v], rng)["bit"][0]),
-                given=[*unused, word],
+                given=[word],
             )
             one = Fraction(int(channel.parameters["acceptance"][likelihood]), WORD)
             equal(found, {0: 1 - one, 1: one}.get)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,12 @@ class HaarCoefficients(GroupChannel):
         domains = [2 << sum(level - 1 for _, level in levels) for levels in self.levels]
         made = {domain: HaarLevel(domain, self.epsilon) for domain in set(domains)}
         return tuple(made[domain] for domain in domains)
+
+    def part_expression(self, part: int) -> list[Any]:
+        steps = [
+            [place, self.heights[place] - level, level - 1] for place, level in self.levels[part]
+        ]
+        return ["sides", steps]
 
     def part_items(self, part: int, items: Items) -> Items:
         node, side = np.zeros(len(items), dtype=np.int64), np.zeros(len(items), dtype=np.int64)

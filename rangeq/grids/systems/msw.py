@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from frequency.core.aggregate import Aggregate
 from mechdesign._support.arrays import Items
@@ -21,6 +21,9 @@ class AttributeWaves(GroupChannel):
     @cached_property
     def parts(self) -> tuple[SquareWave, ...]:
         return tuple(SquareWave(size, self.epsilon) for size in self.attributes.sizes)
+
+    def part_expression(self, part: int) -> list[Any]:
+        return self.combination([part])
 
     def part_items(self, part: int, items: Items) -> Items:
         return items[:, part]

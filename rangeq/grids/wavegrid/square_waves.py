@@ -216,6 +216,15 @@ class WaveCells(PublicDraw):
             chances = more
         return tuple((number, chance) for chance, number in chances.items())
 
+    @property
+    def _coins(self) -> list[dict[str, Any]]:
+        width = self.report_dtype["waves"].base.itemsize
+        return [{"phases": list(wave.phases), "width": width} for wave in self.waves]
+
+    @property
+    def _expression(self) -> list[Any]:
+        return ["waves", [[wave.size, wave.arcs, list(wave.phases)] for wave in self.waves]]
+
     def _draw(self, number: Callable[[int], Items]) -> tuple[Items, ...]:
         return tuple(wave.deck[number(len(wave.deck))] for wave in self.waves)
 
@@ -299,6 +308,9 @@ class WaveChannel(GroupChannel):
             if waves not in made:
                 made[waves] = WaveCells(math.prod(wave.size for wave in waves), self.epsilon, waves)
         return tuple(made[tuple(self.waves[place] for place in group)] for group in self.groups)
+
+    def part_expression(self, part: int) -> list[Any]:
+        return self.combination(self.groups[part])
 
     def part_items(self, part: int, items: Items) -> Items:
         return self.combined(items, self.groups[part])

@@ -70,6 +70,7 @@ def test_a_small_file_cannot_ask_for_much(name, arguments, bound, tmp_path):
         "protocol": name,
         "arguments": {"epsilon": 1.0, **arguments},
         "agreed": {},
+        "client": None,
     }
     content["digest"] = digest_of(content)
     path = tmp_path / "protocol.json"
@@ -121,7 +122,7 @@ def rewritten(path, change):
     ("change", "message"),
     [
         (lambda c: c.update(format="x"), "not a protocol file"),
-        (lambda c: c.update(version=2), "version 2"),
+        (lambda c: c.update(version=3), "version 3"),
         (lambda c: c.update(version=True), "version True"),
         (lambda c: c.update(version=1.0), "version 1.0"),
         (lambda c: c.update(comment="harmless"), "unknown key 'comment'"),

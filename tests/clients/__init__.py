@@ -1,0 +1,1 @@
+"""Clients: what devices run makes the same reports as arrays do."""
