@@ -1,17 +1,11 @@
 """Make private reports with nothing but the standard library: one file, to copy to a device.
 
-A client runs the description of a protocol's client half, which `Protocol.client` gives and
+A client runs the description of a protocol's client half, which ``protocol.client()`` gives and
 protocol files hold: what a value is, which part of the question is answered, which public coins are
-tossed, and how the answer is randomised, by integers alone. `docs/wire.md` says what each step
-does.
-
-    >>> client = load_client("protocol.json")                             # doctest: +SKIP
-    >>> client.report("female").hex()                                     # doctest: +SKIP
-    '5f3a1c0099aa77e102'
+tossed, and how the answer is randomised, by integers alone. ``docs/wire.md`` says what each step
+does. On a command line (others may see the values there, but not those on standard input):
 
     python device.py protocol.json female male      (a report a line, in base64)
-
-Other users of a machine can see the values on a command line, but not those on standard input.
 """
 
 from __future__ import annotations
@@ -25,12 +19,15 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cache
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 WORD = 1 << 64
 """The number of words of 64 bits, in which randomness comes."""
+
+Word: TypeAlias = Callable[[], int]
+"""What gives uniform integers 0 .. 2^64 - 1."""
 
 
 class ClientError(ValueError):
@@ -41,74 +38,29 @@ class RefusedValue(ValueError):
     """A value that the protocol does not take: nothing was drawn."""
 
 
-def load_client(source: Any, words: Callable[[], int] | None = None) -> Client:
-    """The client of a protocol.
-
-    Parameters
-    ----------
-    source : str, os.PathLike or dict
-        The path of a protocol file, or what ``protocol.client()`` gives.
-    words : callable, optional
-        Gives uniform integers 0 .. 2^64 - 1; None: the operating system's randomness. For tests.
-
-    Returns
-    -------
-    Client
-        Whose reports the protocol's server counts.
-
-    Raises
-    ------
-    ClientError
-        No such file, one that was changed, or no source of randomness.
-    """
-    return Client(source if isinstance(source, dict) else _read(source), words)
-
-
 class Client:
     """Makes reports from values, one user's at a time: see `load_client`.
-
-    Parameters
-    ----------
-    content : dict
-        A description, or the content of a protocol file.
-    words : callable, optional
-        Gives uniform integers 0 .. 2^64 - 1; None: the operating system's randomness.
 
     Attributes
     ----------
     description : dict
         What is run.
-    protocol : str
-        The protocol's name.
-    epsilon, odds : str
-        What a report may reveal, rounded up: by how much it changes anybody's odds at most.
-
-    Raises
-    ------
-    ClientError
-        As `load_client`.
+    protocol, epsilon, odds : str
+        Its name, and what a report may reveal: by how much it changes anybody's odds at most.
     """
 
-    def __init__(self, content: dict[str, Any], words: Callable[[], int] | None = None) -> None:
-        try:
-            os.urandom(1)
-        except NotImplementedError as error:
-            raise ClientError("this system has no source of randomness") from error
-        try:
-            self.description = description = _checked(content)
-            self.protocol: str = description["protocol"]
-            self.epsilon: str = description["epsilon"]
-            self.odds: str = description["odds"]
-            self._wire = bytes.fromhex(description["wire"])
-            self._item = _taker(description["takes"])
-            self._node = _node(_numbers(description["report"]), words or _word)
-            self._size: int = description["bytes"]
-            if self._node.size != self._size:
-                raise ClientError(f"reports of {self._node.size} bytes, not {self._size}")
-        except ClientError:
-            raise
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise ClientError(f"malformed description: {error!r:.200}") from error
+    def __init__(self, description: dict[str, Any], words: Word) -> None:
+        self.description, self.protocol = description, str(description["protocol"])
+        self.epsilon, self.odds = str(description["epsilon"]), str(description["odds"])
+        self._wire, self._size = bytes.fromhex(description["wire"]), int(description["bytes"])
+        self._item = _taker(description["takes"])
+        node = _node(words, _numbers(description["report"]))
+        self._draw, self._idle = node.draw, node.idle
+        if node.size != self._size or len(self._wire) != 8:
+            raise ClientError(f"reports of {node.size} bytes, not {self._size}")
+
+    def __reduce__(self) -> Any:
+        return load_client, (self.description,)
 
     def report(self, value: Any) -> bytes | None:
         """One report, as it travels: eight bytes that name the protocol, and the payload.
@@ -126,7 +78,7 @@ class Client:
         Raises
         ------
         RefusedValue
-            For a value that the protocol does not take; nothing was drawn.
+            A value that the protocol does not take; nothing was drawn.
         """
         payload = self.privatize_one(value)
         return None if payload is None else self._wire + payload
@@ -152,16 +104,41 @@ class Client:
         item = self._item(value)
         if item is _SKIPPED:
             return None
-        report = self._node.idle() if item is None else self._node.draw(item)
-        return report.to_bytes(self._size, "little")
+        return (self._idle() if item is None else self._draw(item)).to_bytes(self._size, "little")
 
 
-def _read(path: Any) -> Any:
+def load_client(source: Any, words: Word | None = None) -> Client:
+    """The client of a protocol.
+
+    Parameters
+    ----------
+    source : str, os.PathLike or dict
+        The path of a protocol file or of a description; or what it holds.
+    words : callable, optional
+        Gives uniform integers 0 .. 2^64 - 1, for tests; None: the operating system's randomness.
+
+    Returns
+    -------
+    Client
+        Whose reports the protocol's server counts.
+
+    Raises
+    ------
+    ClientError
+        No such file, one that was changed, or no source of randomness.
+    """
     try:
-        with open(path, encoding="utf-8") as stream:
-            return json.load(stream)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ClientError(f"{path}: no protocol file: {error}") from error
+        os.urandom(1)
+        if not isinstance(source, dict):
+            with open(source, encoding="utf-8") as stream:
+                source = json.load(stream)
+        return Client(_checked(source), words or _word)
+    except ClientError:
+        raise
+    except NotImplementedError as error:
+        raise ClientError("this system has no source of randomness") from error
+    except (OSError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise ClientError(f"no protocol file: {error!r:.200}") from error
 
 
 def _checked(content: Any) -> dict[str, Any]:
@@ -192,82 +169,70 @@ def _sponge(text: str, size: int) -> bytes:
     return hashlib.shake_256(text.encode()).digest(size)
 
 
-# --------------------------------------------------------------------- values: what a user has
+# ----------------------------------------------------------- values: from what users have to items
 
 _SKIPPED = object()
 """In the place of an item: the user does not report."""
 
 
 def _taker(takes: dict[str, Any]) -> Callable[[Any], Any]:
-    """The function that makes an item, a record or a set of a value; None for a user without."""
-    kind = takes["kind"]
-    if kind == "item":
-        take: Callable[[Any], Any] = _integer_taker(int(takes["size"]))
-    elif kind == "string":
-        take = _string_taker(takes["bytes"])
-    elif kind == "record":
-        take = _record_taker(takes)
-    elif kind == "set":
-        take = _set_taker(takes)
-    else:
-        raise ClientError(f"values of an unknown kind: {kind!r:.40}")
-    if not takes.get("none", False):
-        return take
-    return lambda value: None if value is None else take(value)
+    """What makes an item, a record or a set of a value; None of a user without an item."""
+    made: Any = {"item": _of_item, "string": _of_string, "record": _of_record, "set": _of_set}
+    if takes["kind"] not in made:
+        raise ClientError(f"values of an unknown kind: {takes['kind']!r:.40}")
+    take: Callable[[Any], Any] = made[takes["kind"]](takes)
+    return (lambda v: None if v is None else take(v)) if takes.get("none") else take
 
 
-def _integer_taker(size: int) -> Callable[[Any], int]:
+def _of_item(takes: dict[str, Any]) -> Callable[[Any], int]:
+    size = int(takes["size"])
+
     def take(value: Any) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         if type(value) is int and 0 <= value < size:
             return value
-        if isinstance(value, float) and value.is_integer() and 0 <= value < size:
-            return int(value)
         raise RefusedValue(f"{value!r:.40} is not an integer in 0 .. {size - 1}")
 
     return take
 
 
-def _string_taker(size: int) -> Callable[[Any], int]:
+def _of_string(takes: dict[str, Any]) -> Callable[[Any], int]:
+    size = takes["bytes"]
+
     def take(value: Any) -> int:
-        try:
-            spelt = value.encode() if isinstance(value, str) and "\0" not in value else None
-        except UnicodeEncodeError:  # half of a surrogate pair
-            spelt = None
-        if spelt is None or len(spelt) > size:
-            raise RefusedValue(
-                f"{value!r:.40} is not a text of at most {size} bytes of UTF-8 without U+0000"
-            )
+        # "?" many times in the place of half of a surrogate pair, which has no bytes
+        spelt = value.encode(errors="replace") if isinstance(value, str) else None
+        if spelt is None or len(spelt) > size or "\0" in value or spelt.decode() != value:
+            what = f"a text of at most {size} bytes of UTF-8 without U+0000"
+            raise RefusedValue(f"{value!r:.40} is not {what}")
         return int.from_bytes(spelt.ljust(size, b"\0"), "big")
 
     return take
 
 
-def _record_taker(takes: dict[str, Any]) -> Callable[[Any], Any]:
+def _of_record(takes: dict[str, Any]) -> Callable[[Any], Any]:
     names, sizes = takes["names"], [int(size) for size in takes["sizes"]]
-    values = [_integer_taker(size) for size in sizes]
+    entries = [_of_item({"size": size}) for size in sizes]
 
     def take(value: Any) -> Any:
-        if isinstance(value, dict):
-            if set(value) != set(names):
-                raise RefusedValue(f"expected values of {', '.join(names)}, got {value!r:.100}")
+        if isinstance(value, dict) and set(value) == set(names):
             value = [value[name] for name in names]
-        if not isinstance(value, (list, tuple)) or len(value) != len(names):
-            raise RefusedValue(f"expected a value for each of {', '.join(names)}")
-        record = [one(entry) for one, entry in zip(values, value, strict=True)]
+        if not isinstance(value, list | tuple) or len(value) != len(names):
+            raise RefusedValue(f"expected a value of each of {', '.join(names)}, got {value!r:.60}")
+        record = [entry(one) for entry, one in zip(entries, value, strict=True)]
         return _mixed(zip(record, sizes, strict=True)) if takes["number"] else record
 
     return take
 
 
-def _set_taker(takes: dict[str, Any]) -> Callable[[Any], list[int]]:
-    one = _taker(takes["of"]) if takes["of"] else _integer_taker(int(takes["size"]))
-    kept = None if takes["kept"] is None else frozenset(takes["kept"])
+def _of_set(takes: dict[str, Any]) -> Callable[[Any], list[int]]:
+    one, kept = _taker(takes["of"]) if takes["of"] else _of_item(takes), takes["kept"]
 
     def take(value: Any) -> list[int]:
-        if not isinstance(value, (list, tuple, set, frozenset)):
+        if not isinstance(value, list | tuple | set | frozenset):
             raise RefusedValue(f"expected a list of items, got {value!r:.40}")
-        items = {one(entry) for entry in value}
-        return sorted(items if kept is None else items & kept)
+        return sorted({item for item in map(one, value) if kept is None or item in kept})
 
     return take
 
@@ -280,7 +245,7 @@ def _mixed(digits: Any) -> int:
     return result
 
 
-# ------------------------------------------------------------------- randomness, word for word
+# ----------------------------------------------------------------------- randomness, word for word
 
 _block: list[int] = []
 
@@ -298,7 +263,7 @@ if hasattr(os, "register_at_fork"):  # a child must not draw what its parent doe
     os.register_at_fork(after_in_child=_block.clear)
 
 
-def _below(word: Callable[[], int], size: int) -> Callable[[], int]:
+def _below(word: Word, size: int) -> Word:
     """Uniform numbers 0 .. size - 1."""
     step = WORD // size
 
@@ -307,20 +272,20 @@ def _below(word: Callable[[], int], size: int) -> Callable[[], int]:
             pass
         return number
 
-    return (lambda: 0) if size == 1 else draw
+    return draw if size > 1 else lambda: 0
 
 
-def _belows(word: Callable[[], int], count: int, size: int) -> list[int]:
+def _belows(word: Word, count: int, size: int) -> list[int]:
     """Several such numbers: those that were too large are drawn again after all others."""
-    step = WORD // size
-    numbers = [word() // step for _ in range(count)]
-    while over := [place for place, number in enumerate(numbers) if number >= size]:
-        for place in over:
+    step, numbers, again = WORD // size, [0] * count, range(count if size > 1 else 0)
+    while again:
+        for place in again:
             numbers[place] = word() // step
+        again = [place for place in again if numbers[place] >= size]  # type: ignore[assignment]
     return numbers
 
 
-def _lies(word: Callable[[], int], outcomes: int, lie: int) -> Callable[[], int]:
+def _lies(word: Word, outcomes: int, lie: int) -> Word:
     """0 for the truth, 1 .. outcomes - 1 for the lies, for each of which ``lie`` words stand."""
     last = outcomes - 1
 
@@ -331,16 +296,16 @@ def _lies(word: Callable[[], int], outcomes: int, lie: int) -> Callable[[], int]
     return draw if last else lambda: 0
 
 
-def _chance(word: Callable[[], int], weight: int) -> Callable[[], bool]:
+def _chance(word: Word, weight: int) -> Callable[[], bool]:
     """True with probability weight / 2^64."""
     return (lambda: True) if weight == WORD else lambda: word() < weight
 
 
-def _bits(word: Callable[[], int], places: int, weight: int) -> int:
+def _bits(word: Word, places: int, weight: int) -> int:
     """A number whose bits are 1 with probability weight / 2^64 each.
 
     Every bit compares its own uniform number with the weight, the highest place first; 64 of them
-    are a lane, and a lane without an undecided bit draws no more.
+    are a lane, and from place 58 on a lane without an undecided bit draws no more.
     """
     play = list(range(-(-places // 64)))
     result, undecided = [0 for _ in play], [WORD - 1 for _ in play]
@@ -351,9 +316,7 @@ def _bits(word: Callable[[], int], places: int, weight: int) -> int:
             drawn = word()
             if one:
                 result[lane] |= undecided[lane] & ~drawn
-                undecided[lane] &= drawn
-            else:
-                undecided[lane] &= ~drawn
+            undecided[lane] &= drawn if one else ~drawn
         if place < 59:
             play = [lane for lane in play if undecided[lane]]
     return sum(lane << 64 * k for k, lane in enumerate(result)) & (1 << places) - 1
@@ -366,15 +329,12 @@ class _Coins(NamedTuple):
     first: int = 0
 
     def word(self, place: int) -> int:
-        """The word at a place."""
         return _stirred(_stirred(self.user) + (self.first + place + 1) * 0x9E3779B97F4A7C15)
 
     def below(self, place: int, size: int) -> int:
-        """The word at a place as a number 0 .. size - 1."""
         return self.word(place) * size >> 64
 
     def after(self, count: int) -> _Coins:
-        """The words from the count-th on."""
         return _Coins(self.user, self.first + count)
 
 
@@ -385,7 +345,7 @@ def _stirred(word: int) -> int:
     return word ^ word >> 31
 
 
-# ---------------------------------------------------------------------------- finite algebra
+# ------------------------------------------------------------------- finite fields and public bits
 
 
 def _parity(value: int) -> int:
@@ -393,18 +353,13 @@ def _parity(value: int) -> int:
 
 
 class _Field:
-    """F_q, q = p^k: the digits of 0 .. q - 1 in base p are the coefficients of polynomials.
-
-    ``top`` is x^k.
-    """
+    """F_q, q = p^k: digits of 0 .. q - 1 in base p are coefficients of polynomials, x^k is top."""
 
     def __init__(self, p: int, k: int, top: int) -> None:
         self.p, self.k, self.top, self.q = p, k, top, p**k
-        self.multiply = lru_cache(1 << 16)(self._multiply)
-        self.inverse = lru_cache(1 << 8)(self._inverse)
+        self.multiply, self.inverse = cache(self._multiply), cache(self._inverse)
 
     def add(self, a: int, b: int) -> int:
-        """The sum of two elements, or of vectors of them."""
         if self.p == 2:
             return a ^ b
         if a < self.p > b:
@@ -438,23 +393,20 @@ class _Field:
         return total
 
 
-class _PublicBits:
-    """Public random functions from items to bits."""
+def _cells(text: str, rows: int) -> Callable[[int, int, int], int]:
+    """Public random bits of items, so many from a row on as one number."""
+    stream = cache(lambda: _sponge(text, 17 * rows))
 
-    def __init__(self, text: str, rows: int) -> None:
-        self._rows, self._stream = rows, lru_cache(1)(lambda: _sponge(text, 17 * rows))
-
-    def cell(self, first: int, places: int, x: int) -> int:
-        """The number whose bits are those of an item under so many functions."""
-        stream, rows, cube, result = self._stream(), self._rows, _cubed(x), 0
-        for place in range(places):
-            row = first + place
-            linear = int.from_bytes(stream[8 * row : 8 * row + 8], "little")
-            row += rows
-            cubic = int.from_bytes(stream[8 * row : 8 * row + 8], "little")
-            bit = _parity(linear & x ^ cubic & cube) ^ stream[15 * rows + row] & 1
-            result |= bit << place
+    def cell(first: int, places: int, x: int) -> int:
+        drawn, cube, result = stream(), _cubed(x), 0
+        for row in range(first, first + places):
+            at = 8 * row, 8 * (rows + row)
+            linear, cubic = (int.from_bytes(drawn[k : k + 8], "little") for k in at)
+            bit = _parity(linear & x ^ cubic & cube) ^ drawn[16 * rows + row] & 1
+            result |= bit << row - first
         return result
+
+    return cell
 
 
 def _cubed(x: int) -> int:
@@ -490,45 +442,35 @@ def _codeword(symbol: int, field: Sequence[int], through: Any) -> Callable[[int,
     return minus
 
 
-# -------------------------------------------------- expressions: from an item to that of a part
+# --------- expressions: what is made of an item or a record v, and of public coins c, if there are
 
 
-def _expression(described: Sequence[Any], axes: Sequence[Any] = ()) -> Callable[..., int]:
-    """What is made of an item or a record v, and of public coins c."""
-    name, *given = described
-    made: Callable[..., Callable[..., int]] | None = _EXPRESSIONS.get(name)
-    if made is None:
-        raise ClientError(f"unknown expression {name!r:.40}")
-    return made(axes, *given) if name == "grid" else made(*given)
-
-
-def _digits(steps: Any) -> Callable[..., int]:
-    return lambda v: _mixed((v // step % size, size) for step, size in steps)
-
-
-def _phase(steps: Any, order: int) -> Callable[..., int]:
-    return lambda v: sum(v // step % size * factor for step, size, factor in steps) % order
-
-
-def _hashed(shift: int, text: str, places: int) -> Callable[..., int]:
+def _hashed(shift: int, text: str, places: int) -> Any:
     hashed = _linear_hash(text, places)
     return lambda v: hashed(v >> shift)
 
 
-def _grid(axes: Sequence[Any], places: Any) -> Callable[..., int]:
-    cuts = [(place, *axes[axis]) for place, axis in places]
-    return lambda v: _mixed((cell(v[place]), size) for place, size, cell in cuts)
+def _grid(cuts: Any) -> Any:
+    """The number of the cell along axes, which are widths and numbers of cells, or inner edges."""
+    axes = []
+    for place, axis in cuts:
+        even, cells = (
+            isinstance(axis, dict),
+            axis["cells"] if isinstance(axis, dict) else 1 + len(axis),
+        )
+        axes.append((place, cells, axis["width"] if even else None, axis))
+
+    def cell(v: Sequence[int]) -> int:
+        result = 0
+        for place, cells, width, axis in axes:
+            own = min(v[place] // width, cells - 1) if width else bisect_right(axis, v[place])
+            result = result * cells + own
+        return result
+
+    return cell
 
 
-def _axis(axis: Any) -> tuple[int, Callable[[int], int]]:
-    """How many cells an axis has, and the cell of each value."""
-    if isinstance(axis, dict):
-        width, last = axis["width"], axis["cells"] - 1
-        return last + 1, lambda v: min(v // width, last)
-    return len(axis) + 1, lambda v: bisect_right(axis, v)
-
-
-def _sides(steps: Any) -> Callable[..., int]:
+def _sides(steps: Any) -> Any:
     def item(v: Sequence[int]) -> int:
         node = side = 0
         for place, shift, bits in steps:
@@ -539,32 +481,32 @@ def _sides(steps: Any) -> Callable[..., int]:
     return item
 
 
-def _sketch(text: str, hashes: int, places: int) -> Callable[..., int]:
-    cell = _PublicBits(text, hashes * places).cell
+def _cell(text: str, hashes: int, places: int) -> Any:
+    cell = _cells(text, hashes * places)
     return lambda v, c: cell(c[0] * places, places, v)
 
 
-def _sketch_sign(text: str, hashes: int, places: int) -> Callable[..., int]:
-    cell = _sketch(text, hashes, places)
+def _sketch(text: str, hashes: int, places: int) -> Any:
+    cell = _cell(text, hashes, places)
     return lambda v, c: _parity(c[1] & cell(v, c))
 
 
-def _projection(text: str, rows: int) -> Callable[..., int]:
-    cell = _PublicBits(text, rows).cell
+def _projection(text: str, rows: int) -> Any:
+    cell = _cells(text, rows)
     return lambda v, c: cell(c[0], 1, v)
 
 
-def _code(*described: Any) -> Callable[..., int]:
+def _code(*described: Any) -> Any:
     minus = _codeword(*described)
     return lambda v, c: minus(v, c[0])
 
 
-def _dot(field: Sequence[int]) -> Callable[..., int]:
+def _dot(field: Sequence[int]) -> Any:
     dot = _Field(*field).dot
     return lambda v, c: dot(c[0], v)
 
 
-def _waves(waves: Any) -> Callable[..., int]:
+def _waves(waves: Any) -> Any:
     cuts = [
         [(level, phase, many) for level, many in enumerate(phases) for phase in range(many)]
         for _, _, phases in waves
@@ -572,40 +514,38 @@ def _waves(waves: Any) -> Callable[..., int]:
 
     def cell(v: int, c: Sequence[int]) -> int:
         result, scale = 0, 1
-        for (size, arcs, _), own, coin in zip(
-            reversed(waves), reversed(cuts), reversed(c), strict=True
-        ):
-            v, value = divmod(v, size)
-            level, phase, many = own[coin]
-            turn = ((2 * value + 1 << level) * arcs * many + (2 * phase + 1) * size) // (
-                2 * many * size
-            )
-            result, scale = result + turn % arcs * scale, scale * arcs
+        for (size, arcs, _), own, coin in list(zip(waves, cuts, c, strict=True))[::-1]:
+            (v, value), (level, phase, many) = divmod(v, size), own[coin]
+            place = (2 * value + 1 << level) * arcs * many + (2 * phase + 1) * size
+            result += place // (2 * many * size) % arcs * scale
+            scale *= arcs
         return result
 
     return cell
 
 
-def _levels(text: str, places: int, widths: Any) -> Callable[..., int]:
-    firsts = [0, *accumulate(places * len(own) for own in widths)]
-    public = _PublicBits(text, firsts.pop())
+def _levels(text: str, places: int, widths: Any) -> Any:
+    firsts = list(accumulate((places * len(own) for own in widths), initial=0))
+    cell = _cells(text, firsts[-1])
 
     def minus(v: Sequence[int], c: Sequence[int]) -> int:
-        level, cell = c[0], 0
-        for value, own, first in zip(reversed(v), reversed(widths), reversed(firsts), strict=True):
+        level, hashed = c[0], 0
+        for value, own, first in list(zip(v, widths, firsts, strict=False))[::-1]:
             level, mine = divmod(level, len(own))
-            cell ^= public.cell(first + places * mine, places, value // own[mine])
-        return _parity(cell & c[1])
+            hashed ^= cell(first + places * mine, places, value // own[mine])
+        return _parity(hashed & c[1])
 
     return minus
 
 
-_EXPRESSIONS: dict[str, Callable[..., Callable[..., int]]] = {
+_EXPRESSIONS: dict[str, Any] = {
     "same": lambda: lambda v: v,
     "divide": lambda width: lambda v: v // width,
     "hashed": _hashed,
-    "digits": _digits,
-    "phase": _phase,
+    "digits": lambda steps: lambda v: _mixed((v // step % size, size) for step, size in steps),
+    "phase": lambda steps, order: (
+        lambda v: sum(v // step % size * factor for step, size, factor in steps) % order
+    ),
     "combine": lambda places: lambda v: _mixed((v[place], size) for place, size in places),
     "grid": _grid,
     "sides": _sides,
@@ -615,35 +555,29 @@ _EXPRESSIONS: dict[str, Callable[..., Callable[..., int]]] = {
     "walsh": lambda: lambda v, c: sum(_parity(index & v) << i for i, index in enumerate(c)),
     "haar": lambda: lambda v, c: _parity(c[0] & v >> 1) ^ v & 1,
     "projection": _projection,
-    "cell": _sketch,
-    "sketch": _sketch_sign,
+    "cell": _cell,
+    "sketch": _sketch,
     "code": _code,
     "waves": _waves,
     "levels": _levels,
 }
 
 
-# ----------------------------------------------------------- nodes: how an item becomes a report
+def _expression(described: Sequence[Any]) -> Any:
+    if described[0] not in _EXPRESSIONS:
+        raise ClientError(f"unknown expression {described[0]!r:.40}")
+    return _EXPRESSIONS[described[0]](*described[1:])
+
+
+# ------------------------------------------------------------- steps: how an item becomes a report
 
 
 class _Node(NamedTuple):
-    """A step of a description: how an item becomes a report, as a number of so many bytes.
+    """A step of a description: a report is a number of so many bytes, drawn for an item.
 
-    Attributes
-    ----------
-    size : int
-        The bytes of a report.
-    draw : callable
-        A report of an item.
-    likely : callable
-        Of coins, an item, a number and the most candidates: which of the ``likelihoods`` the
-        candidate of this number has that the coins draw.
-    likelihoods : int
-        How many there are.
-    idle : callable
-        A report of nobody's item.
-    slot : callable
-        What a report is about: of sets one of their items.
+    ``likely(coins, item, number, most)`` says which of so many likelihoods the candidate of this
+    number has that public coins draw; ``idle`` draws a report of nobody's item; ``slot`` draws
+    what a report is about: of a set one of its items.
     """
 
     size: int
@@ -654,62 +588,60 @@ class _Node(NamedTuple):
     slot: Callable[[Any], Any] = lambda item: item
 
 
-def _node(content: dict[str, Any], word: Callable[[], int]) -> _Node:
-    """The node of a description; ``word`` gives uniform integers 0 .. 2^64 - 1."""
-    given = {key: value for key, value in content.items() if key != "do"}
-    if content["do"] not in _NODES:
-        raise ClientError(f"unknown step {content['do']!r:.40}")
-    return _NODES[content["do"]](word, **given)
+def _node(word: Word, step: dict[str, Any]) -> _Node:
+    given = {key: value for key, value in step.items() if key != "do"}
+    if step["do"] not in _NODES:
+        raise ClientError(f"unknown step {step['do']!r:.40}")
+    return _NODES[step["do"]](word, **given)
 
 
-def _lie(word: Callable[[], int], outcomes: int, lie: int, width: int, field: Any) -> _Node:
-    told = _lies(word, outcomes, lie)
-    draw: Callable[[int], int] = lambda item: (item + told()) % outcomes  # noqa: E731
-    if field is not None:
-        add = _Field(*field).add
-        draw = lambda item: add(item, told())  # noqa: E731
-    return _Node(width, draw, lambda c, x, k, most: (c.below(0, outcomes) + k) % outcomes == x)
+def _lie(word: Word, outcomes: int, lie: int, width: int, field: Any, signs: int) -> _Node:
+    told, fair = _lies(word, outcomes, lie), _below(word, outcomes)
+    add = _Field(*field).add if field else None
 
-
-def _signs(word: Callable[[], int], count: int, lie: int) -> _Node:
-    told, fair = _lies(word, 1 << count, lie), _below(word, 2)
+    def draw(item: int) -> int:
+        return add(item, told()) if add else (item + told()) % outcomes
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
-        blank = sum((coins.word(0) >> 63 - i & 1) << i for i in range(count))
-        return blank ^ number & (1 << count) - 1 == item
+        if signs:
+            blank = sum((coins.word(0) >> 63 - i & 1) << i for i in range(signs))
+            return (blank ^ number % outcomes) == item
+        return (coins.below(0, outcomes) + number) % outcomes == item
 
+    if not signs:
+        return _Node(width, draw, likely, idle=fair)
     return _Node(
-        count, lambda item: _spelt(item ^ told(), count), likely, idle=lambda: _spelt(fair(), 1)
+        signs, lambda item: _signs(item ^ told(), signs), likely, idle=lambda: _signs(fair(), signs)
     )
 
 
-def _spelt(minus: int, count: int) -> int:
+def _signs(minus: int, count: int) -> int:
     """Signs as bytes: 1, and 255 where a bit is set."""
     return sum((255 if minus >> i & 1 else 1) << 8 * i for i in range(count))
 
 
-def _unary(word: Callable[[], int], places: int, own: int, other: int) -> _Node:
+def _with_bit(report: int, item: int, one: bool) -> int:
+    return report | 1 << item if one else report & ~(1 << item)
+
+
+def _unary(word: Word, places: int, own: int, other: int) -> _Node:
     mine = _chance(word, own)
+    return _Node(
+        -(-places // 8),
+        lambda item: _with_bit(_bits(word, places, other), item, mine()),
+        lambda coins, item, number, most: coins.word(item) < other,
+    )
 
-    def draw(item: int) -> int:
-        report, place = _bits(word, places, other), 1 << item
-        return report | place if mine() else report & ~place
 
-    return _Node(-(-places // 8), draw, lambda coins, x, k, most: coins.word(x) < other)
-
-
-def _subset(word: Callable[[], int], places: int, size: int, inclusion: int, start: int) -> _Node:
+def _subset(word: Word, places: int, size: int, inclusion: int, start: int) -> _Node:
     mine, other = _chance(word, inclusion), _below(word, places)
 
     def draw(item: int) -> int:
-        report, place = _bits(word, places, start), 1 << item
-        report = report | place if mine() else report & ~place
-        excess = report.bit_count() - size
-        while excess:
+        report = _with_bit(_bits(word, places, start), item, mine())
+        while excess := report.bit_count() - size:
             picked = other()
             if picked != item and (report >> picked & 1) == (excess > 0):
                 report ^= 1 << picked
-                excess -= 1 if excess > 0 else -1
         return report
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
@@ -718,7 +650,7 @@ def _subset(word: Callable[[], int], places: int, size: int, inclusion: int, sta
     return _Node(-(-places // 8), draw, likely)
 
 
-def _hyperplane(word: Callable[[], int], field: Any, dimension: int, lie: int, width: int) -> _Node:
+def _hyperplane(word: Word, field: Any, dimension: int, lie: int, width: int) -> _Node:
     space = _Field(*field)
     q, powers = space.q, [space.q**place for place in range(dimension + 1)]
     firsts = [(power - 1) // (q - 1) for power in powers]
@@ -728,12 +660,6 @@ def _hyperplane(word: Callable[[], int], field: Any, dimension: int, lie: int, w
         place = bisect_right(firsts, direction) - 1
         return direction - firsts[place] + powers[place]
 
-    def direction_of(a: int) -> int:
-        place = bisect_right(powers, a) - 1
-        scale = space.inverse(a // powers[place])
-        unit = sum(space.multiply(scale, a // power % q) * power for power in powers[:-1])
-        return unit - powers[place] + firsts[place]
-
     def draw(item: int) -> int:
         product, point, a = told(), vector(item), 0
         power = powers[bisect_right(powers, point) - 1]
@@ -741,7 +667,10 @@ def _hyperplane(word: Callable[[], int], field: Any, dimension: int, lie: int, w
             a = vectors()
             missing = space.add(product, space.multiply(space.p - 1, space.dot(a, point)))
             a += (space.add(a // power % q, missing) - a // power % q) * power
-        return direction_of(a)
+        place = bisect_right(powers, a) - 1
+        scale = space.inverse(a // powers[place])
+        unit = sum(space.multiply(scale, a // power % q) * power for power in powers[:-1])
+        return unit - powers[place] + firsts[place]
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
         report = (coins.below(0, firsts[-1]) + number) % firsts[-1]
@@ -750,7 +679,7 @@ def _hyperplane(word: Callable[[], int], field: Any, dimension: int, lie: int, w
     return _Node(width, draw, likely)
 
 
-def _table(word: Callable[[], int], denominator: int, columns: Any, width: int) -> _Node:
+def _table(word: Word, denominator: int, columns: Any, width: int) -> _Node:
     ends = [
         [divmod(end << 64, denominator) for end in accumulate(column) if end < denominator]
         for column in columns
@@ -761,7 +690,7 @@ def _table(word: Callable[[], int], denominator: int, columns: Any, width: int) 
         first = word()
         low, high = bisect_left(wholes[item], first), bisect_right(wholes[item], first)
         rests, prefix, bits = [rest for _, rest in ends[item][low:high]], 0, 0
-        while True:
+        while True:  # until the digits read so far decide
             scaled = [rest << bits for rest in rests]
             least = bisect_right(scaled, prefix * denominator)
             if least == bisect_right(scaled, (prefix + 1) * denominator - 1):
@@ -772,7 +701,7 @@ def _table(word: Callable[[], int], denominator: int, columns: Any, width: int) 
     means = [WORD * sum(row) // (denominator * len(columns)) for row in rows]
     means[means.index(max(means))] += WORD - sum(means)
     blanks, values = list(accumulate(means))[:-1], [sorted(set(row)) for row in rows]
-    before = [0, *accumulate(map(len, values))]
+    before = list(accumulate(map(len, values), initial=0))
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
         report = bisect_right(blanks, coins.word(0))
@@ -781,7 +710,7 @@ def _table(word: Callable[[], int], denominator: int, columns: Any, width: int) 
     return _Node(width, draw, likely, before[-1])
 
 
-def _wave(word: Callable[[], int], places: int, reach: int, far: int, width: int) -> _Node:
+def _wave(word: Word, places: int, reach: int, far: int, width: int) -> _Node:
     near, outputs = 2 * reach + 1, places + 2 * reach
     away, close, beyond = _chance(word, far), _below(word, near), _below(word, max(places - 1, 1))
 
@@ -795,145 +724,114 @@ def _wave(word: Callable[[], int], places: int, reach: int, far: int, width: int
         report = (coins.below(0, outputs) + number * outputs // min(outputs, most)) % outputs
         return places > 1 and 0 <= report - item < near
 
-    return _Node(width, draw, likely, 2 if places > 1 else 1)
+    return _Node(width, draw, likely, min(places, 2))
 
 
-def _attributes(word: Callable[[], int], attributes: Any, width: int, places: Any) -> _Node:
+def _attributes(word: Word, attributes: Any, width: int, places: Any) -> _Node:
     sizes = [size for size, _ in attributes]
     lies = [_lies(word, size, lie) for size, lie in attributes]
+    steps = list(accumulate(sizes[:0:-1], lambda a, b: a * b, initial=1))[::-1]
     kinds = Counter(size for size in sizes if size > 1)
 
-    def digits(item: int) -> list[int]:
-        found = []
-        for size in reversed(sizes):
-            item, digit = divmod(item, size)
-            found.append(digit)
-        return found[::-1]
-
     def draw(item: int) -> int:
-        result = 0
-        for digit, lie, size in zip(digits(item), lies, sizes, strict=True):
-            result = result * size + (digit + lie()) % size
-        return result
+        told = zip(steps, sizes, lies, strict=True)
+        return _mixed(((item // step + lie()) % size, size) for step, size, lie in told)
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
-        told = enumerate(zip(digits(item), sizes, strict=True))
-        same = Counter(size for j, (digit, size) in told if coins.below(j, size) == digit)
+        told = enumerate(zip(steps, sizes, strict=True))
+        same = Counter(s for j, (step, s) in told if coins.below(j, s) == item // step % s)
         return int(places[_mixed((same[size], many + 1) for size, many in kinds.items())])
 
     return _Node(width, draw, likely, len(set(places)))
 
 
 def _channels(
-    word: Callable[[], int],
-    channels: int,
-    length: int,
-    lie: int,
-    texts: Sequence[str],
-    code: Any,
-    width: int,
-    oracle: Any,
+    word: Word, channels: int, length: int, lie: int, texts: Any, code: Any, width: int, oracle: Any
 ) -> _Node:
-    every, minus, then = len(texts) * channels, _codeword(*code), _node(oracle, word)
-    told, hashes = (
-        _lies(word, 2, lie),
-        [_linear_hash(text, channels.bit_length() - 1) for text in texts],
-    )
+    every, minus, then = len(texts) * channels, _codeword(*code), _node(word, oracle)
+    told, places = _lies(word, 2, lie), channels.bit_length() - 1
+    hashes = [_linear_hash(text, places) for text in texts]
 
     def mine(item: int) -> list[int]:
         return [t * channels + hashed(item) for t, hashed in enumerate(hashes)]
 
     def draw(item: int) -> int:
-        indices, bits = _belows(word, every, length), _belows(word, every, 2)
+        index, bits = _belows(word, every, length), _belows(word, every, 2)
         for channel in mine(item):
-            bits[channel] = minus(item, indices[channel]) ^ told()
-        signs = _spelt(sum(bit << channel for channel, bit in enumerate(bits)), every)
-        result = then.draw(item) << 8 * every | signs
-        return result << 8 * width * every | _joined(indices, [width] * every)
+            bits[channel] = minus(item, index[channel]) ^ told()
+        signs = _signs(sum(bit << channel for channel, bit in enumerate(bits)), every)
+        return _joined([*index, signs, then.draw(item)], [*[width] * every, every, then.size])
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
-        agree = then.likely(coins.after(every), item, number, most)
-        for channel in mine(item):
-            coin = coins.below(channel, 2 * length)
-            agree += (coin & 1) == minus(item, coin >> 1)
-        return agree
+        drawn = {channel: coins.below(channel, 2 * length) for channel in mine(item)}
+        agree = sum((coin & 1) == minus(item, coin >> 1) for coin in drawn.values())
+        return agree + then.likely(coins.after(every), item, number, most)
 
     return _Node((width + 1) * every + then.size, draw, likely, len(texts) + 2)
 
 
 def _joined(numbers: Any, widths: Sequence[int]) -> int:
-    """Numbers in so many bytes each, the first one lowest."""
-    result = shift = 0
-    for number, width in zip(numbers, widths, strict=True):
-        result, shift = result | number << shift, shift + 8 * width
-    return result
+    """Numbers of so many bytes each, the first one lowest."""
+    shifts = accumulate(widths, initial=0)
+    return sum(number << 8 * shift for number, shift in zip(numbers, shifts, strict=False))
 
 
-def _public(
-    word: Callable[[], int], coins: Sequence[Any], distinct: bool, cell: Any, then: Any
-) -> _Node:
-    own, rest = _expression(cell), _node(then, word)
-    tossed, widths = [_coin(coin) for coin in coins], [coin["width"] for coin in coins]
-    each = [(_below(word, count), face) for count, face in tossed]
-    count, face = tossed[0]
+def _public(word: Word, coins: Sequence[Any], distinct: bool, cell: Any, then: Any) -> _Node:
+    own, rest, sides = _expression(cell), _node(word, then), [_sides_of(coin) for coin in coins]
+    widths, most = [*(coin["width"] for coin in coins), rest.size], len(sides[0])
+    throws = [(side, _below(word, len(side))) for side in sides]
 
     def toss() -> list[int]:
-        if not distinct:
-            return [face(draw()) for draw, face in each]
-        while len(set(numbers := _belows(word, len(tossed), count))) < len(numbers):
-            pass
-        return [face(number) for number in numbers]
+        while distinct:
+            numbers = _belows(word, len(coins), most)
+            if len(set(numbers)) == len(coins):
+                return [sides[0][number] for number in numbers]
+        return [side[draw()] for side, draw in throws]
 
-    def with_coins(report: Callable[[list[int]], int]) -> int:
+    def draw(item: Any) -> int:
         public = toss()
-        return _joined([*public, report(public)], [*widths, rest.size])
+        return _joined([*public, rest.draw(own(item, public))], widths)
 
     def likely(drawn: _Coins, item: Any, number: int, most: int) -> int:
         public = list[int]()
-        for place, (count, face) in enumerate(tossed):
-            size = count - len(tossed) + 1 + place if distinct else count
-            found = face(drawn.below(place, size))
-            public.append(face(size - 1) if distinct and found in public else found)
-        return rest.likely(drawn.after(len(tossed)), own(item, public), number, most)
+        for place, side in enumerate(sides):
+            size = len(side) - (len(sides) - 1 - place if distinct else 0)
+            found = side[drawn.below(place, size)]
+            public.append(side[size - 1] if distinct and found in public else found)
+        return rest.likely(drawn.after(len(sides)), own(item, public), number, most)
 
     return _Node(
-        sum(widths) + rest.size,
-        lambda item: with_coins(lambda public: rest.draw(own(item, public))),
-        likely,
-        rest.likelihoods,
-        lambda: with_coins(lambda public: rest.idle()),
+        sum(widths), draw, likely, rest.likelihoods, lambda: _joined([*toss(), rest.idle()], widths)
     )
 
 
-def _coin(coin: dict[str, Any]) -> tuple[int, Callable[[int], int]]:
-    """From how many numbers a coin draws one, and what each of them says."""
+def _sides_of(coin: dict[str, Any]) -> Sequence[int]:
+    """What a coin may say, all as likely."""
     if "phases" not in coin:
-        start = coin["start"]
-        return coin["count"], lambda number: start + number
+        return range(coin["start"], coin["start"] + coin["count"])
     phases, deck = coin["phases"], list[int]()
     for level, many in enumerate(phases):
         times = max(phases) // many << len(phases) - 1 - level
         deck += [sum(phases[:level]) + phase for phase in range(many) for _ in range(times)]
-    return len(deck), deck.__getitem__
+    return deck
 
 
 def _mixture(
-    word: Callable[[], int],
-    width: int,
-    weights: Any,
-    channels: Any,
-    kinds: Any,
-    maps: Any,
-    axes: Any,
+    word: Word, width: int, weights: Any, channels: Any, kinds: Any, maps: Any, axes: Any
 ) -> _Node:
-    nodes, cuts, parts = [_node(each, word) for each in channels], list(map(_axis, axes)), len(maps)
-    items = [_expression(each, cuts) for each in maps]
-    asked = [part for part in range(parts) if weights is None or weights[part]]
-    if weights is None:
-        ends = [(part + 1) * WORD // parts for part in asked][:-1]
-    else:
-        ends = list(accumulate(weights[part] for part in asked))[:-1]
-    before = [0, *accumulate(node.likelihoods for node in nodes)]
+    nodes, parts = [_node(word, each) for each in channels], range(len(maps))
+    items = [
+        _grid([(place, axes[axis]) for place, axis in each[1]])
+        if each[0] == "grid"
+        else _expression(each)
+        for each in maps
+    ]
+    asked = [part for part in parts if not weights or weights[part]]
+    ends = [(part + 1) * WORD // len(parts) for part in parts]
+    if weights:
+        ends = list(accumulate(weights[part] for part in asked))
+    ends.pop()
+    before = list(accumulate((node.likelihoods for node in nodes), initial=0))
 
     def draw(item: Any) -> int:
         part = asked[bisect_right(ends, word())]
@@ -941,14 +839,14 @@ def _mixture(
 
     def likely(coins: _Coins, item: Any, number: int, most: int) -> int:
         part = asked[bisect_right(ends, coins.word(0))]
-        kind = kinds[part]
-        return before[kind] + nodes[kind].likely(coins.after(1), items[part](item), number, most)
+        own = nodes[kinds[part]].likely(coins.after(1), items[part](item), number, most)
+        return before[kinds[part]] + own
 
     return _Node(width + max(node.size for node in nodes), draw, likely, before[-1])
 
 
-def _slots(word: Callable[[], int], size: int, empty: int, then: Any) -> _Node:
-    rest = _node(then, word)
+def _slots(word: Word, size: int, empty: int, then: Any) -> _Node:
+    rest = _node(word, then)
 
     def slot(items: Sequence[int]) -> int:
         chosen = _below(word, max(len(items), size))()
@@ -958,15 +856,9 @@ def _slots(word: Callable[[], int], size: int, empty: int, then: Any) -> _Node:
 
 
 def _choice(
-    word: Callable[[], int],
-    seed: int,
-    width: int,
-    most: int,
-    acceptance: Sequence[int],
-    candidates: Sequence[int],
-    then: Any,
+    word: Word, seed: int, width: int, most: int, acceptance: Any, candidates: Any, then: Any
 ) -> _Node:
-    rest, favour, numbers = _node(then, word), _below(word, 2), range(max(candidates))
+    rest, favour, numbers = _node(word, then), _below(word, 2), range(max(candidates))
 
     def kept(user: int, likelihoods: Iterable[int]) -> int:
         drawn, above = word(), 0
@@ -990,7 +882,6 @@ def _choice(
 
 _NODES: dict[str, Callable[..., _Node]] = {
     "lie": _lie,
-    "signs": _signs,
     "bits": _unary,
     "subset": _subset,
     "hyperplane": _hyperplane,
@@ -1015,8 +906,9 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         client = load_client(arguments[0])
-        texts = arguments[1:] or sys.stdin.read().splitlines()
-        reports = [client.report(_spoken(text)) for text in texts]
+        reports = [
+            client.report(_spoken(t)) for t in arguments[1:] or sys.stdin.read().splitlines()
+        ]
     except ValueError as error:
         print(f"device.py: {error}", file=sys.stderr)
         return 2

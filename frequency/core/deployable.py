@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from frequency.clients.device import Client
+from frequency.clients.device import Client, load_client
 from frequency.core.aggregate import canonical
 from mechdesign import Privacy
 from mechdesign._support.text import rounded_up
@@ -110,7 +110,7 @@ class Deployable(ABC):
 
     @cached_property
     def _device(self) -> Client:
-        return Client(self.client())
+        return load_client(self.client())
 
 
 def unstated(channel: object) -> TypeError:
@@ -144,3 +144,9 @@ def tossed(
 ) -> dict[str, Any]:
     """The step that tosses public coins, and goes on with what they make of the item."""
     return {"do": "public", "coins": list(coins), "distinct": False, "cell": cell, "then": then}
+
+
+def lies(outcomes: int, lie: int, width: int = 1, **more: Any) -> Step:
+    """The step that tells one of so many outcomes by randomised response."""
+    told = {"outcomes": outcomes, "lie": json_integer(lie), "width": width}
+    return {"do": "lie", **told, "field": None, "signs": 0, **more}

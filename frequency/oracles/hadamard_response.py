@@ -16,7 +16,7 @@ from frequency.algebra.finite_field import walsh_hadamard
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, coin, json_integer, tossed
+from frequency.core.deployable import Step, coin, lies, tossed
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import SymmetricOracle, checked_users, population_mean, spread_out
 from frequency.core.public_coins import Menu, PublicCoinChannel
@@ -107,7 +107,7 @@ class HRR(SymmetricOracle, PublicCoinChannel):
     @property
     def client_half(self) -> Step:
         t = self.coefficients
-        told = {"do": "signs", "count": t, "lie": json_integer(self._choice.lie)}
+        told = lies(1 << t, self._choice.lie, signs=t)
         step = tossed([coin(range(1, self.padded))] * t, ["walsh"], told)
         return {**step, "distinct": t > 1}
 

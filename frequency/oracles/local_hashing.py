@@ -18,7 +18,7 @@ from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, coin, json_integer, tossed
+from frequency.core.deployable import Step, coin, lies, tossed
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import (
     PureCellOracle,
@@ -117,13 +117,8 @@ class OLH(PureCellOracle, PublicCoinChannel):
     @property
     def client_half(self) -> Step:
         field = self._space.field.described
-        told = {
-            "do": "lie",
-            "outcomes": self.hashes_to,
-            "lie": json_integer(self._choice.lie),
-            "width": self.report_dtype["value"].itemsize,
-            "field": field,
-        }
+        width = self.report_dtype["value"].itemsize
+        told = lies(self.hashes_to, self._choice.lie, width, field=field)
         return tossed([coin(range(self._space.size))], ["dot", field], told)
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:

@@ -17,7 +17,7 @@ from frequency.algebra.exact_draws import TruthOrLie
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, json_integer
+from frequency.core.deployable import Step, lies
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
 from frequency.core.public_coins import Menu, PublicCoinChannel
@@ -82,13 +82,7 @@ class GRR(PureCellOracle, PublicCoinChannel):
 
     @property
     def client_half(self) -> Step:
-        return {
-            "do": "lie",
-            "outcomes": self.domain,
-            "lie": json_integer(self._choice.lie),
-            "width": self.report_dtype.itemsize,
-            "field": None,
-        }
+        return lies(self.domain, self._choice.lie, self.report_dtype.itemsize)
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["item"] = (items + self._choice.draw(len(items), source)) % self.domain

@@ -16,7 +16,7 @@ from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, coin, json_integer, tossed, unstated
+from frequency.core.deployable import Step, coin, lies, tossed, unstated
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
@@ -50,7 +50,7 @@ class SignChannel(PublicCoinChannel):
 
     @property
     def client_half(self) -> Step:
-        told = {"do": "signs", "count": 1, "lie": json_integer(self._choice.lie)}
+        told = lies(2, self._choice.lie, signs=1)
         return tossed([coin(values) for values in self._indices.values()], self._expression, told)
 
     @cached_property
