@@ -1,0 +1,76 @@
+"""A collector as a process of its own, and what its files hold."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).parent.parent.parent
+SCRIPT = ROOT / "examples" / "survey" / "collector.py"
+BYTES = "application/octet-stream"
+
+
+class Collector:
+    """Runs until the end of a ``with`` statement; started again on the same port."""
+
+    def __init__(self, protocol: Path, folder: Path, *options: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.folder = folder
+        self._command = [sys.executable, "-W", "error", str(SCRIPT), str(protocol), str(folder)]
+        self._command += ["--port", str(self.port), *options]
+
+    def start(self) -> Collector:
+        self._run = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        assert self._run.stdout is not None
+        self.address = self._run.stdout.readline().strip()
+        assert self.address == f"http://127.0.0.1:{self.port}/"
+        return self
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        self._run.send_signal(how)
+        self._run.wait(20)
+        assert self._run.stdout is not None
+        self._run.stdout.close()
+
+    def __enter__(self) -> Collector:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: object, trace: TracebackType | None
+    ) -> None:
+        self.stop(signal.SIGTERM if kind is None else signal.SIGKILL)
+
+    def post(self, body: bytes, key: str = "", kind: str = BYTES) -> tuple[int, str]:
+        return posted(self.address, body, key, kind)
+
+
+def posted(address: str, body: bytes, key: str = "", kind: str = BYTES) -> tuple[int, str]:
+    """The status and text of the answer; OSError or HTTPException if there is none."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+    try:
+        headers = {"Content-Type": kind, **({"Idempotency-Key": key} if key else {})}
+        connection.request("POST", "/reports", body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def lines_of(folder: Path) -> Iterable[tuple[bytes, str]]:
+    """The reports in closed files, in base64, and their keys."""
+    assert not list(folder.glob("*.part"))
+    for path in sorted(folder.glob("*.b64")):
+        first, *lines = path.read_bytes().splitlines()
+        assert first.startswith(b"# mechdesign reports ")
+        for line in lines:
+            report, key = line.split(b" ")
+            yield report, key.decode()

@@ -1,0 +1,239 @@
+"""The reference collector: what it takes and refuses, and what is left after it was killed."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from frequency import GRR, HRR
+from frequency.storage import save_protocol
+from tests.survey.collector import BYTES, SCRIPT, Collector, lines_of, posted
+
+PROTOCOL = GRR(domain=60_000, epsilon=8.0)
+"""Of so many items that each report can have one of its own."""
+
+
+def report(item: int) -> bytes:
+    return PROTOCOL.wire + np.uint16(item).tobytes()
+
+
+@pytest.fixture
+def protocol(tmp_path: Path) -> Path:
+    save_protocol(tmp_path / "protocol.json", PROTOCOL)
+    return tmp_path / "protocol.json"
+
+
+def test_a_report_arrives_as_bytes_as_text_and_in_a_batch(protocol: Path, tmp_path: Path) -> None:
+    batch = PROTOCOL.reports_to_bytes(np.array([(3,), (4,)], dtype=PROTOCOL.report_dtype))
+    with Collector(protocol, tmp_path / "reports") as collector:
+        assert collector.post(report(1), "a") == (200, '{"new":1}')
+        assert collector.post(base64.b64encode(report(2)) + b"\n", "b", "text/plain")[0] == 200
+        assert collector.post(batch, "c") == (200, '{"new":2}')
+        assert list((tmp_path / "reports").glob("*.part"))
+    keys = {"a": 1, "b": 2, "c.0": 3, "c.1": 4}
+    expected = [(base64.b64encode(report(item)), key) for key, item in keys.items()]
+    assert list(lines_of(tmp_path / "reports")) == expected
+
+
+WRONG: list[tuple[str, bytes, str, str, int, str]] = [
+    ("no key", report(1), "", BYTES, 400, "Idempotency-Key is needed"),
+    ("no key of ours", report(1), "a b", BYTES, 400, "Idempotency-Key is needed"),
+    ("a long key", report(1), "a" * 65, BYTES, 400, "Idempotency-Key is needed"),
+    ("another kind", report(1), "a", "application/json", 415, "octet-stream"),
+    ("no base64", b"@@@", "a", "text/plain", 422, "base64"),
+    ("cut short", report(1)[:-1], "a", BYTES, 422, "has 10 bytes, this has 9"),
+    ("two reports", report(1) * 2, "a", BYTES, 422, "has 10 bytes, this has 20"),
+    ("another protocol", HRR(4, 1.0).wire + b"\0", "a", BYTES, 422, "not a report of this"),
+    ("nothing", b"", "a", BYTES, 422, "not a report of this"),
+    ("impossible", report(60_000), "a", BYTES, 422, "cannot have been sent"),
+    ("a damaged batch", b"LDPF\0", "a", BYTES, 422, "cut short"),
+    (
+        "an empty batch",
+        PROTOCOL.reports_to_bytes(np.zeros(0, PROTOCOL.report_dtype)),
+        "a",
+        BYTES,
+        422,
+        "without reports",
+    ),
+    (
+        "a batch with one that is impossible",
+        PROTOCOL.reports_to_bytes(np.full(3, 7, PROTOCOL.report_dtype))[:-2] + b"\xff\xff",
+        "a",
+        BYTES,
+        422,
+        "cannot have been sent",
+    ),
+    (
+        "a batch with a long key",
+        PROTOCOL.reports_to_bytes(np.zeros(3, PROTOCOL.report_dtype)),
+        "a" * 63,
+        BYTES,
+        422,
+        "shorter",
+    ),
+    ("too much", bytes(5000), "a", BYTES, 413, "more than 4096 bytes"),
+]
+
+
+def test_what_is_refused(protocol: Path, tmp_path: Path) -> None:
+    with Collector(protocol, tmp_path / "reports", "--bytes", "4096") as collector:
+        for name, body, key, kind, status, message in WRONG:
+            found, text = collector.post(body, key, kind)
+            assert (found, message in text) == (status, True), (name, found, text)
+        connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=20)
+        headers = {"Content-Type": BYTES, "Idempotency-Key": "a"}
+        # In pieces, whose total nobody announces
+        connection.request("POST", "/reports", iter([bytes(1000)] * 5), headers)
+        assert connection.getresponse().status == 413
+        connection.close()
+        connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=20)
+        connection.request("GET", "/reports")
+        assert connection.getresponse().status == 405
+        connection.close()
+        assert collector.post(report(1), "a") == (200, '{"new":1}')  # none of these took the key
+    assert len(list(lines_of(tmp_path / "reports"))) == 1
+
+
+def test_a_body_that_is_announced_as_too_large_is_not_waited_for(
+    protocol: Path, tmp_path: Path
+) -> None:
+    with Collector(protocol, tmp_path / "reports", "--bytes", "4096") as collector:
+        connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=20)
+        connection.putrequest("POST", "/reports")
+        for name, value in (("Idempotency-Key", "a"), ("Content-Type", BYTES)):
+            connection.putheader(name, value)
+        connection.putheader("Content-Length", str(1 << 40))
+        connection.endheaders(b"x")
+        assert connection.getresponse().status == 413
+        connection.close()
+
+
+def test_a_key_counts_once_also_after_a_restart(protocol: Path, tmp_path: Path) -> None:
+    collector = Collector(protocol, tmp_path / "reports").start()
+    assert collector.post(report(1), "a") == (200, '{"new":1}')
+    assert collector.post(report(1), "a") == (200, '{"new":0}')
+    assert collector.post(report(2), "a")[0] == 409
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        collector.stop(how)
+        collector.start()
+        assert collector.post(report(1), "a") == (200, '{"new":0}')
+        assert collector.post(report(2), "a")[0] == 409
+        assert collector.post(report(3), how.name) == (200, '{"new":1}')
+    collector.stop()
+    assert [key for _, key in lines_of(tmp_path / "reports")] == ["a", "SIGTERM", "SIGKILL"]
+
+
+def test_one_collector_writes_to_a_folder(protocol: Path, tmp_path: Path) -> None:
+    with Collector(protocol, tmp_path / "reports") as collector:
+        second = subprocess.run(
+            [sys.executable, SCRIPT, protocol, tmp_path / "reports", "--port", "0"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert second.returncode == 1
+        assert "another collector writes there" in second.stderr
+        assert collector.post(report(1), "a")[0] == 200
+
+
+def test_a_page_elsewhere_may_post_if_it_is_named(protocol: Path, tmp_path: Path) -> None:
+    options = ("--origin", "https://example.org")
+    with Collector(protocol, tmp_path / "reports", *options) as collector:
+        for origin, status in (("https://example.org", 200), ("https://example.com", 400)):
+            connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=20)
+            headers = {
+                "Origin": origin,
+                "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "content-type,idempotency-key",
+            }
+            connection.request("OPTIONS", "/reports", headers=headers)
+            assert connection.getresponse().status == status
+            connection.close()
+
+
+class Clients:
+    """Threads that send a report for each number, and again until it is acknowledged."""
+
+    def __init__(self, address: str, reports: int, threads: int) -> None:
+        self.tried: Counter[int] = Counter()
+        self.acknowledged: set[int] = set()
+        self._next, self._reports, self._turn = 0, reports, threading.Lock()
+        self.threads = [
+            threading.Thread(target=self._send, args=(address,), daemon=True)
+            for _ in range(threads)
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def _send(self, address: str) -> None:
+        while True:
+            with self._turn:
+                number, self._next = self._next, self._next + 1
+            if number >= self._reports:
+                return
+            while number not in self.acknowledged:
+                with self._turn:
+                    self.tried[number] += 1
+                try:
+                    status, _ = posted(address, report(number), f"key-{number}")
+                except (OSError, http.client.HTTPException):
+                    time.sleep(0.02)
+                    continue
+                if status == 200:
+                    self.acknowledged.add(number)
+                else:
+                    assert status == 503
+
+
+def test_a_killed_collector_loses_nothing_and_counts_nothing_twice(
+    protocol: Path, tmp_path: Path
+) -> None:
+    collector = Collector(protocol, tmp_path / "reports", "--lines", "150").start()
+    clients = Clients(collector.address, reports=1200, threads=12)
+    for kills in (1, 2, 3):
+        while len(clients.acknowledged) < 250 * kills:
+            time.sleep(0.01)
+        collector.stop(signal.SIGKILL)
+        # What was acknowledged is in the files already
+        stored = b"".join(path.read_bytes() for path in (tmp_path / "reports").glob("*.b64*"))
+        for number in clients.acknowledged.copy():
+            assert b" key-%d\n" % number in stored
+        collector.start()
+    for thread in clients.threads:
+        thread.join(60)
+    collector.stop()
+    assert len(clients.acknowledged) == 1200
+    assert max(clients.tried.values()) > 1  # some had to try again
+    stored_once = Counter(lines_of(tmp_path / "reports"))
+    expected = {(base64.b64encode(report(number)), f"key-{number}") for number in range(1200)}
+    assert stored_once == Counter(expected)
+
+
+def test_the_end_of_a_collector_waits_for_who_was_sending(protocol: Path, tmp_path: Path) -> None:
+    collector = Collector(protocol, tmp_path / "reports").start()
+    connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=20)
+    connection.putrequest("POST", "/reports")
+    for name, value in (("Idempotency-Key", "a"), ("Content-Type", BYTES)):
+        connection.putheader(name, value)
+    connection.putheader("Content-Length", str(len(report(1))))
+    connection.endheaders(report(1)[:4])
+    time.sleep(0.3)
+    stopping = threading.Thread(target=collector.stop)
+    stopping.start()
+    time.sleep(0.3)
+    connection.send(report(1)[4:])
+    assert connection.getresponse().status == 200
+    connection.close()
+    stopping.join(20)
+    assert [key for _, key in lines_of(tmp_path / "reports")] == ["a"]

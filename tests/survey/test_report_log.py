@@ -1,0 +1,195 @@
+"""The log of the reference collector: groups, files, keys, and disks that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filelock import Timeout
+
+from examples.survey.report_log import KeyTaken, NotStored, ReportLog
+from tests.survey.collector import lines_of
+
+HEADER = b"# mechdesign reports 0123456789abcdef0123456789abcdef\n"
+
+
+def reports(*numbers: int) -> dict[str, bytes]:
+    return {f"key-{number}": b"AAAA%04d" % number for number in numbers}
+
+
+def keys(folder: Path) -> list[str]:
+    return [key for _, key in lines_of(folder)]
+
+
+async def stored(log: ReportLog, *groups: dict[str, bytes]) -> list[int]:
+    """How many were new of each, one after the other."""
+    async with log.taking():
+        return [await log.add(group) for group in groups]
+
+
+def test_many_reports_share_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    sync: Callable[[int], None] = os.fsync
+
+    def slow(file: int) -> None:
+        synced.append(file)
+        time.sleep(0.05)
+        sync(file)
+
+    async def collect() -> list[int]:
+        log = ReportLog(tmp_path)
+        async with log.taking():
+            return await asyncio.gather(*(log.add(reports(number)) for number in range(500)))
+
+    monkeypatch.setattr(os, "fsync", slow)
+    assert asyncio.run(collect()) == [1] * 500
+    assert len(synced) <= 6  # of the file and its folder, in two groups, and at the end
+    assert sorted(keys(tmp_path)) == sorted(reports(*range(500)))
+
+
+def test_nobody_is_told_before_the_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor those who send the same at the same time."""
+    sync, durable = os.fsync, [0]
+
+    def slow(file: int) -> None:
+        time.sleep(0.05)
+        sync(file)
+        durable[0] += 1
+
+    monkeypatch.setattr(os, "fsync", slow)
+
+    async def told(log: ReportLog) -> int:
+        await log.add(reports(1))
+        return durable[0]
+
+    async def collect() -> list[int]:
+        log = ReportLog(tmp_path)
+        async with log.taking():
+            first = asyncio.create_task(told(log))
+            await asyncio.sleep(0.02)  # it is being written
+            return [*await asyncio.gather(told(log), told(log)), await first]
+
+    assert min(asyncio.run(collect())) >= 1
+    assert keys(tmp_path) == ["key-1"]
+
+
+def test_a_key_is_for_one_report(tmp_path: Path) -> None:
+    async def collect() -> None:
+        log = ReportLog(tmp_path)
+        async with log.taking():
+            assert await log.add(reports(1, 2)) == 2
+            assert await log.add(reports(1, 3)) == 1
+            with pytest.raises(KeyTaken, match="the key key-3 came with another report"):
+                await log.add({**reports(4), "key-3": b"AAAA"})
+
+    asyncio.run(collect())
+    assert keys(tmp_path) == ["key-1", "key-2", "key-3"]  # 4 came with a refused one
+
+
+@pytest.mark.parametrize(
+    "tail", [b"", b"AAAA", b"AAAA0009 ", b"AAAA0009 key-9", b"\0\0\0\0", b"AAAA0009\n", b"\0\n"]
+)
+def test_what_a_killed_log_left_is_closed(tmp_path: Path, tail: bytes) -> None:
+    whole = HEADER + b"AAAA0001 key-1\nAAAA0002 key-2\n"
+    (tmp_path / "0.b64.part").write_bytes(whole + tail)
+    assert asyncio.run(stored(ReportLog(tmp_path), reports(1, 2, 3))) == [1]
+    assert (tmp_path / "0.b64").read_bytes() == whole
+    assert keys(tmp_path)[-1] == "key-3"
+
+
+@pytest.mark.parametrize("content", [b"", HEADER[:20], HEADER, HEADER + b"AAAA"])
+def test_a_file_without_a_whole_report_is_removed(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "0.b64.part").write_bytes(content)
+    ReportLog(tmp_path)
+    assert not list(tmp_path.glob("0.*"))
+
+
+def test_files_are_closed_by_size_and_age(tmp_path: Path) -> None:
+    async def collect() -> list[int]:
+        log = ReportLog(tmp_path, lines=2, seconds=0.3)
+        sizes = []
+        async with log.taking():
+            for number in range(5):
+                await log.add(reports(number))
+            sizes.append(len(list(tmp_path.glob("*.b64"))))
+            await asyncio.sleep(0.6)
+            assert not list(tmp_path.glob("*.part"))
+            sizes.append(len(list(tmp_path.glob("*.b64"))))
+            await log.add(reports(5))
+        return [*sizes, len(list(tmp_path.glob("*.b64")))]
+
+    assert asyncio.run(collect()) == [2, 3, 4]
+    assert keys(tmp_path) == list(reports(*range(6)))
+    assert len({path.read_bytes()[:60] for path in tmp_path.glob("*.b64")}) == 4  # told apart
+
+
+def test_the_newest_keys_are_remembered(tmp_path: Path) -> None:
+    log = ReportLog(tmp_path, lines=2, keys=3)
+    groups = [reports(number) for number in range(5)]
+    assert asyncio.run(stored(log, *groups, *groups[2:], groups[0])) == [1] * 5 + [0] * 3 + [1]
+    log = ReportLog(tmp_path, keys=3)  # which reads them: 3, 4 and 0 again
+    assert asyncio.run(stored(log, reports(0), reports(4), reports(3), reports(2))) == [0, 0, 0, 1]
+
+
+def test_two_logs_do_not_share_a_folder(tmp_path: Path) -> None:
+    log = ReportLog(tmp_path)
+    with pytest.raises(Timeout):
+        ReportLog(tmp_path)
+    assert asyncio.run(stored(log, reports(1))) == [1]
+    assert asyncio.run(stored(ReportLog(tmp_path), reports(1))) == [0]
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+def test_nothing_is_half_stored_when_the_disk_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """At the n-th fsync; whoever waited is told, and may try again with the same key."""
+    sync, calls = os.fsync, [0]
+
+    def failed(file: int) -> None:
+        calls[0] += 1
+        if calls[0] == failing:
+            raise OSError(errno.ENOSPC, "no space left")
+        sync(file)
+
+    async def told(log: ReportLog, number: int) -> bool:
+        try:
+            await log.add(reports(number))
+        except NotStored:
+            return False
+        return True
+
+    async def collect() -> tuple[list[bool], list[bool]]:
+        log = ReportLog(tmp_path, lines=3)
+        async with log.taking():
+            groups = [
+                await asyncio.gather(*(told(log, 2 * turn + k) for k in (0, 1, 0)))
+                for turn in range(4)
+            ]
+            first = [one for group in groups for one in group]
+            return first, [await told(log, number) for number in range(8)]
+
+    monkeypatch.setattr(os, "fsync", failed)
+    first, second = asyncio.run(collect())
+    assert all(second)
+    assert first.count(False) == 3  # all of the group, and the one who sent the same
+    assert sorted(keys(tmp_path)) == sorted(reports(*range(8)))
+
+
+def test_who_gives_up_takes_nobody_along(tmp_path: Path) -> None:
+    async def collect() -> int:
+        log = ReportLog(tmp_path)
+        async with log.taking():
+            leaving = asyncio.create_task(log.add(reports(1)))
+            staying = asyncio.create_task(log.add(reports(2)))
+            await asyncio.sleep(0)
+            leaving.cancel()
+            return await staying
+
+    assert asyncio.run(collect()) == 1
+    assert keys(tmp_path) == ["key-1", "key-2"]
