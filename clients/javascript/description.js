@@ -14,7 +14,7 @@ export const own = (object, key) => Object.prototype.hasOwnProperty.call(object,
 export const plain = (value) =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 
-/** A copy of the description, if it is intact. */
+/** A copy of the description, which nobody can change, if it is intact. */
 export function checked(given) {
   const content = plain(given) && given.format === "mechdesign.protocol" ? given.client : given;
   if (!plain(content) || content.format !== "mechdesign.client") {
@@ -28,7 +28,7 @@ export function checked(given) {
   if (digest !== `shake256:${hex(sponge(text, 32))}`) {
     throw new ClientError("the digest does not match: the description was changed");
   }
-  return JSON.parse(text);
+  return JSON.parse(text, (_, one) => Object.freeze(one));
 }
 
 /** JSON as Python writes it with sorted keys and without spaces: ASCII alone. */
@@ -78,32 +78,33 @@ export function sponge(text, size) {
 /** Keccak-f[1600]: 25 lanes of 64 bits, the lower half of each first. */
 function permute(s) {
   const row = new Int32Array(10);
-  const turned = (a, b, by) => (by === 0 ? a : (a << by) | (b >>> (32 - by)));
   let feedback = 1;
   for (let round = 0; round < 24; round++) {
     for (let x = 0; x < 10; x++) row[x] = s[x] ^ s[x + 10] ^ s[x + 20] ^ s[x + 30] ^ s[x + 40];
     for (let x = 0; x < 10; x += 2) {
-      const [low, high] = [row[(x + 2) % 10], row[(x + 3) % 10]];
+      const low = row[(x + 2) % 10];
+      const high = row[(x + 3) % 10];
+      const first = row[(x + 8) % 10] ^ ((low << 1) | (high >>> 31));
+      const second = row[(x + 9) % 10] ^ ((high << 1) | (low >>> 31));
       for (let y = x; y < 50; y += 10) {
-        s[y] ^= row[(x + 8) % 10] ^ turned(low, high, 1);
-        s[y + 1] ^= row[(x + 9) % 10] ^ turned(high, low, 1);
+        s[y] ^= first;
+        s[y + 1] ^= second;
       }
     }
-    let x = 1;
-    let y = 0;
     let low = s[2];
     let high = s[3];
-    for (let t = 1; t < 25; t++) {
-      [x, y] = [y, (2 * x + 3 * y) % 5];
-      const to = 10 * y + 2 * x;
-      const by = ((t * (t + 1)) / 2) % 64;
-      if (by >= 32) [low, high] = [high, low];
-      const moved = [turned(low, high, by % 32), turned(high, low, by % 32)];
-      [low, high] = [s[to], s[to + 1]];
-      s.set(moved, to);
+    for (let t = 0; t < 24; t++) {
+      const to = LANES[t];
+      const by = TURNS[t] % 32;
+      const a = TURNS[t] < 32 ? low : high;
+      const b = TURNS[t] < 32 ? high : low;
+      low = s[to];
+      high = s[to + 1];
+      s[to] = by ? (a << by) | (b >>> (32 - by)) : a;
+      s[to + 1] = by ? (b << by) | (a >>> (32 - by)) : b;
     }
     for (let y = 0; y < 50; y += 10) {
-      row.set(s.subarray(y, y + 10));
+      for (let x = 0; x < 10; x++) row[x] = s[y + x];
       for (let x = 0; x < 10; x++) s[y + x] ^= ~row[(x + 2) % 10] & row[(x + 4) % 10];
     }
     for (let j = 0; j < 7; j++) {
@@ -112,6 +113,15 @@ function permute(s) {
       feedback = (feedback << 1) ^ ((feedback >> 7) * 0x171);
     }
   }
+}
+
+/** Where lanes move to, one after the other, and by how much they are turned. */
+const LANES = [];
+const TURNS = [];
+for (let t = 1, x = 1, y = 0; t < 25; t++) {
+  [x, y] = [y, (2 * x + 3 * y) % 5];
+  LANES.push(10 * y + 2 * x);
+  TURNS.push(((t * (t + 1)) / 2) % 64);
 }
 
 /** A value, or the start of it, for messages. */

@@ -41,13 +41,13 @@ function stringTaker({ bytes }) {
   };
 }
 
-/** The values of a list, or of an object by names. */
-function entries(value, names) {
-  const named = plain(value) ? Object.keys(value).length : -1;
-  if (named === names.length && names.every((name) => own(value, name))) {
+/** The values of a list, or of an object by names; `more` of which there may be. */
+function entries(value, names, more = false) {
+  const all = plain(value) && names.every((name) => own(value, name));
+  if (all && (more || Object.keys(value).length === names.length)) {
     return names.map((name) => value[name]);
   }
-  if (Array.isArray(value) && value.length === names.length) return value;
+  if (Array.isArray(value) && value.length === names.length) return Array.from(value); // no holes
   throw new ClientError(`expected a value for each of ${names.join(", ")}, got ${shown(value)}`);
 }
 
@@ -78,8 +78,8 @@ function schemaTaker({ attributes, as }) {
   const each = attributes.map(attributeTaker);
   const take = taker(as);
   return (value) => {
-    const alone = names.length === 1 && !(plain(value) && own(value, names[0]));
-    const given = alone ? [value] : entries(value, names);
+    const alone = names.length === 1 && !plain(value);
+    const given = alone ? [value] : entries(value, names, true);
     const found = given.map((entry, place) => each[place](entry));
     if (found.includes(SKIPPED)) return SKIPPED;
     return take(as.kind === "record" ? found : found[0]);

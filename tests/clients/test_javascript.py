@@ -438,18 +438,31 @@ def test_a_protocol_file_is_read_and_its_other_parts_are_not(tmp_path, node):
 
 
 def test_what_runs_is_what_was_loaded():
-    """What becomes of the object that was given changes nothing."""
+    """What becomes of the object that was given changes nothing, and nobody can change the rest."""
+    protocol = marginals.InpPS(marginals.Domain({"a": 5, "b": 2}), 1, 1.0)
     found = evaluated(
         """
         const { load } = await import("CLIENT/index.js");
-        const { report, takes } = load(given, () => (1n << 64n) - 1n), before = report(3);
-        given.report.outcomes = takes.size = 2;
+        const client = load(given, () => (1n << 64n) - 1n), before = client.report([3, 1]);
         given.wire = "0000000000000000";
-        console.log(JSON.stringify([[...before], [...report(3)]]));
+        given.report.outcomes = 2;
+        let changes = 0;
+        for (const change of [
+          () => client.takes.names.pop(),
+          () => (client.takes.number = false),
+          () => (client.report = null),
+        ]) {
+          try {
+            change();
+            changes++;
+          } catch {}
+        }
+        console.log(JSON.stringify([[...before], [...client.report([3, 1])], changes]));
         """,
-        GRR,
+        protocol.client(),
     )
-    assert found[0] == found[1] == [*bytes.fromhex(GRR["wire"]), 3]
+    assert found[0] == found[1] == [*protocol.wire, 7]
+    assert found[2] == 0
 
 
 @pytest.mark.parametrize("crypto", ["undefined", "{}", "{ getRandomValues: 1 }"])
@@ -554,6 +567,42 @@ def test_a_value_outside_is_refused_before_anything_is_drawn(place, node):
     assert answer.keys() == {"error", "words"}
     assert answer["words"] == 0
     assert re.search(r"is not|expected", answer["error"]), answer
+
+
+def test_objects_that_json_does_not_have_are_refused():
+    """A hole in a list is not left out, and what an object inherits is none of its values."""
+    refused = evaluated(
+        """
+        const { ClientError, load } = await import("CLIENT/index.js");
+        const words = () => {
+          throw new Error("drawn");
+        };
+        const refused = (description, value) => {
+          try {
+            return load(description, words).report(value);
+          } catch (error) {
+            return error instanceof ClientError;
+          }
+        };
+        const records = [
+          [, 1],
+          [0, ,],
+          Object.create({ age: 1, constructor: 1 }),
+          new Map([["age", 1], ["constructor", 1]]),
+          new Uint8Array(2),
+          { age: 1, get constructor() { return "1"; } },
+        ];
+        const sets = [[, 1], new Uint8Array(2), new Map([[1, 1]]), "11", new Set(["1"])];
+        const items = [new Date(0), new Number(1), Object(1n), [1], Symbol("1"), () => 1];
+        console.log(JSON.stringify([
+          ...records.map((value) => refused(given.record, value)),
+          ...sets.map((value) => refused(given.set, value)),
+          ...items.map((value) => refused(given.item, value)),
+        ]));
+        """,
+        {"record": RECORD.client(), "set": SETS.client(), "item": ITEM.client()},
+    )
+    assert refused == [True] * 17
 
 
 def test_a_record_is_a_list_or_an_object(node):
