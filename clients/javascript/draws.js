@@ -53,6 +53,9 @@ export function belows(word, count, size) {
 
 /** 0 for the truth, 1 .. outcomes - 1 for the lies, for each of which `lie` words stand. */
 export function lies(word, outcomes, lie) {
+  if (outcomes > 1n && !(lie > 0n && (outcomes - 1n) * lie < WORD)) {
+    throw new ClientError(`lies of ${lie} words each leave none for the truth`);
+  }
   const draw = () => {
     const place = word() / lie;
     return place < outcomes - 1n ? place + 1n : 0n;
@@ -61,7 +64,10 @@ export function lies(word, outcomes, lie) {
 }
 
 /** True with probability weight / 2^64. */
-export const chance = (word, weight) => (weight === WORD ? () => true : () => word() < weight);
+export function chance(word, weight) {
+  if (!(weight >= 0n && weight <= WORD)) throw new ClientError(`a weight of ${weight} words`);
+  return weight === WORD ? () => true : () => word() < weight;
+}
 
 /**
  * Bits that are 1 with probability weight / 2^64 each, in bytes.

@@ -36,6 +36,9 @@ function client({ protocol, epsilon, odds, wire, takes, report: steps, bytes }, 
   const { size, draw, idle } = node(numbers(steps), words || systemWords());
   if (size !== bytes) throw new ClientError(`reports of ${size} bytes, not ${bytes}`);
   if (!/^[0-9a-f]{16}$/.test(wire)) throw new ClientError("no name of the protocol");
+  if (![protocol, epsilon, odds].every((text) => typeof text === "string")) {
+    throw new ClientError("no protocol, epsilon or odds in the description");
+  }
   const name = wire.match(/../g).map((byte) => parseInt(byte, 16));
   const report = (value) => {
     const item = take(value);

@@ -137,8 +137,10 @@ def load_client(source: Any, words: Word | None = None) -> Client:
         raise
     except NotImplementedError as error:
         raise ClientError("this system has no source of randomness") from error
-    except (OSError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+    except (OSError, LookupError, AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise ClientError(f"no protocol file: {error!r:.200}") from error
+    except RecursionError as error:
+        raise ClientError("no protocol file: nested too deeply") from error
 
 
 def _checked(content: Any) -> dict[str, Any]:
@@ -288,6 +290,8 @@ def _belows(word: Word, count: int, size: int) -> list[int]:
 def _lies(word: Word, outcomes: int, lie: int) -> Word:
     """0 for the truth, 1 .. outcomes - 1 for the lies, for each of which ``lie`` words stand."""
     last = outcomes - 1
+    if last and not 0 < last * lie < WORD:
+        raise ClientError(f"{last} lies of {lie!r:.40} words each leave none for the truth")
 
     def draw() -> int:
         place = word() // lie
@@ -298,6 +302,8 @@ def _lies(word: Word, outcomes: int, lie: int) -> Word:
 
 def _chance(word: Word, weight: int) -> Callable[[], bool]:
     """True with probability weight / 2^64."""
+    if not 0 <= weight <= WORD:
+        raise ClientError(f"a weight of {weight!r:.40} words")
     return (lambda: True) if weight == WORD else lambda: word() < weight
 
 
