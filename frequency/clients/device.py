@@ -14,13 +14,17 @@ import base64
 import hashlib
 import json
 import os
+import re
 import struct
 import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import accumulate
+from math import inf
+from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
 WORD = 1 << 64
@@ -180,6 +184,7 @@ _SKIPPED = object()
 def _taker(takes: dict[str, Any]) -> Callable[[Any], Any]:
     """What makes an item, a record or a set of a value; None of a user without an item."""
     made: Any = {"item": _of_item, "string": _of_string, "record": _of_record, "set": _of_set}
+    made["schema"] = _of_schema
     if takes["kind"] not in made:
         raise ClientError(f"values of an unknown kind: {takes['kind']!r:.40}")
     take: Callable[[Any], Any] = made[takes["kind"]](takes)
@@ -194,7 +199,7 @@ def _of_item(takes: dict[str, Any]) -> Callable[[Any], int]:
             value = int(value)
         if type(value) is int and 0 <= value < size:
             return value
-        raise RefusedValue(f"{value!r:.40} is not an integer in 0 .. {size - 1}")
+        raise RefusedValue(f"{_shown(value)} is not an integer in 0 .. {size - 1}")
 
     return take
 
@@ -203,14 +208,28 @@ def _of_string(takes: dict[str, Any]) -> Callable[[Any], int]:
     size = takes["bytes"]
 
     def take(value: Any) -> int:
-        # "?" many times in the place of half of a surrogate pair, which has no bytes
-        spelt = value.encode(errors="replace") if isinstance(value, str) else None
-        if spelt is None or len(spelt) > size or "\0" in value or spelt.decode() != value:
+        spelt = _spelling(value)
+        if spelt is None or len(spelt) > size:
             what = f"a text of at most {size} bytes of UTF-8 without U+0000"
-            raise RefusedValue(f"{value!r:.40} is not {what}")
+            raise RefusedValue(f"{_shown(value)} is not {what}")
         return int.from_bytes(spelt.ljust(size, b"\0"), "big")
 
     return take
+
+
+def _spelling(value: Any) -> bytes | None:
+    """A text in UTF-8; None of other values, of U+0000 and of half a surrogate pair."""
+    try:
+        return value.encode() if isinstance(value, str) and "\0" not in value else None
+    except UnicodeEncodeError:
+        return None
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!r:.60}"
+    except ValueError:  # Python does not write integers of very many digits
+        return "a huge integer"
 
 
 def _of_record(takes: dict[str, Any]) -> Callable[[Any], Any]:
@@ -221,7 +240,9 @@ def _of_record(takes: dict[str, Any]) -> Callable[[Any], Any]:
         if isinstance(value, dict) and set(value) == set(names):
             value = [value[name] for name in names]
         if not isinstance(value, list | tuple) or len(value) != len(names):
-            raise RefusedValue(f"expected a value of each of {', '.join(names)}, got {value!r:.60}")
+            raise RefusedValue(
+                f"expected a value of each of {', '.join(names)}, got {_shown(value)}"
+            )
         record = [entry(one) for entry, one in zip(entries, value, strict=True)]
         return _mixed(zip(record, sizes, strict=True)) if takes["number"] else record
 
@@ -233,7 +254,7 @@ def _of_set(takes: dict[str, Any]) -> Callable[[Any], list[int]]:
 
     def take(value: Any) -> list[int]:
         if not isinstance(value, list | tuple | set | frozenset):
-            raise RefusedValue(f"expected a list of items, got {value!r:.40}")
+            raise RefusedValue(f"expected a list of items, got {_shown(value)}")
         return sorted({item for item in map(one, value) if kept is None or item in kept})
 
     return take
@@ -245,6 +266,154 @@ def _mixed(digits: Any) -> int:
     for digit, radix in digits:
         result = result * radix + digit
     return result
+
+
+# --------------------------------------------------- values in labels and units, by their schema
+
+_NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+_SPACE, _CLOCK = "[ \t\r\n]*", r"(\d\d)(?::(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?"
+_NUMBER = re.compile(f"{_SPACE}[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?{_SPACE}")
+_TIME = re.compile(rf"\s*(\d{{4}})-(\d\d)(?:-(\d\d)(?:[T ](?:{_CLOCK})?)?)?\s*", re.ASCII)
+_TRUTHS = {"false": 0, "no": 0, "n": 0, "f": 0, "0": 0, "true": 1, "yes": 1, "y": 1, "t": 1, "1": 1}
+_REFUSED = -2
+"""In the place of an item: no value of this kind, whatever the policies."""
+
+
+def _of_schema(takes: dict[str, Any]) -> Callable[[Any], Any]:
+    names, as_record = [one["name"] for one in takes["attributes"]], takes["as"]["kind"] == "record"
+    entries = [(_text if one["kind"] == "text" else _listed)(one) for one in takes["attributes"]]
+    inner = _taker(takes["as"])
+
+    def take(value: Any) -> Any:
+        if isinstance(value, dict) and all(name in value for name in names):
+            value = [value[name] for name in names]
+        elif len(names) == 1 and not isinstance(value, dict):
+            value = [value]
+        elif not isinstance(value, list | tuple) or len(value) != len(names):
+            raise RefusedValue(f"expected a value of each of {', '.join(names)}")
+        items = [entry(one) for entry, one in zip(entries, value, strict=True)]
+        if _SKIPPED in items:
+            return _SKIPPED
+        return inner(items if as_record else items[0])
+
+    return take
+
+
+def _text(attribute: dict[str, Any]) -> Callable[[Any], Any]:
+    absent = {"item": "", "skip": _SKIPPED}.get(attribute["missing"])
+    size = attribute["bytes"] if attribute["outside"] == "clip" else None
+
+    def text(value: Any) -> Any:
+        if _is_nothing(value):
+            return absent
+        spelt = _spelling(value)
+        return value if spelt is None else spelt[:size].decode(errors="ignore")
+
+    return text
+
+
+def _listed(attribute: dict[str, Any]) -> Callable[[Any], Any]:
+    """The item of a value: its place, 0 .. bins - 1, or what the policies put there."""
+    name, missing, outside = (attribute[key] for key in ("name", "missing", "outside"))
+    place, bins, expected = _PLACES[attribute["kind"]](attribute)
+    below, above = {"clip": (0, bins - 1), "item": (bins, bins)}.get(outside, (_REFUSED, _REFUSED))
+    absent = {"item": bins + (outside == "item"), "skip": _SKIPPED}.get(missing, _REFUSED)
+
+    def item(value: Any) -> Any:
+        nothing = _is_nothing(value)
+        found = _REFUSED if nothing else place(value)
+        if 0 <= found < bins:
+            return found
+        nothing = nothing or (isinstance(value, str) and value.strip() in _NO_VALUE)
+        found = absent if nothing else {-1: below, bins: above}.get(found, _REFUSED)
+        if found == _REFUSED:
+            raise RefusedValue(f"{name} is {expected}, got {_shown(value)}")
+        return found
+
+    return item
+
+
+def _is_nothing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        return True
+    return isinstance(value, Number) and value != value
+
+
+def _looked_up(places: dict[str, int], plain: Callable[[str], str], expected: str) -> Any:
+    bins = max(places.values()) + 1
+
+    def place(value: Any) -> int:
+        label = _label(value)
+        return places.get(plain(label), bins) if isinstance(label, str) else bins
+
+    return place, bins, expected
+
+
+def _label(value: Any) -> Any:
+    """A value as its label is written: integers and dates as text, whatever else as it is."""
+    if type(value).__name__ in ("bool", "bool_"):  # NumPy's too
+        return str(value).lower()
+    try:
+        if isinstance(value, Number) and value % 1 == 0:  # type: ignore[operator]
+            return str(int(value))  # type: ignore[call-overload]
+    except (ArithmeticError, TypeError, ValueError):  # such as too many digits
+        return None
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _binned(attribute: dict[str, Any], read: Callable[[Any], float], expected: str) -> Any:
+    cuts, whole = attribute["cuts"], attribute.get("whole", True)
+    if isinstance(cuts, dict):
+        first, step = cuts["first"], cuts["step"]
+        edges: Sequence[float] = range(first, first + step * cuts["bins"] + 1, step)
+    else:
+        edges = [float(cut) if isinstance(cut, str) else cut for cut in cuts]
+
+    def place(value: Any) -> int:
+        number = read(value)
+        if abs(number) == inf or (whole and number % 1):
+            return _REFUSED
+        closed = number == edges[-1] and not whole
+        return bisect_right(edges, number) - 1 - closed
+
+    return place, len(edges) - 1, expected.format(edges[0], edges[-1])
+
+
+def _number(value: Any) -> float:
+    """A number, or what a text spells; infinity of anything else."""
+    spelt = _NUMBER.fullmatch(value) if isinstance(value, str) else isinstance(value, Number)
+    try:
+        return float(value) if spelt and not isinstance(value, bool) else inf
+    except (ArithmeticError, TypeError, ValueError):
+        return inf
+
+
+def _seconds(value: Any) -> float:
+    """The seconds from 1970 to a date or time, or to what a text spells; infinity of others."""
+    text = value.isoformat() if isinstance(value, date) else value
+    spelt = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if not spelt:
+        return inf
+    year, month, day, hour, minute, second = (int(digits or 0) for digits in spelt.groups())
+    try:
+        moment = datetime(2000 + year % 400, month, day if spelt[3] else 1, hour, minute, second)
+    except ValueError:  # such as the 30th of February
+        return inf
+    return (moment - datetime(1970, 1, 1)) // timedelta(seconds=1) + (year // 400 - 5) * 12622780800
+
+
+_PLACES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "categorical": lambda one: _looked_up(
+        {label: place for place, label in enumerate(one["labels"])},
+        str,
+        f"one of {', '.join(one['labels'][:8])}{', ..' if len(one['labels']) > 8 else ''}",
+    ),
+    "boolean": lambda one: _looked_up(_TRUTHS, lambda text: text.strip().lower(), "yes or no"),
+    "numeric": lambda one: _binned(
+        one, _number, "an integer from {} to below {}" if one["whole"] else "a number from {} to {}"
+    ),
+    "dates": lambda one: _binned(one, _seconds, "a date or time in its range, without a zone"),
+}
 
 
 # ----------------------------------------------------------------------- randomness, word for word
@@ -912,9 +1081,10 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         client = load_client(arguments[0])
-        reports = [
-            client.report(_spoken(t)) for t in arguments[1:] or sys.stdin.read().splitlines()
-        ]
+        takes = client.description["takes"]
+        plain = takes["kind"] == "string" or len(takes.get("attributes", ())) == 1
+        texts = arguments[1:] or sys.stdin.read().splitlines()
+        reports = [client.report(text if plain else _spoken(text)) for text in texts]
     except ValueError as error:
         print(f"device.py: {error}", file=sys.stderr)
         return 2

@@ -203,7 +203,10 @@ def _objects(values: Any) -> npt.NDArray[Any]:
 
 def is_nothing(value: Any) -> bool:
     """Whether it is None, NaN, NaT or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or (value != value) is True
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    other = value != value
+    return isinstance(other, (bool, np.bool_)) and bool(other)
 
 
 def is_no_value(value: Any) -> bool:

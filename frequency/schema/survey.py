@@ -204,6 +204,12 @@ class Survey(Protocol):
         inner = channel_of(self.protocol)
         return SurveyChannel(inner.domain, inner.epsilon, inner, self.schema.digest)
 
+    @property
+    def takes(self) -> dict[str, Any]:
+        inner = {key: value for key, value in self.protocol.takes.items() if key != "none"}
+        attributes = [one.client_values for one in self.schema]
+        return {"kind": "schema", "attributes": attributes, "as": inner}
+
     def items_of(self, values: Any) -> Any:
         return self.inner_items(self.schema.encode(values))
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import channel_of
+from frequency.schema.column import NO_VALUE
 from rangeq.grids import HIO
 from rangeq.grids.level_sketch import LevelSketch
+from tests.clients.value_cases import schemas
 from tests.contracts.examples import COLLECTED, PROTOCOLS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
@@ -139,3 +142,18 @@ def test_every_key_of_a_description_is_there():
             taken.add(takes["kind"])
             waiting += [takes[key] for key in ("of", "as") if takes.get(key)]
     assert taken == set(kinds)
+
+
+def test_every_attribute_is_there():
+    text = section("## Values in labels and units")
+    always = set(quoted(text.split("An attribute has the keys")[1].split(", and more")[0]))
+    keys = {json.loads(quoted(kind)[0]): always | set(quoted(more)) for kind, more, _ in rows(text)}
+    told = [attribute.client_values for _, schema, _ in schemas() for attribute in schema]
+    assert {one["kind"]: set(one) for one in told} == keys
+    for word in NO_VALUE[1:]:
+        assert f"`{word}`" in text
+    spaces = [ord(one) for one in map(chr, range(sys.maxunicode)) if one.isspace()]
+    listed = text.split("**Spaces at the ends** are")[1].split("\n")[0]
+    ends = re.findall(r"U\+(\w+)(?: to U\+(\w+))?", listed)
+    ranges = [range(int(first, 16), int(last or first, 16) + 1) for first, last in ends]
+    assert [one for some in ranges for one in some] == spaces

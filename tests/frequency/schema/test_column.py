@@ -194,6 +194,12 @@ def test_numbers_that_no_label_spells_are_outside(value):
         Categorical("x", ["a"]).coded([value])
 
 
+@pytest.mark.parametrize("value", [np.float64("nan"), np.datetime64("NaT"), pd.NA, Decimal("NaN")])
+def test_what_is_nothing_in_any_type_is_missing(value):
+    for attribute in (ATTRIBUTES["labels"], ATTRIBUTES["yes or no"], ATTRIBUTES["real"]):
+        assert attribute.coded([value]).items.tolist() == [attribute.size - 1]
+
+
 def test_nanoseconds_are_read_in_every_century():
     century = Dates("x", "1500-01-01", "1500-01-02", missing="item", outside="item")
     text = "1500-01-01T23:59:59.999999999"
