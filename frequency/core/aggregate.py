@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -24,6 +25,8 @@ from mechdesign._support.strict_json import JSON_BYTES, from_json, keyed
 from mechdesign._support.text import printable, shown
 
 VERSION = 1
+"""Of messages with an aggregate."""
+
 _MAGIC = b"LDPF"
 _DIGEST = 32
 
@@ -161,7 +164,9 @@ class Aggregate:
             view = memoryview(message).cast("B")
             if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(view[:-_DIGEST], kind, "parameters", "n", "shape", *names)
+            header, body = unpack(
+                view[:-_DIGEST], kind, {VERSION: ("parameters", "n", "shape", *names)}
+            )
             n, shape = number_of_reports(header["n"]), header["shape"]
             parameters = header["parameters"]
             if not isinstance(parameters, str):
@@ -182,7 +187,7 @@ def pack(header: dict[str, Any], body: bytes) -> bytes:
     Parameters
     ----------
     header : dict
-        What JSON can hold, without "version".
+        What JSON can hold; without "version" it is that of aggregates.
     body : bytes
         The numbers.
 
@@ -203,7 +208,7 @@ def pack(header: dict[str, Any], body: bytes) -> bytes:
 
 
 def unpack(
-    message: bytes | memoryview, kind: str, *names: str
+    message: bytes | memoryview, kind: str, versions: Mapping[int, Sequence[str]]
 ) -> tuple[dict[str, Any], memoryview]:
     """Header and body of a message.
 
@@ -213,8 +218,9 @@ def unpack(
         All bytes of it.
     kind : str
         What it must hold.
-    names : str
-        The keys of its header, beside "version" and "kind": these and no others.
+    versions : mapping of int to sequence of str
+        What its version may be, and the keys of its header beside "version" and "kind": these and
+        no others.
 
     Returns
     -------
@@ -237,11 +243,12 @@ def unpack(
     except ValueError as error:
         raise ValueError(f"the header is not JSON: {error}") from error
     version = header.get("version") if isinstance(header, dict) else None
-    if type(version) is not int or version != VERSION:
-        raise ValueError(f"version {shown(version)}, this library reads {VERSION}")
+    if type(version) is not int or version not in versions:
+        read = ", ".join(map(str, versions))
+        raise ValueError(f"version {shown(version)}, this library reads {read}")
     if header.get("kind") != kind:
         raise ValueError(f"it holds {shown(header.get('kind'))}, not {kind}")
-    return keyed(header, "version", "kind", *names), message[end:]
+    return keyed(header, "version", "kind", *versions[version]), message[end:]
 
 
 def number_of_reports(value: Any) -> int:

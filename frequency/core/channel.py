@@ -14,23 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import (
-    Aggregate,
-    canonical,
-    differing,
-    number_of_reports,
-    pack,
-    unpack,
-)
-from frequency.core.deployable import Deployable, Step, json_integer, sponge, unstated
+from frequency.core.aggregate import Aggregate, canonical, differing
+from frequency.core.deployable import Step, json_integer, sponge, unstated
 from frequency.core.secure_sums import SignSum, joined_signs, split_signs
 from frequency.core.tally import Sample, cells
-from frequency.exceptions import IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency.core.transport import Reports as Reports
+from frequency.core.transport import Transport
+from frequency.exceptions import IncompatibleAggregate, InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Items
 from mechdesign._support.counts import checked_counts
@@ -40,9 +35,6 @@ from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
 from mechdesign.privacy import exact_epsilon
 from mechdesign.symbolic.privacy_proof import PrivacyProof
-
-Reports: TypeAlias = npt.NDArray[np.void]
-"""A structured array, one row a user, of the channel's ``report_dtype``."""
 
 LARGEST_LIST = 1 << 26
 """The most items of which a list is made."""
@@ -95,7 +87,7 @@ def local_privacy(epsilon: float | Rational) -> Privacy:
 
 
 @dataclass(frozen=True)
-class Channel(Deployable):
+class Channel(Transport):
     """A protocol for N users who need not trust the server.
 
     Parameters
@@ -261,133 +253,6 @@ class Channel(Deployable):
     def batch_size(self) -> int:
         """How many users to handle at a time, so that the working arrays stay in cache."""
         return 1 << 16
-
-    # -------------------------------------------------------------------------------- what travels
-
-    def reports_to_bytes(self, reports: Reports) -> bytes:
-        """A message with any number of reports; InvalidReport if one is not of this channel."""
-        self.accepted(reports, None)
-        return pack(
-            {"kind": "reports", "parameters": self.signature, "count": len(reports)},
-            reports.tobytes(),
-        )
-
-    def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
-        """The reports in a message.
-
-        Parameters
-        ----------
-        message : bytes
-            What `reports_to_bytes` made, or anything that came over a network instead.
-        tally : collections.Counter, optional
-            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
-            and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
-            the rest is returned. What a message announces but does not hold counts for at most as
-            many reports as the message has bytes.
-
-        Returns
-        -------
-        numpy.ndarray
-            The valid reports, of ``report_dtype``.
-
-        Raises
-        ------
-        InvalidReport
-            Without a tally: the first thing that is wrong.
-        """
-        try:
-            message = bytes(memoryview(message))
-            header, body = unpack(message, "reports", "parameters", "count")
-            count = number_of_reports(header["count"])
-        except ValueError as error:
-            return self._refuse("malformed", 1, f"not a message of reports: {error}", tally)
-        if header["parameters"] != self.signature:
-            return self._refuse(
-                "foreign",
-                max(1, min(count, len(message))),
-                f"reports of {header['parameters']!r:.300}, not of {self.signature}",
-                tally,
-            )
-        size = self.report_dtype.itemsize
-        whole, rest = divmod(len(body), size)
-        if whole < count:
-            self._refuse(
-                "truncated",
-                min(count - whole, len(message)),
-                f"{count} reports were announced, {whole} are whole",
-                tally,
-            )
-        elif whole > count or rest:
-            surplus = -(-(len(body) - count * size) // size)
-            self._refuse(
-                "malformed",
-                surplus,
-                f"{count} reports were announced, {len(body) - count * size} bytes follow them",
-                tally,
-            )
-        reports = np.frombuffer(body, dtype=self.report_dtype, count=min(whole, count))
-        return self.accepted(reports, tally)
-
-    def _refuse(self, reason: str, count: int, message: str, tally: Counter[str] | None) -> Reports:
-        if tally is None:
-            raise InvalidReport(message)
-        tally[reason] += count
-        return np.zeros(0, dtype=self.report_dtype)
-
-    def accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
-        """The reports that this channel's clients can have sent.
-
-        Parameters
-        ----------
-        reports : structured numpy.ndarray
-            Anything that may be one.
-        tally : collections.Counter or None
-            Counts what is left out, under the reason; None: that is an error.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-
-        Raises
-        ------
-        InvalidReport
-            Without a tally, unless all of the reports are accepted.
-        """
-        masked = isinstance(reports, np.ma.MaskedArray)  # whose masked rows would pass every check
-        if (
-            masked
-            or not isinstance(reports, np.ndarray)
-            or reports.dtype != self.report_dtype
-            or reports.ndim != 1
-        ):
-            found = (
-                f"{reports.dtype} of shape {reports.shape}"
-                if isinstance(reports, np.ndarray)
-                else type(reports).__name__
-            )
-            count = max(1, reports.size) if isinstance(reports, np.ndarray) else 1
-            return self._refuse(
-                "malformed",
-                count,
-                f"reports must be a one-dimensional array of {self.report_dtype}, got {found}",
-                tally,
-            )
-        possible = self.possible(reports)
-        if possible.all():
-            return reports
-        first = int(np.argmin(possible))
-        self._refuse(
-            "impossible",
-            int((~possible).sum()),
-            f"reports[{first}] = {reports[first]} cannot have been sent",
-            tally,
-        )
-        return reports[possible]
-
-    @abstractmethod
-    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        """Which reports some client can have sent: shape (users,)."""
 
     # ----------------------------------------------------------------------------- the server half
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -130,6 +131,35 @@ class Protocol(Deployable):
         """
         given = None if values is None else self.items_of(values)
         return self.channel.simulate(counts, rng, given)
+
+    def single_reports_to_bytes(self, reports: Reports) -> list[bytes]:
+        """See `Channel.single_reports_to_bytes`."""
+        return self.channel.single_reports_to_bytes(reports)
+
+    def single_reports_from_bytes(
+        self, messages: Iterable[bytes], tally: Counter[str] | None = None
+    ) -> Reports:
+        """The reports that came one by one: see `Channel.single_reports_from_bytes`.
+
+        Parameters
+        ----------
+        messages : iterable of bytes
+            What devices sent, or anything that came over a network instead.
+        tally : collections.Counter, optional
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            The valid reports, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
+        return self.channel.single_reports_from_bytes(messages, tally)
 
     def reports_to_bytes(self, reports: Reports) -> bytes:
         """See `Channel.reports_to_bytes`."""

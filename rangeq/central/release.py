@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import pack, unpack
+from frequency.core.aggregate import VERSION, pack, unpack
 from frequency.schema import Schema, SurveyEstimate
 from mechdesign import InvalidFile
 from mechdesign._support.arrays import Integers
@@ -178,7 +178,9 @@ class Release:
         try:
             if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(message[:-_DIGEST], KIND, "schema", "mechanism", "alphas")
+            header, body = unpack(
+                message[:-_DIGEST], KIND, {VERSION: ("schema", "mechanism", "alphas")}
+            )
             return _release_of(header, body)
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
             raise InvalidFile(f"{path}: no release: {error!s:.300}") from error

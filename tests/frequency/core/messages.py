@@ -219,6 +219,16 @@ def header_of(oracle: Oracle, **other: Any) -> dict[str, Any]:
     return {"version": 1, "kind": "reports", "parameters": signature(oracle), "count": 3, **other}
 
 
+def wire(oracle: Oracle) -> bytes:
+    return hashlib.shake_256(signature(oracle).encode()).digest(8)
+
+
+def batch_header(oracle: Oracle, **other: Any) -> dict[str, Any]:
+    """As `header_of`, in version 2."""
+    given = {"version": 2, "kind": "reports", "protocol": wire(oracle).hex(), "count": 3}
+    return {**given, "id": "0123456789abcdef" * 2, **other}
+
+
 def aggregate_header(oracle: Oracle, **other: Any) -> dict[str, Any]:
     shape = oracle.aggregate(some_reports(oracle, 0)).counts.shape
     return {
@@ -257,7 +267,7 @@ def slow_header(data: bytes) -> tuple[dict[str, Any], bytes] | None:
     except (ValueError, RecursionError):
         return None
     version = header.get("version") if isinstance(header, dict) else None
-    if type(version) is not int or version != 1:
+    if type(version) is not int or version not in (1, 2):
         return None
     return header, data[end:]
 
@@ -267,14 +277,22 @@ def slow_read(name: str, data: bytes) -> tuple[list[bytes], Counter[str]]:
     found = slow_header(data)
     header, body = found or ({}, b"")
     count = header.get("count")
+    own: dict[str, Any] = {"parameters": signature(ORACLES[name])}
+    named = {"id"} if header.get("version") == 2 else set()
+    if named:
+        own = {"protocol": wire(ORACLES[name]).hex()}
+    identity = header.get("id", "0" * 32)
     if (
-        header.keys() != {"version", "kind", "parameters", "count"}
+        header.keys() != {"version", "kind", "count", *own, *named}
         or header["kind"] != "reports"
         or type(count) is not int
         or not 0 <= count < 1 << 63
+        or not isinstance(identity, str)
+        or len(identity) != 32
+        or not set(identity) <= set("0123456789abcdef")
     ):
         return [], Counter(malformed=1)
-    if header.get("parameters") != signature(ORACLES[name]):
+    if any(header[key] != value for key, value in own.items()):
         return [], Counter(foreign=max(1, min(count, len(data))))
     size = sum(width * number for _, width, number in LAYOUTS[name])
     wrong: Counter[str] = Counter()

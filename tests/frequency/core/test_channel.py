@@ -39,6 +39,7 @@ from tests.frequency.core.messages import (
     REPORTS_EACH,
     TABLE,
     aggregate_header,
+    batch_header,
     countable,
     damaged,
     every_oracle,
@@ -50,6 +51,7 @@ from tests.frequency.core.messages import (
     signature,
     slow_read,
     some_reports,
+    wire,
 )
 
 
@@ -97,7 +99,14 @@ def test_round_trips_are_exact(name: str, users: int) -> None:
         assert back.dtype == oracle.report_dtype
         assert np.array_equal(back, reports)
     assert not tally
-    assert sent == message(header_of(oracle, count=users), reports.tobytes())
+    identity = oracle.batch(sent).id
+    assert sent == message(batch_header(oracle, count=users, id=identity), reports.tobytes())
+    assert oracle.batch(oracle.reports_to_bytes(reports)).id != identity
+    older = message(header_of(oracle, count=users), reports.tobytes())
+    assert np.array_equal(oracle.reports_from_bytes(older), reports)
+    single = oracle.single_reports_to_bytes(reports)
+    assert single == [wire(oracle) + report.tobytes() for report in reports]
+    assert np.array_equal(oracle.single_reports_from_bytes(iter(single)), reports)
 
     aggregate = oracle.aggregate(reports)
     data = aggregate.to_bytes()
@@ -210,13 +219,15 @@ def corrupted_messages(name: str, rng: np.random.Generator) -> Iterator[bytes]:
     oracle = ORACLES[name]
     good = oracle.reports_to_bytes(some_reports(oracle, 3))
     body = some_reports(oracle, 3).tobytes()
-    yield from (message(header, body) for header in odd_headers(header_of(oracle)))
+    for older in (header_of, batch_header):
+        yield from (message(header, body) for header in odd_headers(older(oracle)))
+        yield from (message(older(oracle, count=count), body) for count in range(20))
+        yield from (
+            message(older(oracle), body + extra) for extra in (b"\0", body, body[1:], bytes(100))
+        )
+        yield from (message(older(other), body) for other in ORACLES.values())
     yield from damaged(good, rng, 2500)
-    yield from (message(header_of(oracle, count=count), body) for count in range(20))
-    yield from (
-        message(header_of(oracle), body + extra) for extra in (b"\0", body, body[1:], bytes(100))
-    )
-    yield from (message(header_of(other), body) for other in ORACLES.values())
+    yield from damaged(message(header_of(oracle), body), rng, 1000)
     yield from (
         message(header_of(oracle), body, magic)
         for magic in (b"LDPG", b"ldpf", b"FPDL", b"\0\0\0\0", b"", b"LDP")
@@ -277,6 +288,13 @@ def test_each_fault_is_counted_under_its_reason_and_good_reports_stay_in_order(n
     check(message(header_of(oracle, count=9, parameters="else"), body), reports[:0], foreign=9)
     check(message(header_of(oracle, kind="aggregate"), body), reports[:0], malformed=1)
     check(message(header_of(oracle, version=2), body), reports[:0], malformed=1)
+    check(message(batch_header(oracle, version=1), body), reports[:0], malformed=1)
+    check(message(batch_header(oracle, id="0" * 31), body), reports[:0], malformed=1)
+    check(message(batch_header(oracle, id=None), body), reports[:0], malformed=1)
+    check(message(batch_header(oracle, protocol="00" * 8, count=9), body), reports[:0], foreign=9)
+    check(message(batch_header(oracle, protocol=None, count=9), body), reports[:0], foreign=9)
+    check(message(batch_header(oracle, count=12), body), reports, truncated=3)
+    check(message(batch_header(oracle, count=7), body), reports[:7], malformed=2)
     check(b"", reports[:0], malformed=1)
     check(oracle.aggregate(reports).to_bytes(), reports[:0], malformed=1)
     if bad := HOSTILE[name][1]:
@@ -315,6 +333,40 @@ def test_a_message_counts_for_no_more_reports_than_it_has_bytes(name: str) -> No
         tally.clear()
         assert len(oracle.reports_from_bytes(sent, tally)) == kept
         assert sum(tally.values()) == len(sent)
+
+
+@every_oracle
+def test_reports_that_come_one_by_one_are_each_judged_by_themselves(name: str) -> None:
+    """Whole, cut anywhere, longer, with any byte of the wire changed, of others, and noise."""
+    oracle, rng = ORACLES[name], np.random.default_rng(5)
+    sent = oracle.single_reports_to_bytes(some_reports(oracle, 4))
+    first, size = sent[0], oracle.report_dtype.itemsize
+    messages = [*sent, *(first[:length] for length in range(len(first))), first + b"\0", first * 2]
+    messages += [first[:k] + bytes([first[k] ^ 1]) + first[k + 1 :] for k in range(8)]
+    messages += [other.single_reports_to_bytes(some_reports(other, 1))[0] for other in TINY]
+    messages += [wire(oracle) + rng.bytes(size) for _ in range(500)]
+    messages += [rng.bytes(int(length)) for length in rng.integers(0, 40, 100)]
+    rng.shuffle(messages)
+    kept, wrong = [], Counter[str]()
+    for one in messages:  # a slow twin
+        raw = one[8:]
+        if len(one) < 8:
+            wrong["malformed"] += 1
+        elif one[:8] != wire(oracle):
+            wrong["foreign"] += 1
+        elif len(raw) != size:
+            wrong["truncated" if len(raw) < size else "malformed"] += 1
+        elif not sendable(name, raw):
+            wrong["impossible"] += 1
+        else:
+            kept.append(raw)
+    tally: Counter[str] = Counter()
+    assert oracle.single_reports_from_bytes(messages, tally).tobytes() == b"".join(kept)
+    assert tally == wrong
+    assert len(kept) >= 4
+    for one in (first[:-1], first + b"\0", b"", b"\0" + first[1:]):
+        with pytest.raises(InvalidReport, match="message 1 is "):
+            oracle.single_reports_from_bytes([first, one])
 
 
 def test_one_tally_collects_over_messages() -> None:

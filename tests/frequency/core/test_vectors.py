@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 
 from frequency import GRR, InvalidReport
-from tests.frequency.core.messages import HOSTILE, ORACLES, every_oracle, header_of, message
+from tests.frequency.core.messages import (
+    HOSTILE,
+    ORACLES,
+    batch_header,
+    every_oracle,
+    header_of,
+    message,
+)
 
 VECTORS = Path(__file__).with_name("vectors.json")
 
@@ -30,7 +37,9 @@ def make_vectors() -> dict[str, Any]:
             "parameters": oracle.parameters,
             "seed": k,
             "values": values,
-            "reports": oracle.reports_to_bytes(reports).hex(),
+            "reports": message(header_of(oracle), reports.tobytes()).hex(),
+            "batch": message(batch_header(oracle), reports.tobytes()).hex(),
+            "single": oracle.single_reports_to_bytes(reports)[0].hex(),
             "aggregate": aggregate.to_bytes().hex(),
             "items": values if oracle.domain > 1000 else None,
             "frequencies": [
@@ -49,6 +58,11 @@ def make_vectors() -> dict[str, Any]:
         ("GRR", "malformed", 1, message(header_of(grr, kind="aggregate"), body)),
         ("GRR", "malformed", 1, message(header_of(grr, count=3.0), body)),
         ("GRR", "malformed", 2, message(header_of(grr), body + b"\0\0")),
+        ("GRR", "malformed", 1, message(batch_header(grr, version=1), body)),
+        ("GRR", "malformed", 1, message(batch_header(grr, id="0" * 31), body)),
+        ("GRR", "malformed", 1, message(batch_header(grr, id="A" * 32), body)),
+        ("GRR", "foreign", 3, message(batch_header(GRR(5, 2.0)), body)),
+        ("GRR", "truncated", 2, message(batch_header(grr), body[:1])),
         ("GRR", "foreign", 3, message(header_of(GRR(5, 2.0)), body)),
         ("GRR", "foreign", 3, message(header_of(grr, parameters=grr.parameters), body)),
         ("GRR", "truncated", 1, message(header_of(grr), body[:2])),
@@ -85,7 +99,11 @@ def test_the_committed_vectors_still_mean_the_same(name: str) -> None:
     reports, aggregate = oracle.reports_from_bytes(data), oracle.aggregate_from_bytes(stored)
     assert len(reports) == aggregate.n == 3
     assert oracle.aggregate(reports) == aggregate
-    assert oracle.reports_to_bytes(reports) == data
+    batch = bytes.fromhex(vector["batch"])
+    assert oracle.reports_from_bytes(batch).tobytes() == reports.tobytes()
+    sent = oracle.reports_to_bytes(reports)
+    assert sent == batch.replace(b"0123456789abcdef" * 2, str(oracle.batch(sent).id).encode())
+    assert oracle.single_reports_to_bytes(reports)[0].hex() == vector["single"]
     assert aggregate.to_bytes() == stored
     assert oracle.estimate(aggregate, vector["items"]).frequencies == pytest.approx(
         vector["frequencies"], rel=1e-11, abs=1e-11

@@ -173,7 +173,7 @@ def test_parts_that_do_not_belong_together():
 def forged(path, header=lambda content: None, body=lambda data: data, seal=True):
     """A file that says something else, its digest made anew."""
     data = path.read_bytes()
-    content, numbers = unpack(data[:-32], "release", "schema", "mechanism", "alphas")
+    content, numbers = unpack(data[:-32], "release", {1: ("schema", "mechanism", "alphas")})
     content = json.loads(json.dumps(content))
     header(content)
     changed = pack(content, body(bytes(numbers)))
