@@ -27,6 +27,8 @@ from frequency.core.aggregate import canonical
 from frequency.core.protocol import channel_of
 from frequency.storage import load_protocol, save_protocol
 from mechdesign import Mechanism, Privacy
+from rangeq import grids
+from rangeq.grids.level_sketch import LevelSketch
 from tests.clients.node import CLIENT, NODE, Node, evaluated
 from tests.contracts.examples import PROTOCOLS, WITH_VALUES
 from tests.tape import WORD, Tape
@@ -113,6 +115,27 @@ def values_of(takes: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("place", range(len(PROTOCOLS)))
 def test_reports_of_every_protocol_are_those_of_the_array_path(place, node, tmp_path):
     protocol = PROTOCOLS[place]
+    compare(node, protocol, values_of(protocol.client()["takes"]), tmp_path / "client.json")
+
+
+ZEROS = Mechanism(
+    [["1/2", "1/4"], ["1/4", "1/2"], ["1/4", "1/4"], [0, 0]], Privacy("1/2", neighbours="all")
+)
+BEYOND = {
+    "levels": LevelSketch(12, 1.0, marginals.Domain.of({"a": 4, "b": 3}), ((4, 2, 1), (3, 1)), 8),
+    "uneven axes": grids.TDG([7, 11], 1.5, 10_000),
+    "table": heavy.OneBit(frequency.Tabular(ZEROS)),
+    "hyperplane": heavy.OneBit(frequency.ProjectiveGeometry(60, 1.6)),
+    "channels": heavy.OneBit(
+        heavy.SuccinctHistogram(64, 4.0, n=500, hashes=2, channels=4, rows=64), seed=3
+    ),
+}
+"""What no example reaches."""
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_reports_of_other_steps_are_those_of_the_array_path(name, node, tmp_path):
+    protocol = BEYOND[name]
     compare(node, protocol, values_of(protocol.client()["takes"]), tmp_path / "client.json")
 
 
@@ -651,6 +674,8 @@ def test_a_batch_has_a_header_and_the_payloads(payloads):
     assert re.fullmatch("[0-9a-f]{32}", header.pop("id"))
     expected = {"count": len(payloads), "kind": "reports", "protocol": GRR["wire"], "version": 2}
     assert header == expected
+    read = frequency.GRR(5, 1.0).reports_from_bytes(written)
+    assert read["item"].tolist() == payloads
 
 
 def test_batches_are_told_apart():
@@ -691,12 +716,12 @@ def ran(page: Path, source: str) -> list[str]:
 def test_the_readme_runs_in_node(page):
     (first, *lines) = ran(page, readme_block("js"))
     protocol = load_protocol(page / "protocol.json")
-    assert first == f"GRR: odds change by a factor of {protocol.client()['odds']} at most"
+    assert first == f"Survey: odds change by a factor of {protocol.client()['odds']} at most"
     reports = [base64.b64decode(line) for line in lines]
     assert [report[:8] for report in reports] == [protocol.wire] * 3
-    payloads = b"".join(report[8:] for report in reports)
-    assert (page / "reports.ldp").read_bytes().endswith(b"}" + payloads)
-    assert protocol.aggregate(np.frombuffer(payloads, protocol.report_dtype)).n == 3
+    batch = protocol.reports_from_bytes((page / "reports.ldp").read_bytes())
+    assert batch.tobytes() == b"".join(report[8:] for report in reports)
+    assert protocol.aggregate(batch).n == 3
 
 
 def test_the_page_of_the_readme_runs(page):
@@ -710,9 +735,9 @@ def test_the_page_of_the_readme_runs(page):
         };
         await import("./script.mjs");
     """
-    (page / "script.mjs").write_text(script.replace("/reports", "protocol.json"), encoding="utf-8")
+    (page / "script.mjs").write_text(script, encoding="utf-8")
     ((address, method, body),) = (line.split() for line in ran(page, fetch))
-    assert (address, method) == ("protocol.json", "POST")
+    assert (address, method) == ("/reports", "POST")
     assert base64.b64decode(body)[:8] == load_protocol(page / "protocol.json").wire
 
 
@@ -735,3 +760,42 @@ def test_the_package_has_all_that_it_imports_and_no_dependencies():
 def test_lines_end_at_column_100():
     for path in [*MODULES, CLIENT / "index.d.ts"]:
         assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 100, path.name
+
+
+# ------------------------------------------------------------------- values in labels and units
+
+
+def test_values_are_those_of_the_schema():
+    """`Schema.encode` says what is right: see tools/value_vectors.py."""
+    vectors = json.loads((CLIENT.parent / "vectors" / "values.json").read_text(encoding="utf-8"))
+    found = evaluated(
+        """
+        import { readFileSync } from "node:fs";
+        const { ClientError, load } = await import("CLIENT/index.js");
+        const { hex } = await import("CLIENT/description.js");
+        const file = readFileSync(new URL("CLIENT/../vectors/values.json"), "utf8");
+        const { words, values, groups } = JSON.parse(file);
+        let drawn = 0;
+        const word = () => {
+          drawn++;
+          return BigInt(words);
+        };
+        const told = (client, value) => {
+          drawn = 0;
+          try {
+            const report = client.report(value);
+            return report && hex(report.subarray(8));
+          } catch (error) {
+            if (!(error instanceof ClientError) || drawn) throw error;
+            return false;
+          }
+        };
+        const found = groups.map(({ client, own }) => {
+          const loaded = load(client, word);
+          return [...values, ...own].map((value) => told(loaded, value));
+        });
+        console.log(JSON.stringify(found));
+        """,
+    )
+    for group, results in zip(vectors["groups"], found, strict=True):
+        assert results == group["results"], group["name"]
