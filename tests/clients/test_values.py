@@ -32,6 +32,7 @@ from frequency import (
 )
 from frequency.clients import Client, ClientError, RefusedValue, load_client
 from frequency.storage import load_protocol, save_protocol
+from tests.clients.node import evaluated
 from tests.clients.value_cases import (
     JSON_VALUES,
     RECORDS,
@@ -290,19 +291,53 @@ def test_the_device_reads_values_on_its_command_line(tmp_path):
         assert len(found.stdout.split()) == len([value for value in values if value != "NA"])
 
 
-def test_the_vectors_are_what_the_schema_says():
+@pytest.fixture(scope="module")
+def vectors():
+    """What is committed."""
     pytest.importorskip("tools.value_vectors", reason="the tests may be of an installed package")
     from tools import value_vectors
 
-    assert value_vectors.FILE.read_text() == value_vectors.text(), "python -m tools.value_vectors"
-    content = json.loads(value_vectors.FILE.read_text())
-    words = int(content["words"])
-    for group in content["groups"]:
+    text = value_vectors.FILE.read_text()
+    assert text == value_vectors.text(), "run python -m tools.value_vectors"
+    return json.loads(text)
+
+
+def test_the_vectors_are_what_the_device_says(vectors):
+    words = int(vectors["words"])
+    for group in vectors["groups"]:
         client = load_client(group["client"], words=lambda: words)
-        values = [*content["values"], *group["own"]]
+        values = [*vectors["values"], *group["own"]]
         for value, result in zip(values, group["results"], strict=True):
             expected = bytes.fromhex(result) if isinstance(result, str) else result
             assert told(client, value) == expected, (group["name"], value)
+
+
+IN_JAVASCRIPT = """
+const { load, ClientError } = await import("CLIENT/index.js");
+const word = BigInt(given.words);
+const told = (client, value) => {
+  try {
+    const report = client.report(value);
+    return report && Buffer.from(report).toString("hex").slice(16);
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    return false;
+  }
+};
+const results = given.groups.map(({ client, own }) => {
+  const made = load(client, () => word);
+  return [...given.values, ...own].map((value) => told(made, value));
+});
+console.log(JSON.stringify(results));
+"""
+
+
+def test_the_vectors_are_what_javascript_says(vectors):
+    found = evaluated(IN_JAVASCRIPT, vectors)
+    for group, results in zip(vectors["groups"], found, strict=True):
+        values = [*vectors["values"], *group["own"]]
+        for value, result, expected in zip(values, results, group["results"], strict=True):
+            assert result == expected, (group["name"], value)
 
 
 def test_many_bins_cost_no_more_than_their_list():
