@@ -38,7 +38,7 @@ from mechdesign._support.files import replacing
 
 if TYPE_CHECKING:
     from frequency.storage.collection import Collected, aggregate_files
-    from frequency.storage.parquet import RefusedFile, read_reports, write_reports
+    from frequency.storage.parquet import RefusedFile, parquet_header, read_reports, write_reports
 
 __all__ = [
     "Collected",
@@ -47,6 +47,7 @@ __all__ = [
     "continues",
     "load_aggregate",
     "load_protocol",
+    "parquet_header",
     "read_reports",
     "save_aggregate",
     "save_protocol",
@@ -57,6 +58,7 @@ _OF_REPORTS = {
     "Collected": "collection",
     "aggregate_files": "collection",
     "RefusedFile": "parquet",
+    "parquet_header": "parquet",
     "read_reports": "parquet",
     "write_reports": "parquet",
 }

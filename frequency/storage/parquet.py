@@ -1,13 +1,17 @@
 """Reports at rest: Parquet files, each with the parameters of its protocol.
 
 A field of a report is a column: integers as integers, everything else (the bits of a unary report,
-the body of a composite one) as binary of fixed width.
+the body of a composite one) as binary of fixed width, or as binary or large binary of which every
+value has that width.
 
-The metadata, under the key ``mechdesign``, are a JSON object: of which protocol the reports are; a
-random number by which one and the same file is known wherever it is copied to; for each row group
-the number of its reports and the SHA-256 digest of their bytes, as arrays of the protocol's
-``report_dtype``; and a digest of all this. Page checksums alone do not do: they cover neither the
-headers of pages nor the footer, where one changed bit can hide reports.
+The file's key-value metadata, under the key ``mechdesign``, are a JSON object: of which protocol
+the reports are; a random number by which one and the same file is known wherever it is copied to;
+for each row group the number of its reports and the SHA-256 digest of their bytes, as arrays of the
+protocol's ``report_dtype``; and a digest of all this. Page checksums alone do not do: they cover
+neither the headers of pages nor the footer, where one changed bit can hide reports.
+
+Other writers do not know their row groups beforehand: a file's header may be `parquet_header` its
+reports instead, whose count and digest are of all of them together.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from frequency.core.aggregate import canonical, differing
+from frequency.core.aggregate import canonical, differing, number_of_reports
 from frequency.core.channel import Channel, Reports
 from frequency.core.protocol import channel_of
 from frequency.exceptions import InvalidReport
@@ -42,7 +46,7 @@ except ImportError as error:
         "in a clone, pip install '.[storage]'"
     ) from error
 
-FORMAT, VERSION = "mechdesign.reports", 2
+FORMAT, VERSION, OTHERS_VERSION = "mechdesign.reports", 2, 3
 
 _KEY = b"mechdesign"
 _GROUP = 1 << 20
@@ -56,6 +60,10 @@ _SMALL, _PACKED = 1 << 26, 128
 
 _STRING = 1 << 24
 """The longest text that a footer may hold: JSON takes many times its length in memory."""
+
+
+_OTHERS_KEYS = ("protocol", "id", "count", "digest")
+_ANY_WIDTH = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 class RefusedFile(InvalidReport):
@@ -77,11 +85,14 @@ class Footer:
         For each row group the number of its reports.
     digests : tuple of str
         For each row group the digest of its reports' bytes.
+    together : bool
+        Whether the row groups stand as one, the first, since they have one digest.
     """
 
     digest: str
     groups: tuple[int, ...]
     digests: tuple[str, ...]
+    together: bool = False
 
     @property
     def reports(self) -> int:
@@ -226,6 +237,40 @@ def read_reports(
     return np.concatenate([empty, *batches(path, channel, None, batch_of(channel), tally)])
 
 
+def parquet_header(protocol: Any, reports: Reports) -> str:
+    """What another writer puts under the key ``mechdesign`` of a file's key-value metadata.
+
+    Parameters
+    ----------
+    protocol : Channel or Protocol
+        What the reports are of.
+    reports : structured numpy.ndarray
+        Of ``report_dtype``, in the order of the file's rows.
+
+    Returns
+    -------
+    str
+        JSON: format, version, the protocol's eight bytes (`Channel.wire`) in hexadecimal digits, a
+        random id, the number of the reports, and the SHA-256 digest of their bytes.
+
+    Raises
+    ------
+    InvalidReport
+        A report that no client of this protocol can have sent.
+    """
+    channel = channel_of(protocol)
+    own = np.ascontiguousarray(channel.accepted(reports, None))
+    header = {
+        "format": FORMAT,
+        "version": OTHERS_VERSION,
+        "protocol": channel.wire.hex(),
+        "id": secrets.token_hex(16),
+        "count": len(own),
+        "digest": f"sha256:{hashlib.sha256(own.tobytes()).hexdigest()}",
+    }
+    return canonical(header)
+
+
 def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
     """What a file says of itself. No report is read.
 
@@ -296,19 +341,29 @@ def batches(
         stream = pa.OSFile(os.fsencode(path))  # a name may hold any bytes
     with stream:
         with _refusing():
-            file = pq.ParquetFile(
-                stream,
-                page_checksum_verification=True,
-                buffer_size=0,  # a buffer would become as large as a damaged page says that it is
-                pre_buffer=False,
-                thrift_string_size_limit=_STRING,
-            )
+            file = _opened(stream, ())
             footer = _footer(stream, file, channel)
+            # A value that occurs often is held once, however long a forged one is
+            free = [one.name for one in file.schema_arrow if one.type in _ANY_WIDTH]
+            file = _opened(stream, free) if free else file
         if digest is not None and footer.digest != digest:
             raise RefusedFile("it was replaced while it was being counted")
         chosen = range(len(footer.groups)) if groups is None else groups
-        for reports in _intact(_read(file, channel, chosen, batch), footer, chosen):
+        held = range(file.num_row_groups) if footer.together and chosen else chosen
+        for reports in _intact(_read(file, channel, held, batch), footer, chosen):
             yield channel.accepted(reports, tally)
+
+
+def _opened(stream: Any, dictionaries: Sequence[str]) -> Any:
+    """A file of which some columns come as dictionaries."""
+    return pq.ParquetFile(
+        stream,
+        page_checksum_verification=True,
+        buffer_size=0,  # a buffer would become as large as a damaged page says that it is
+        pre_buffer=False,
+        thrift_string_size_limit=_STRING,
+        read_dictionary=list(dictionaries),
+    )
 
 
 def _read(file: Any, channel: Channel, groups: Sequence[int], batch: int) -> Iterator[Reports]:
@@ -350,18 +405,26 @@ def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
     """
     metadata, schema = file.metadata, file.schema_arrow
     header = _header(metadata)
-    if header["parameters"] != channel.signature:
+    together = header["version"] == OTHERS_VERSION
+    if together:
+        if header["protocol"] != channel.wire.hex():
+            raise RefusedFile(f"foreign: its reports are of {shown(header['protocol'])}")
+        header = {"groups": [[header["count"], header["digest"].removeprefix("sha256:")]]}
+    elif header["parameters"] != channel.signature:
         what = differing(str(header["parameters"]), channel.signature)
         raise RefusedFile(f"foreign: its reports are of {what}")
     for field in _schema(channel):
         found = [schema.field(k) for k in schema.get_all_field_indices(field.name)]
-        if [column.type for column in found] != [field.type]:
+        if len(found) != 1 or not _holds(found[0].type, field.type):
             what = " and ".join(str(column.type) for column in found) or "missing"
             raise RefusedFile(f"column {field.name!r} is {what}, not {field.type}")
     sizes = tuple(size for size, _ in header["groups"])
     groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    if sizes != tuple(group.num_rows for group in groups):
+    rows = tuple(group.num_rows for group in groups)
+    if sizes != ((sum(rows),) if together else rows):
         raise RefusedFile("damaged: its row groups are not those that were written")
+    if together and not sizes[0]:
+        sizes, header = (), {"groups": []}
     end = stream.seek(0, os.SEEK_END)
     if not _is_plausible(sum(sizes), end, channel) or any(
         group.column(k).total_compressed_size > end
@@ -371,7 +434,7 @@ def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
         raise RefusedFile(f"it says that it holds {sum(sizes)} reports, in {end} bytes")
     stream.seek(end - metadata.serialized_size - 8)
     digest = hashlib.sha256(stream.read()).hexdigest()
-    return Footer(digest, sizes, tuple(found for _, found in header["groups"]))
+    return Footer(digest, sizes, tuple(found for _, found in header["groups"]), together)
 
 
 @contextmanager
@@ -399,15 +462,30 @@ def _header(metadata: Any) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise RefusedFile("it does not say that it holds reports")
     version = header.get("version")
-    if type(version) is not int or version != VERSION:
-        raise RefusedFile(f"version {shown(version)}, this library reads {VERSION}")
+    if type(version) is not int or version not in (VERSION, OTHERS_VERSION):
+        raise RefusedFile(
+            f"version {shown(version)}, this library reads {VERSION} and {OTHERS_VERSION}"
+        )
+    own = version == VERSION
     try:
-        keyed(header, "format", "version", "parameters", "id", "groups", "digest")
+        keys = ("parameters", "id", "groups", "digest") if own else _OTHERS_KEYS
+        keyed(header, "format", "version", *keys)
+        if not own:
+            _check_types(header)
+            return header
     except ValueError as error:
         raise RefusedFile(f"its header: {error}") from error
     if header["digest"] != digest_of(header) or not _are_groups(header["groups"]):
         raise RefusedFile("damaged: what it says of itself was changed")
     return header
+
+
+def _check_types(header: dict[str, Any]) -> None:
+    """ValueError unless the header of another writer is one."""
+    number_of_reports(header["count"])
+    for key in ("protocol", "id", "digest"):
+        if not isinstance(header[key], str):
+            raise ValueError(f"{key} is {shown(header[key])}, not text")
 
 
 def _are_groups(groups: Any) -> bool:
@@ -421,6 +499,15 @@ def _kind(field: np.dtype[Any]) -> Any:
     """The Arrow type of a field of a report: an integer, or binary of its width."""
     whole = field.base.kind in "iu" and field.itemsize == field.base.itemsize
     return pa.from_numpy_dtype(field.base) if whole else pa.binary(field.itemsize)
+
+
+def _is_binary(kind: Any) -> bool:
+    return bool(pa.types.is_fixed_size_binary(kind))
+
+
+def _holds(found: Any, expected: Any) -> bool:
+    """Whether a column of this type may hold a field of that one."""
+    return bool(found == expected) or (_is_binary(expected) and found in _ANY_WIDTH)
 
 
 def _schema(channel: Channel) -> Any:
@@ -448,8 +535,24 @@ def _from_arrow(part: Any, channel: Channel) -> Reports:
         if not len(part):
             continue
         field = reports.dtype[name]
+        if pa.types.is_dictionary(column.type):
+            reports[name] = _of_width(column, name, field).reshape(len(part), *field.shape)
+            continue
         values = np.frombuffer(column.buffers()[1], dtype=field.base)
         size = field.itemsize // field.base.itemsize
         values = values[column.offset * size : (column.offset + len(part)) * size]
         reports[name] = values.reshape(len(part), *field.shape)
     return reports
+
+
+def _of_width(column: Any, name: str, field: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The values of a column of binary of any width; RefusedFile unless all have the field's."""
+    values = column.dictionary.cast(pa.large_binary())
+    lengths = set(pa.compute.binary_length(values).to_pylist())
+    if lengths - {field.itemsize}:
+        raise RefusedFile(
+            f"column {name!r} has values of {sorted(lengths)[:4]} bytes, not {field.itemsize}"
+        )
+    held = np.frombuffer(b"".join(values.to_pylist()), dtype=field.base)
+    rows = held.reshape(len(values), field.itemsize // field.base.itemsize)
+    return rows[column.indices.to_numpy()]
