@@ -330,7 +330,7 @@ def families() -> dict[str, list[Case]]:
     """All cases by the name of the file that holds their vectors."""
     result: dict[str, list[Case]] = {}
     every = [*PROTOCOLS, *(protocol for protocol, _ in COLLECTED), *ODD]
-    cases = [Case(one) for one in every if not isinstance(one, Survey)]  # + SURVEYS
+    cases = [Case(one) for one in every if not isinstance(one, Survey)] + SURVEYS
     known = set()
     for case in cases:
         mark = type(case.protocol), channel_of(case.protocol).signature

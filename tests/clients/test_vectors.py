@@ -22,7 +22,7 @@ pytest.importorskip("tools.vectors", reason="the tests may be of an installed pa
 from tools import vectors
 
 FAMILIES = sorted(families())
-QUICK = ("hadamard_response", "randomized_response", "tabular_response")
+QUICK = ("hadamard_response", "randomized_response", "surveys", "tabular_response")
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
