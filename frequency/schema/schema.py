@@ -276,7 +276,7 @@ class Schema:
         Raises
         ------
         ValueError
-            Another name.
+            Another name, or a file of more than 2^28 bytes.
         """
         save_content(path, {"digest": self.digest, **self.content()})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mechdesign import InvalidFile
 from mechdesign._support.files import replacing
-from mechdesign._support.strict_json import JSON_BYTES, from_json
+from mechdesign._support.strict_json import JSON_BYTES, from_json, spelt
 from mechdesign._support.text import shown
 
 FORMAT, VERSION = "mechdesign.schema", 1
@@ -45,9 +45,9 @@ def text_of(content: dict[str, Any], path: str | os.PathLike[str]) -> str:
 
 def save_content(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write such a file, replacing it in one step or not at all."""
-    text = text_of(content, path)
+    text = spelt(text_of(content, path))
     with replacing(path) as stream:
-        stream.write(text.encode())
+        stream.write(text)
 
 
 def content_in(path: str | os.PathLike[str]) -> dict[str, Any]:

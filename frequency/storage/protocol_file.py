@@ -25,7 +25,7 @@ from frequency.core.protocol import Protocol, channel_of
 from frequency.schema import Domain, Schema
 from mechdesign import InvalidFile, Mechanism
 from mechdesign._support.files import replacing
-from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed
+from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed, spelt
 from mechdesign._support.text import from_text, shown, to_text
 from mechdesign.files import checked, described
 from mechdesign.limits import Work
@@ -52,6 +52,8 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
     TypeError
         It is no protocol, or one of a class that is neither public in this library nor in a module
         that can be imported, whose file nobody could load.
+    ValueError
+        It would be longer than 2^28 bytes, such as that of a survey with millions of labels.
     """
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -61,8 +63,9 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
         "client": _client(protocol),
     }
     content["digest"] = digest_of(content)
+    text = spelt(_text(content))
     with replacing(path) as stream:
-        stream.write(_text(content).encode())
+        stream.write(text)
 
 
 def _text(content: dict[str, Any]) -> str:

@@ -150,10 +150,32 @@ def write_content(path: str | os.PathLike[str], content: Mapping[str, Any]) -> N
         The file.
     content : mapping of str to object
         What JSON can hold, with "format" and "version"; "digest" is added.
+
+    Raises
+    ------
+    ValueError
+        It is longer than `content_of` reads.
     """
     kept = {**content, "digest": digest_of(dict(content))}
+    text = spelt(json.dumps(kept, indent=1, allow_nan=False) + "\n")
     with replacing(path) as stream:
-        stream.write((json.dumps(kept, indent=1, allow_nan=False) + "\n").encode())
+        stream.write(text)
+
+
+def spelt(text: str) -> bytes:
+    """The bytes of a JSON text that is to be written.
+
+    Raises
+    ------
+    ValueError
+        They are more than `from_json` reads: nobody could load the file.
+    """
+    content = text.encode()
+    if len(content) > JSON_BYTES:
+        raise ValueError(
+            f"the file would have {len(content)} bytes, more than the {JSON_BYTES} that are read"
+        )
+    return content
 
 
 def digest_of(content: dict[str, Any]) -> str:

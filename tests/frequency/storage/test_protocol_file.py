@@ -2,6 +2,9 @@
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +13,12 @@ import frequency
 import frequency.marginals
 import rangeq
 import rangeq.grids
-from frequency import GRR, HRR, Tabular
+from frequency import GRR, HRR, Categorical, Schema, Survey, Tabular
 from frequency.core.protocol import channel_of
 from frequency.marginals import CALM, Domain
 from frequency.storage.protocol_file import FORMAT, VERSION, load_protocol, save_protocol
 from mechdesign import InvalidFile, Privacy, named
-from mechdesign._support.strict_json import digest_of
+from mechdesign._support.strict_json import digest_of, write_content
 from mechdesign.local import extremal
 from mechdesign.utilities import MutualInformation
 from tests.contracts.examples import WITH_VALUES
@@ -298,3 +301,24 @@ def test_classes_that_no_file_can_name_are_refused(tmp_path) -> None:
     with pytest.raises(TypeError, match="cannot be"):
         save_protocol(tmp_path / "refused.json", Local(4, 1.0))
     assert not (tmp_path / "refused.json").exists()
+
+
+def test_a_file_that_nobody_could_read_is_not_written(monkeypatch, tmp_path):
+    question = Categorical("x", [f"label {k}" for k in range(99)])
+    written: dict[str, Callable[[Path], None]] = {
+        "schema.json": Schema([question]).save,
+        "schema.toml": Schema([question]).save,
+        "survey.json": partial(save_protocol, protocol=Survey(GRR(99, 1.0), Schema([question]))),
+        "other.json": partial(write_content, content={"format": "other", "version": 1}),
+    }
+    for name, save in written.items():
+        path = tmp_path / name
+        save(path)
+        before = path.read_bytes()
+        with monkeypatch.context() as patched:
+            patched.setattr("mechdesign._support.strict_json.JSON_BYTES", len(before) - 1)
+            with pytest.raises(ValueError, match=f"{len(before)} bytes, more than the"):
+                save(path)
+            assert path.read_bytes() == before
+            patched.setattr("mechdesign._support.strict_json.JSON_BYTES", len(before))
+            save(path)
