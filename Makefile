@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test test-slow test-all fuzz docs notebooks wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo test test-slow test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -37,6 +37,11 @@ docs: .venv/test
 # The notebooks with their outputs, examples/notebooks/*.ipynb, from the scripts beside them.
 notebooks: .venv/test
 	$(BIN)/python tools/notebooks.py
+
+# What clients in every language are compared with, clients/vectors/*.json: a minute.
+vectors: .venv/test
+	$(BIN)/python -m tools.vectors
+	$(BIN)/python -m tools.value_vectors
 
 # The tests against the wheel as installed, with the oldest and the newest releases of what it needs; quick: some of them.
 wheel: .venv/test

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from frequency.clients import ClientError, RefusedValue, load_client
+from frequency.clients import ClientError, RefusedValue, device, load_client
 from frequency.core.protocol import channel_of
 from tests.clients.cases import families
 from tests.clients.node import CLIENT, NODE
@@ -22,7 +22,7 @@ pytest.importorskip("tools.vectors", reason="the tests may be of an installed pa
 from tools import vectors
 
 FAMILIES = sorted(families())
-QUICK = ("hadamard_response", "randomized_response", "surveys", "tabular_response")
+QUICK = ("randomized_response", "surveys", "tabular_response")
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -96,6 +96,20 @@ def test_every_protocol_has_vectors() -> None:
         assert [part["client"] for part in content(family)] == told
     files = {path.stem for path in vectors.FOLDER.glob("*.json")}
     assert files == {*families(), "damaged", "values"}
+
+
+def test_every_step_and_expression_has_vectors() -> None:
+    """Also of the steps inside a choice, where public coins draw reports."""
+    told = [part["client"]["report"] for family in FAMILIES for part in content(family)]
+    every = [step for report in told for step in vectors.steps(report)]
+    assert {step["do"] for step in every} == device._NODES.keys()
+    cells = [step["cell"] for step in every if "cell" in step]
+    maps = [one for step in every if step["do"] == "mixture" for one in step["maps"]]
+    assert {one[0] for one in [*cells, *maps]} == device._EXPRESSIONS.keys()
+    inside = [step for step in every if step["do"] == "choice"]
+    chosen = {step["do"] for choice in inside for step in vectors.steps(choice["then"])}
+    assert chosen == device._NODES.keys() - {"choice"}
+    assert {choice["most"] for choice in inside} >= {1, 3, 7, 31, 511}
 
 
 def lengths(family: str, step: Callable[[Any], bool]) -> Iterator[tuple[Any, set[int]]]:
