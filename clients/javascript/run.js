@@ -1,5 +1,5 @@
 /**
- * Reports of given words, for tests: reads JSON lines, writes one JSON line for each.
+ * Reports of given words, for tests: reads JSON lines, writes one line of ASCII for each.
  *
  *     {"protocol": P, "value": V, "tape": "hex of words, the first byte lowest"}
  *
@@ -16,6 +16,7 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
+import { canonical } from "./description.js";
 import { ClientError, load } from "./index.js";
 
 const clients = new Map();
@@ -67,5 +68,5 @@ function answer(line) {
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  process.stdout.write(`${JSON.stringify(answer(line))}\n`);
+  process.stdout.write(`${canonical(answer(line))}\n`);
 }

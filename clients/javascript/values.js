@@ -203,10 +203,8 @@ function binsOf(cuts) {
   }
   const { first, step, bins } = cuts;
   const find = (x) => {
-    let bin = Math.floor((x - first) / step); // rounded, perhaps
-    while (first + step * bin > x) bin--;
-    while (first + step * (bin + 1) <= x) bin++;
-    return bin;
+    const bin = Math.floor((x - first) / step);
+    return first + step * bin > x ? bin - 1 : bin; // what is just below an edge was rounded up
   };
   return { bins, first, last: first + step * bins, find };
 }
