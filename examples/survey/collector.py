@@ -19,62 +19,50 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import uvicorn
 from filelock import Timeout
 from report_log import KeyTaken, NotStored, ReportLog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from frequency.core.protocol import channel_of
 from frequency.storage import load_protocol
 
 KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
-SECONDS = 30
-"""How long a request may take."""
+MOST, SECONDS = 1 << 20, 30
+"""How many bytes a request may have, and how long it may take."""
 
 
 def reports_of(protocol: Any, message: bytes) -> list[bytes]:
-    """The reports in a message, which is one or a batch; ValueError unless all are possible."""
-    wire, size = protocol.wire, protocol.report_dtype.itemsize
+    """The reports in a message, one or a batch, in base64; ValueError unless all are possible."""
     if message.startswith(b"LDPF"):
-        payloads = protocol.reports_from_bytes(message).tobytes()
-    elif not message.startswith(wire):
-        raise ValueError("foreign: not a report of this protocol")
-    elif len(message) != 8 + size:
-        raise ValueError(f"malformed: a report has {8 + size} bytes, this has {len(message)}")
+        reports = protocol.reports_from_bytes(message)
     else:
-        payloads = message[8:]
-        channel_of(protocol).accepted(np.frombuffer(payloads, protocol.report_dtype), None)
-    if not payloads:
-        raise ValueError("malformed: a batch without reports")
-    return [wire + payloads[start : start + size] for start in range(0, len(payloads), size)]
+        reports = protocol.single_reports_from_bytes([message])
+    if not len(reports):
+        raise ValueError("a batch without reports")
+    return [base64.b64encode(one) for one in protocol.single_reports_to_bytes(reports)]
 
 
-async def whole(request: Request, most: int) -> bytes:
+async def whole(request: Request) -> bytes:
     """The body of a request, if it is neither too large nor too slow."""
     body = bytearray()
-    announced = request.headers.get("content-length", "0")  # a number, or the server refused it
+    announced = int(request.headers.get("content-length", "0"))  # the server has checked it
     try:
         async with asyncio.timeout(SECONDS):
             async for chunk in request.stream():
                 body += chunk
-                if max(len(body), int(announced)) > most:
-                    raise HTTPException(413, f"more than {most} bytes")
+                if max(len(body), announced) > MOST:
+                    raise HTTPException(413, f"more than {MOST} bytes")
     except TimeoutError:
         raise HTTPException(408, f"the request took longer than {SECONDS} seconds") from None
     return bytes(body)
 
 
-def application(
-    protocol: Any, log: ReportLog, page: Path | None, origins: list[str], most: int
-) -> Starlette:
+def application(protocol: Any, log: ReportLog, page: Path | None) -> Starlette:
     """The collector, for an ASGI server that runs it in one process."""
 
     async def take(request: Request) -> JSONResponse:
@@ -84,16 +72,16 @@ def application(
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in ("application/octet-stream", "text/plain"):
             raise HTTPException(415, "reports are application/octet-stream, or text/plain: base64")
-        body = await whole(request, most)
+        body = await whole(request)
         try:
             text = kind == "text/plain"
             message = base64.b64decode(body.strip(), validate=True) if text else body
-            reports = [base64.b64encode(report) for report in reports_of(protocol, message)]
+            reports = reports_of(protocol, message)
             keys = (
                 [f"{key}.{place}" for place in range(len(reports))] if len(reports) > 1 else [key]
             )
             if len(keys[-1]) > 64:
-                raise ValueError("malformed: an Idempotency-Key of a batch is shorter")
+                raise ValueError("the Idempotency-Key of such a batch must be shorter")
             new = await log.add(dict(zip(keys, reports, strict=True)))
         except KeyTaken as error:
             raise HTTPException(409, str(error)) from None
@@ -106,50 +94,24 @@ def application(
     routes: list[BaseRoute] = [Route("/reports", take, methods=["POST"])]
     if page is not None:
         routes.append(Mount("/", StaticFiles(directory=page, html=True)))
-    elsewhere = Middleware(
-        CORSMiddleware,
-        allow_origins=origins,
-        allow_methods=["POST"],
-        allow_headers=["Idempotency-Key", "Content-Type"],
-    )
-    return Starlette(routes=routes, middleware=[elsewhere], lifespan=log.taking)
-
-
-async def serve(app: Any, host: str, port: int) -> None:
-    """Run until SIGTERM or SIGINT; the address is printed when it answers."""
-    config = uvicorn.Config(
-        app, host, port, access_log=False, log_level="warning", limit_concurrency=1000
-    )
-    server = uvicorn.Server(config)
-    running = asyncio.create_task(server.serve())
-    while not server.started and not running.done():
-        await asyncio.sleep(0.01)
-    if server.started:
-        port = server.servers[0].sockets[0].getsockname()[1]
-        print(f"http://{host}:{port}/", flush=True)
-    await running
+    return Starlette(routes=routes, lifespan=log.taking)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add = parser.add_argument
-    add("protocol", type=Path, help="the protocol file")
-    add("folder", type=Path, help="where files of reports are written")
-    add("--page", type=Path, help="a folder that is served, too")
-    add("--host", default="127.0.0.1", help="default: for this machine alone")
-    add("--port", type=int, default=8000, help="default 8000; 0: any that is free")
-    add("--origin", action="append", default=[], help="of pages elsewhere: https://example.org")
-    add("--bytes", type=int, default=1 << 20, help="the most in a request, default 1 MiB")
-    add("--lines", type=int, default=100_000, help="about how many in a file, default 100000")
-    add("--seconds", type=float, default=3600.0, help="until a file is closed, default an hour")
+    parser.add_argument("protocol", type=Path, help="the protocol file")
+    parser.add_argument("folder", type=Path, help="where files of reports are written")
+    parser.add_argument("--page", type=Path, help="a folder that is served, too")
+    parser.add_argument("--port", type=int, default=8000, help="default 8000; 0: any that is free")
     given = parser.parse_args()
     protocol = load_protocol(given.protocol)
     try:
-        log = ReportLog(given.folder, given.lines, given.seconds)
+        log = ReportLog(given.folder)
     except Timeout:
         raise SystemExit(f"{given.folder}: another collector writes there") from None
-    app = application(protocol, log, given.page, given.origin, given.bytes)
-    asyncio.run(serve(app, given.host, given.port))
+    # For this machine alone: others come through a server that encrypts
+    app = application(protocol, log, given.page)
+    uvicorn.run(app, port=given.port, access_log=False, limit_concurrency=1000)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,12 @@ class ReportLog:
         self._lock = FileLock(folder / ".lock", timeout=0)
         self._lock.acquire()
         for part in sorted(folder.glob("*.b64.part")):
-            self._recover(part)
+            # Without a last line that is not whole, and was never acknowledged
+            content = part.read_bytes()
+            end = first = content.find(b"\n") + 1
+            while line := LINE.match(content, end):
+                end = line.end()
+            part.unlink() if end == first else self._close(part, end)
         found: list[tuple[str, int]] = []
         for path in sorted(folder.glob("*.b64"), reverse=True):
             own = LINE.findall(path.read_bytes()) if len(found) < keys else []
@@ -66,23 +71,6 @@ class ReportLog:
         """The hash of the report that came with a key, the oldest first."""
         self._begin()
 
-    def _recover(self, part: Path) -> None:
-        """Close what a killed process left, without a last line that is not whole."""
-        content = part.read_bytes()
-        end = first = content.find(b"\n") + 1
-        while line := LINE.match(content, end):
-            end = line.end()
-        if end > first:
-            self._close(part, end)
-        else:
-            part.unlink()
-
-    def _close(self, part: Path, size: int) -> None:
-        os.truncate(part, size)
-        _sync(part)
-        part.rename(part.with_suffix(""))
-        _sync(self._folder)
-
     def _begin(self) -> None:
         """Name a file, which is made when the first report comes."""
         name = secrets.token_hex(16)
@@ -90,6 +78,12 @@ class ReportLog:
         self._part = self._folder / f"{time.time_ns():020}-{name[:8]}.b64.part"
         self._durable = self._lines = 0
         self._until = float("inf")
+
+    def _close(self, part: Path, size: int) -> None:
+        os.truncate(part, size)
+        _sync(part)
+        part.rename(part.with_suffix(""))
+        _sync(self._folder)
 
     @asynccontextmanager
     async def taking(self, _app: Any = None) -> AsyncIterator[None]:
@@ -114,13 +108,12 @@ class ReportLog:
 
         On return all are durable. KeyTaken or NotStored if they are not.
         """
-        hashes = {key: hash(report) for key, report in reports.items()}
-        for key, known in hashes.items():
-            if self._seen.get(key, known) != known:
+        for key, report in reports.items():
+            if self._seen.get(key, hash(report)) != hash(report):
                 raise KeyTaken(f"the key {key} came with another report before")
         new = {key: report for key, report in reports.items() if key not in self._seen}
         self._group |= new
-        self._seen |= {key: hashes[key] for key in new}
+        self._seen |= {key: hash(report) for key, report in new.items()}
         self._wake.set()
         # Of known reports, too, which may still be on their way: groups are done in order.
         # Others wait for the same group, if this caller is cancelled
@@ -159,15 +152,15 @@ class ReportLog:
         if not group:
             return
         text = b"".join(b"%b %b\n" % (report, key.encode()) for key, report in group.items())
-        if not self._durable:
+        if first := not self._durable:
             text = self._header + text
-        with self._part.open("r+b" if self._durable else "wb") as stream:
+        with self._part.open("wb" if first else "r+b") as stream:
             stream.seek(self._durable)
             stream.truncate()  # what an error may have left
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        if not self._durable:
+        if first:
             _sync(self._folder)
             self._until = time.monotonic() + self._seconds
         self._durable += len(text)

@@ -20,26 +20,29 @@ BYTES = "application/octet-stream"
 class Collector:
     """Runs until the end of a ``with`` statement; started again on the same port."""
 
-    def __init__(self, protocol: Path, folder: Path, *options: str) -> None:
+    def __init__(self, protocol: Path, folder: Path, page: Path | None = None) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.folder = folder
         self._command = [sys.executable, "-W", "error", str(SCRIPT), str(protocol), str(folder)]
-        self._command += ["--port", str(self.port), *options]
+        self._command += ["--port", str(self.port), *(["--page", str(page)] if page else [])]
+        self.address = f"http://127.0.0.1:{self.port}/"
 
     def start(self) -> Collector:
-        self._run = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
-        assert self._run.stdout is not None
-        self.address = self._run.stdout.readline().strip()
-        assert self.address == f"http://127.0.0.1:{self.port}/"
+        self._run = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
+        assert self._run.stderr is not None
+        said = ""
+        while f"Uvicorn running on {self.address[:-1]}" not in said:
+            line = self._run.stderr.readline()
+            assert line, said
+            said += line
         return self
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         self._run.send_signal(how)
         self._run.wait(20)
-        assert self._run.stdout is not None
-        self._run.stdout.close()
+        assert self._run.stderr is not None
+        self._run.stderr.close()
 
     def __enter__(self) -> Collector:
         return self.start()

@@ -1,0 +1,260 @@
+/**
+ * Ask, make one report of the answers, show it, and send it until it is acknowledged.
+ *
+ * A report is drawn once for the same answers, and what is sent again is the same report with the
+ * same key: retries reveal nothing more. From the moment it is to be sent the report (never the
+ * answers) is kept in the browser's storage, so that it outlives the page.
+ */
+
+import { base64, load } from "./client/index.js";
+
+const PAUSES = [1, 2, 4, 8, 15]; // seconds before each further attempt
+const PATIENCE = 20; // seconds for one attempt
+
+const at = (id) => document.getElementById(id);
+const main = document.querySelector("main");
+const form = at("questions");
+const controls = [...form.querySelectorAll("[data-name]")];
+const drawn = new Map(); // answers -> report and key, while the page is open
+let client, shown, memory;
+
+// ------------------------------------------------------------------------------------ storage
+
+const place = () => `mechdesign ${client.wire}`;
+
+/** What is kept: a report to be sent, or that one was sent; null. */
+function kept() {
+  try {
+    return JSON.parse(localStorage.getItem(place())) ?? memory;
+  } catch {
+    return memory; // storage is not allowed, or holds something else
+  }
+}
+
+/** Keep this, or nothing: whether it outlives the page. */
+function keep(state) {
+  memory = state;
+  try {
+    if (state === null) localStorage.removeItem(place());
+    else localStorage.setItem(place(), JSON.stringify(state));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// ------------------------------------------------------------------------------------- answers
+
+/** One of the parts of the page, alone. */
+function show(part) {
+  for (const other of main.querySelectorAll("form, section")) other.hidden = other !== part;
+  at("status").textContent = "";
+  part.querySelector("h2")?.focus();
+}
+
+const absent = (control) =>
+  at(`${control.id}-absent`)?.checked || control.selectedOptions?.[0].dataset.absent === "";
+
+/** Why an answer cannot be taken; nothing if it can. */
+function wrong(control) {
+  if (absent(control)) return "";
+  const text = control.value;
+  const most = control.dataset.bytes;
+  const long = most && new TextEncoder().encode(text).length > most;
+  return text === "" || !control.validity.valid || long
+    ? `Please give ${control.dataset.expected}.`
+    : "";
+}
+
+function mark(control) {
+  const message = wrong(control);
+  const error = at(`${control.id}-error`);
+  error.textContent = message;
+  error.hidden = !message;
+  control.setAttribute("aria-invalid", String(Boolean(message)));
+  return !message;
+}
+
+/** The answers by the names of the questions; null for none. */
+const answers = () =>
+  Object.fromEntries(
+    controls.map((one) => [
+      one.dataset.name,
+      absent(one) ? null : one.type === "number" ? one.valueAsNumber : one.value,
+    ]),
+  );
+
+// -------------------------------------------------------------------------------------- report
+
+/** What the report says, as a list: an answer to each question, or bits. */
+function said(payload) {
+  const meaning = JSON.parse(at("meaning").textContent);
+  const rows = meaning.map(({ name, labels, truth, lie }) => [question(name), labels, truth, lie]);
+  let number = payload.reduceRight((total, byte) => (total << 8n) | BigInt(byte), 0n);
+  const list = [];
+  for (const [asked, labels, truth, lie] of rows.reverse()) {
+    const size = BigInt(labels.length);
+    const others = lie ? `, and each other one with ${percent(lie)}` : "";
+    list.unshift(
+      element("dt", asked),
+      element("dd", labels[Number(number % size)]),
+      element("dd", `A report says the true answer with a probability of ${percent(truth)}${others}.`),
+    );
+    number /= size;
+  }
+  if (!list.length) {
+    const bits = [...payload].map((byte) => byte.toString(2).padStart(8, "0"));
+    list.push(
+      element("dt", `These ${8 * payload.length} bits`),
+      element("dd", bits.join(" ")),
+      element("dd", "Chance decided about them, and your answers only a little."),
+    );
+  }
+  at("said").replaceChildren(...list);
+}
+
+function element(name, text) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  return made;
+}
+
+const question = (name) =>
+  controls.find((one) => one.dataset.name === name).labels[0].textContent;
+
+function percent(probability) {
+  const text = `${Math.round(1000 * probability) / 10} %`;
+  if (text === "0 %") return "less than 0.1 %";
+  return text === "100 %" && probability < 1 ? "more than 99.9 %" : text;
+}
+
+/** A factor with two digits, rounded up. */
+function roundedUp(text) {
+  const near = Number(text).toFixed(2);
+  return Number(near) < Number(text) ? (Number(near) + 0.01).toFixed(2) : near;
+}
+
+function make() {
+  const good = controls.map(mark);
+  if (good.includes(false)) {
+    controls[good.indexOf(false)].focus();
+    return;
+  }
+  const given = JSON.stringify(answers());
+  if (!drawn.has(given)) {
+    let report;
+    try {
+      report = client.report(JSON.parse(given));
+    } catch (error) {
+      at("status").textContent = error.message;
+      return;
+    }
+    drawn.set(given, report && { key: key(), report: base64(report) });
+  }
+  shown = drawn.get(given);
+  if (shown === null) {
+    show(at("unsent"));
+    return;
+  }
+  const bytes = bytesOf(shown.report);
+  said(bytes.subarray(8));
+  at("odds").textContent = roundedUp(client.odds);
+  at("bytes").textContent = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+  show(at("report"));
+}
+
+const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+const key = () =>
+  [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+
+// ------------------------------------------------------------------------------------- sending
+
+const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
+
+/** The collector's answer: taken, or why it never will be; nothing if it should be tried again. */
+async function attempt({ key, report }) {
+  try {
+    const answer = await fetch("reports", {
+      method: "POST",
+      headers: { "Content-Type": "application/octet-stream", "Idempotency-Key": key },
+      body: bytesOf(report),
+      credentials: "omit",
+      signal: AbortSignal.timeout(1000 * PATIENCE),
+    });
+    if (answer.ok) return { taken: true };
+    const later = answer.status >= 500 || [408, 425, 429].includes(answer.status);
+    return later ? null : { taken: false, reason: (await answer.text()).slice(0, 300) };
+  } catch {
+    return null; // no answer: it may have arrived or not
+  }
+}
+
+/** Leave no answers in the page. */
+function forget() {
+  drawn.clear();
+  form.reset();
+  for (const control of controls) control.disabled = false;
+}
+
+async function send() {
+  const state = kept();
+  show(at("sending"));
+  at("retry").hidden = true;
+  for (const pause of [...PAUSES, null]) {
+    const answer = await attempt(state);
+    if (answer?.taken) {
+      keep({ sent: true });
+      forget();
+      show(at("thanks"));
+      return;
+    }
+    if (answer) {
+      keep(null);
+      at("reason").textContent = answer.reason;
+      show(at("refused"));
+      return;
+    }
+    if (pause === null) break;
+    at("status").textContent = "The collector does not answer yet: trying again …";
+    await wait(pause);
+  }
+  at("status").textContent = "The collector does not answer. Your report is kept for later.";
+  at("retry").hidden = false;
+}
+
+// --------------------------------------------------------------------------------------- start
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  make();
+});
+for (const control of controls) {
+  control.addEventListener("input", () => control.ariaInvalid === "true" && mark(control));
+  at(`${control.id}-absent`)?.addEventListener("change", (event) => {
+    control.disabled = event.target.checked;
+    if (control.ariaInvalid === "true") mark(control);
+  });
+}
+at("send").addEventListener("click", () => {
+  at("outlives").hidden = !keep(shown);
+  send();
+});
+at("retry").addEventListener("click", send);
+for (const id of ["back", "again"]) at(id).addEventListener("click", () => show(form));
+at("next").addEventListener("click", () => {
+  keep(null);
+  forget();
+  show(form);
+});
+
+try {
+  client = load(await (await fetch("protocol.json")).text());
+  const state = kept();
+  if (state?.report) send();
+  else show(state?.sent ? at("thanks") : form);
+} catch (error) {
+  at("status").textContent = `No report can be made here: ${error.message}`;
+}
