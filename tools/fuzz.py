@@ -18,6 +18,7 @@ exit code is 1 if there are findings. Needs the extra ``storage``, and a POSIX s
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import csv
 import hashlib
@@ -28,6 +29,7 @@ import multiprocessing
 import random
 import re
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -612,6 +614,26 @@ def countable(k: int, n: int, counts: list[int]) -> bool:
     )
 
 
+def signature(oracle: Any) -> str:
+    return json.dumps(oracle.parameters, sort_keys=True, separators=(",", ":"))
+
+
+def wire(oracle: Any) -> bytes:
+    return hashlib.shake_256(signature(oracle).encode()).digest(8)
+
+
+def batch_of(k: int, version: int) -> bytes:
+    """A batch of the k-th oracle, whose id is no random number: reproducible."""
+    reports, oracle = reports_of(ORACLES[k]), ORACLES[k]
+    named = (
+        {"parameters": signature(oracle)}
+        if version == 1
+        else {"protocol": wire(oracle).hex(), "id": f"{k:032x}"}
+    )
+    header = {"version": version, "kind": "reports", "count": len(reports), **named}
+    return message(json.dumps(header).encode(), reports.tobytes())
+
+
 def message(header: bytes, body: bytes) -> bytes:
     return b"LDPF" + len(header).to_bytes(4, "little") + header + body
 
@@ -662,10 +684,9 @@ class MessageFormat(Format):
     def which(self, data: bytes) -> int:
         """Whose message it is."""
         header = json.loads(split(data)[0])
-        signatures = [
-            json.dumps(o.parameters, sort_keys=True, separators=(",", ":")) for o in ORACLES
-        ]
-        return signatures.index(header["parameters"])
+        if "parameters" in header:
+            return [*map(signature, ORACLES)].index(header["parameters"])
+        return [wire(oracle).hex() for oracle in ORACLES].index(header["protocol"])
 
 
 class ReportsMessage(MessageFormat):
@@ -676,7 +697,7 @@ class ReportsMessage(MessageFormat):
     sealed = False
 
     def valid(self) -> Iterator[bytes]:
-        yield from (oracle.reports_to_bytes(reports_of(oracle)) for oracle in ORACLES)
+        yield from (batch_of(k, version) for version in (1, 2) for k in range(len(ORACLES)))
 
     def read(self, path: Path) -> Any:
         data, found = path.read_bytes(), []
@@ -885,6 +906,113 @@ class ReportsFile(Format):
         return None
 
 
+class BatchFile(MessageFormat):
+    """Batches in files, which must be whole, each beside one that is."""
+
+    name = "batch"
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidReport,)
+    sealed = False
+
+    def valid(self) -> Iterator[bytes]:
+        yield from (batch_of(k, version) for version in (1, 2) for k in range(len(ORACLES)))
+
+    def read(self, path: Path) -> Any:
+        return counted_twice(path, self.place, ".ldp")
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        k, reports, tally = found
+        if not all(sendable(k, report) for report in reports):
+            return "a report that nobody can have sent"
+        header, body = split(data)
+        size = ORACLES[k].report_dtype.itemsize
+        if k != self.which(data) or len(body) != size * json.loads(header)["count"]:
+            return "it is not whole, or of another protocol"
+        if len(reports) + tally.total() != len(body) // size or {*tally} - {"impossible"}:
+            return f"{len(reports)} reports, and left out {tally}"
+        return None
+
+
+class LinesFile(Format):
+    """Lines of base64, perhaps with keys."""
+
+    name = "lines"
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidReport,)
+
+    def valid(self) -> Iterator[bytes]:
+        for k, oracle in enumerate(ORACLES):
+            lines = [
+                base64.b64encode(wire(oracle) + report.tobytes()) for report in reports_of(oracle)
+            ]
+            keys = [b" k%d" % (number % 30) for number in range(len(lines))]
+            yield b"\n".join([*lines, b""])
+            yield b"\n".join([*(line + key for line, key in zip(lines, keys, strict=True)), b""])
+            yield b"\n".join([b"# mechdesign reports %032x" % k, *lines, b""])
+
+    def mutated(self, data: bytes, rng: random.Random) -> bytes:
+        if rng.randrange(2):
+            return mutated_bytes(data, rng.choice(self.originals), rng)
+        lines = data.split(b"\n")
+        if not rng.randrange(4):  # none of them is a report
+            start = rng.randrange(1, 12)
+            return b"\n".join(line[start:] for line in lines)
+        others = [*lines, *rng.choice(self.originals).split(b"\n"), b"#", b"", b"=", b"a" * 3000]
+        for _ in range(rng.randrange(1, 6)):
+            at, line = rng.randrange(len(lines)), rng.choice(others)
+            cut = rng.randrange(len(line) + 1)
+            ends = [b"\r", b" ", b" k1", b" \xff", b" " + b"k" * 65, b"=", b"==", b"\n", b"\0"]
+            lines[at] = rng.choice([line, line[:cut], line[cut:], line + rng.choice(ends)])
+        return b"\n".join(lines * rng.choice([1, 1, 1, 50]))
+
+    def read(self, path: Path) -> Any:
+        return counted_twice(path, self.place, ".b64")
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        k, reports, tally = found
+        *lines, last = data.split(b"\n")
+        own, keys, left = [], set[bytes](), 1 if last else 0
+        for line in lines:
+            text, *key = line.split(b" ", 1)
+            try:
+                raw = base64.b64decode(text, validate=True)
+            except ValueError:
+                raw = b""
+            right = base64.b64encode(raw) == text and raw[:8] == wire(ORACLES[k])
+            right &= not key or bool(re.fullmatch(rb"[A-Za-z0-9_.-]{1,64}", key[0]))
+            right &= len(raw) == 8 + reports.itemsize and not keys.intersection(key)
+            if right:
+                keys.update(key)
+                own.append(raw[8:])
+            left += not right and not line.startswith(b"#")
+        sent = np.frombuffer(b"".join(own), reports.dtype)
+        kept = [report for report in sent if sendable(k, report)]
+        if [report.tobytes() for report in reports] != [report.tobytes() for report in kept]:
+            return "other reports than it holds"
+        if tally.total() != left + len(sent) - len(kept):
+            return f"{tally} were left out"
+        return None
+
+
+def counted_twice(path: Path, place: Path, suffix: str) -> tuple[int, Any, Counter[str]]:
+    """Whose reports they are, these, and what was left out; but they and a copy count once."""
+    first, second = place / f"first{suffix}", place / f"second{suffix}"
+    shutil.copy(path, first)
+    shutil.copy(path, second)
+    for k, oracle in enumerate(ORACLES):
+        with contextlib.suppress(RefusedFile):
+            tally: Counter[str] = Counter()
+            reports = read_reports(first, oracle, tally)
+            collected = aggregate_files(oracle, [first, second])
+            if len(collected.counted) != 1 or collected.aggregate != oracle.aggregate(reports):
+                raise AssertionError(f"{collected}")
+            if collected.left_out != ({str(first): tally} if tally else {}):
+                raise AssertionError(f"left out: {collected.left_out}, not {tally}")
+            return k, reports, tally
+    for oracle in ORACLES:
+        if aggregate_files(oracle, [first, second]).counted:
+            raise AssertionError("counted, although it is refused")
+    raise RefusedFile("by all of them")
+
+
 class CountsTable(Format):
     """CSV files of true counts, for ``mechdesign release``."""
 
@@ -960,7 +1088,7 @@ FORMATS: dict[str, type[Format]] = {
     kind.name: kind
     for kind in (
         *(MechanismFile, DeviceFile, LedgerFile, ProtocolFile, ReportsMessage, AggregateMessage),
-        *(StateFile, ReportsFile, CountsTable, ReleaseFile, QuantilesFile),
+        *(BatchFile, LinesFile, StateFile, ReportsFile, CountsTable, ReleaseFile, QuantilesFile),
     )
 }
 

@@ -12,6 +12,14 @@ from typing import Any
 
 from frequency.cli.chain import show_chain
 from frequency.exceptions import IncompatibleAggregate
+from frequency.storage import (
+    aggregate_files,
+    continues,
+    load_aggregate,
+    load_protocol,
+    save_aggregate,
+)
+from frequency.storage.formats import SUFFIXES
 from mechdesign._support.files import replacing
 from mechdesign._support.text import comma_separated, printable
 from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
@@ -22,12 +30,16 @@ def add_collect(add: AddCommand) -> None:
     chosen = add(
         "collect",
         _collect,
-        "count the reports in Parquet files, each file once; exit code 1 if any file or report was"
-        " refused",
+        "count the reports in files, each file once; exit code 1 if any file or report was refused",
         "collect reports/ --protocol protocol.json --out aggregate.ldp --resume counted.state"
         " --refused refused.csv",
     )
-    chosen.add_argument("paths", type=Path, nargs="+", help="files, or directories of *.parquet")
+    chosen.add_argument(
+        "paths",
+        type=Path,
+        nargs="+",
+        help="files, or directories of *.parquet, *.ldp (batches) and *.b64 (lines)",
+    )
     chosen.add_argument(
         "--protocol", type=Path, required=True, help="what save_protocol wrote (.json)"
     )
@@ -53,12 +65,6 @@ def add_collect(add: AddCommand) -> None:
 def _collect(options: argparse.Namespace) -> int:
     check_suffix(options.refused, ".csv")
     _check_apart(options)
-    from frequency.storage import (  # pyarrow only for those who collect
-        aggregate_files,
-        load_protocol,
-        save_aggregate,
-    )
-
     protocol = load_protocol(options.protocol)
     _check_targets(options, protocol)
     try:
@@ -73,8 +79,8 @@ def _collect(options: argparse.Namespace) -> int:
         return 130
     if not collected.counted and not collected.refused:
         raise ValueError(
-            f"no file that ends in .parquet in {', '.join(map(str, options.paths))}; nothing was"
-            " written"
+            f"no file that ends in {', '.join(SUFFIXES)} in"
+            f" {', '.join(map(str, options.paths))}; nothing was written"
         )
     print(collected)
     if 0 < collected.found == len(collected.refused):
@@ -96,7 +102,8 @@ def _collect(options: argparse.Namespace) -> int:
         with replacing(options.refused) as stream:
             stream.write(comma_separated([map(printable, row) for row in rows]).encode())
         say(f"wrote {options.refused}")
-    return 1 if collected.refused or collected.left_out else 0
+    lost = {reason for reasons in collected.left_out.values() for reason in reasons}
+    return 1 if collected.refused or lost - {"repeated"} else 0  # who tried again was counted
 
 
 _HEADINGS = ["file", "reports left out", "reason"]
@@ -134,8 +141,6 @@ def _check_targets(options: argparse.Namespace, protocol: Any) -> None:
 
 
 def _is_aggregate(path: Path, protocol: Any) -> bool:
-    from frequency.storage import load_aggregate
-
     try:
         load_aggregate(path, protocol)
     except (IncompatibleAggregate, OSError):
@@ -154,8 +159,6 @@ def _is_account(path: Path, protocol: Any) -> bool:
 
 def _check_replaced(options: argparse.Namespace, protocol: Any, aggregate: Any) -> None:
     """Refuse to replace an aggregate, without ``--force``, that is of other reports too."""
-    from frequency.storage import continues, load_aggregate
-
     if options.force or not options.out.exists():
         return
     if not continues(protocol, aggregate, load_aggregate(options.out, protocol)):
@@ -176,9 +179,10 @@ def _check_apart(options: argparse.Namespace) -> None:
     reports = [
         path
         for path in written
-        if path.suffix.lower() == ".parquet" and any(place in path.parents for place in read)
+        if path.suffix.lower() in SUFFIXES and any(place in path.parents for place in read)
     ]
     if len(set(written)) < len(written) or set(read) & set(written) or reports:
         raise ValueError(
-            "a file to write would replace what is read, or another one that is written"
+            "a file to write would replace what is read, or another one that is written, or be read"
+            " as reports the next time"
         )

@@ -12,6 +12,9 @@ from typing import Any
 
 from frequency.cli.chain import show_chain
 from frequency.schema import Schema, Survey
+from frequency.storage import load_protocol, write_reports
+from frequency.storage.formats import SUFFIXES
+from frequency.storage.shuffle import shuffled
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.randomness import bit_source
 from mechdesign._support.text import listed
@@ -44,18 +47,18 @@ def add_privatize(add: AddCommand) -> None:
     chosen.add_argument(
         "--protocol", type=Path, required=True, help="a protocol with a schema (.json)"
     )
-    chosen.add_argument("--out", type=Path, required=True, help="the reports to write (.parquet)")
+    chosen.add_argument(
+        "--out", type=Path, required=True, help="the reports to write (.parquet, .ldp, .b64)"
+    )
     add_seed(chosen)
     add_force(chosen)
     show_chain(chosen)
 
 
 def _privatize(options: argparse.Namespace) -> int:
-    check_suffix(options.out, ".parquet")
+    check_suffix(options.out, *SUFFIXES)
     check_apart(options.out, options.table, options.protocol)
-    from frequency.storage import load_protocol, write_reports  # pyarrow only for those who need it
-    from frequency.storage.shuffle import shuffled
-    from frequency.storage.table import applied
+    from frequency.storage.table import applied  # which needs pyarrow
 
     survey = load_protocol(options.protocol)
     if not isinstance(survey, Survey):

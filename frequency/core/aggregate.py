@@ -251,6 +251,26 @@ def unpack(
     return keyed(header, "version", "kind", *versions[version]), message[end:]
 
 
+def beginning(stream: IO[bytes], most: int) -> bytes:
+    """The first bytes of a message, with all of its header, for `unpack`.
+
+    Parameters
+    ----------
+    stream : binary file
+        Where a message may begin; then it is where the body does.
+    most : int
+        How long a header is read at most, in bytes.
+
+    Returns
+    -------
+    bytes
+        Eight bytes and the header; fewer where there are no more, or this is no message.
+    """
+    start = stream.read(8)
+    length = int.from_bytes(start[4:], "little") if start[:4] == _MAGIC else 0
+    return start + stream.read(min(length, most))
+
+
 def number_of_reports(value: Any) -> int:
     """The value itself, if it is an integer in 0 .. 2^63 - 1.
 

@@ -1,8 +1,7 @@
 """Reports, aggregates and protocols in files, and the way from reports to an aggregate.
 
-A protocol is a small JSON file, an aggregate is one binary file. Reports are Parquet files, for
-which the extra ``storage`` is needed: `write_reports`, `read_reports`, `aggregate_files`, and what
-they return and raise, are loaded when they are asked for.
+A protocol is a small JSON file, an aggregate is one binary file. Reports are batches (``.ldp``),
+lines of base64 (``.b64``), or Parquet files, for which the extra ``storage`` is needed.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -33,12 +32,14 @@ from typing import TYPE_CHECKING, Any
 from frequency.core.aggregate import Aggregate
 from frequency.core.protocol import channel_of
 from frequency.exceptions import IncompatibleAggregate
+from frequency.storage.collection import Collected, aggregate_files
+from frequency.storage.formats import read_reports, write_reports
 from frequency.storage.protocol_file import load_protocol, save_protocol
+from frequency.storage.reports_file import RefusedFile
 from mechdesign._support.files import replacing
 
 if TYPE_CHECKING:
-    from frequency.storage.collection import Collected, aggregate_files
-    from frequency.storage.parquet import RefusedFile, parquet_header, read_reports, write_reports
+    from frequency.storage.parquet import parquet_header
 
 __all__ = [
     "Collected",
@@ -54,25 +55,15 @@ __all__ = [
     "write_reports",
 ]
 
-_OF_REPORTS = {
-    "Collected": "collection",
-    "aggregate_files": "collection",
-    "RefusedFile": "parquet",
-    "parquet_header": "parquet",
-    "read_reports": "parquet",
-    "write_reports": "parquet",
-}
-"""What needs pyarrow, and the file that it is in."""
-
-if not TYPE_CHECKING:  # a checker would take any misspelt name for one of these
+if not TYPE_CHECKING:  # a checker would take any misspelt name for it
 
     def __getattr__(name):
-        if name in _OF_REPORTS:
-            return getattr(import_module(f"{__name__}.{_OF_REPORTS[name]}"), name)
+        if name == "parquet_header":  # the one that needs pyarrow
+            return import_module("frequency.storage.parquet").parquet_header
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *_OF_REPORTS})
+        return sorted({*globals(), "parquet_header"})
 
 
 def save_aggregate(path: str | os.PathLike[str], aggregate: Aggregate) -> None:

@@ -6,9 +6,9 @@ of it has been read, or not at all. What has been counted is kept in one file, t
 together with the list of files, written in one step: after a crash it holds an earlier state or
 the next one, and both are right.
 
-Directories are listed here (`file_listing`). Workers (`workers`) then look at the end of each file,
-some ahead of those that count. What is to be counted is decided here, file by file in order;
-workers count it (`counting`), and here it is added up (`state`).
+Directories are listed here (`file_listing`). Workers (`workers`) then look at each file, at its end
+or its beginning, some ahead of those that count. What is to be counted is decided here, file by
+file in order; workers count it (`counting`), and here it is added up (`state`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from frequency.storage.counting import (
     settle,
 )
 from frequency.storage.file_listing import Paths, listing_of
-from frequency.storage.parquet import Footer, RefusedFile, batch_of, footer_of
+from frequency.storage.formats import file_of
+from frequency.storage.reports_file import Outline, RefusedFile, batch_of
 from frequency.storage.state import State
 from frequency.storage.workers import Here, Pool, in_order, processes
 from mechdesign._support.numbers import whole
@@ -125,8 +126,8 @@ def aggregate_files(
         What the reports are of.
     paths : str, os.PathLike or iterable of these
         A file or directory, or several. Of directories every file below that ends in ``.parquet``,
-        in any case, is taken, but for names that begin with "." or "_"; links are followed. The
-        same file, given twice or copied elsewhere, counts once.
+        ``.ldp`` (batches) or ``.b64`` (lines), in any case, is taken, but for names that begin with
+        "." or "_"; links are followed. The same file, given twice or copied elsewhere, counts once.
     workers : int, default 1
         Processes on this machine. They end when this process does, however it ends.
     resume : str or os.PathLike, optional
@@ -218,7 +219,7 @@ def _calls(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 def _jobs(
     sizes: dict[str, int],
-    looks: Iterator[Footer | str],
+    looks: Iterator[Outline | str],
     state: State,
     batch: int,
     copies: dict[str, str],
@@ -261,15 +262,15 @@ def _jobs(
 
 
 def _repeated(path: str, original: str, channel: Channel) -> str:
-    """Why a file that ends like another one is not counted.
+    """Why a file that is known as another one is not counted.
 
-    Somebody may have made it, or the other one, to end so.
+    Somebody may have made it, or the other one, to be taken for it.
     """
     try:
         # Nobody has replaced one since
-        whole = footer_of(path, channel).digest == footer_of(original, channel).digest
-        if whole and not filecmp.cmp(path, original, shallow=False):
-            return f"it ends like {original}, but is not the same: one of them is made up"
+        digests = [file_of(one, channel).outline().digest for one in (path, original)]
+        if digests[0] == digests[1] and not filecmp.cmp(path, original, shallow=False):
+            return f"it has the id of {original}, but is not the same: one of them is made up"
     except (RefusedFile, OSError):
         pass
     return f"holds the same reports as {original}"

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.channel import Channel, Reports
-from frequency.storage.parquet import Footer, RefusedFile, batches, footer_of
+from frequency.storage.formats import file_of
+from frequency.storage.reports_file import Outline, RefusedFile
 
 Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 """Integers of any width: `narrowed`."""
@@ -21,14 +22,14 @@ Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True)
 class FilePiece:
-    """Some row groups of a file.
+    """Some groups of a file's reports.
 
     Attributes
     ----------
     path : str
         The file.
     digest : str
-        Of its end, by which it is known.
+        By which it is known.
     groups : tuple of (int, int)
         The first of them, and the first after the last.
     size : int
@@ -56,7 +57,7 @@ class FileEntry(NamedTuple):
     path : str
         The file.
     digest : str
-        Of its end, by which it is known.
+        By which it is known.
     counted : int
         How many of its reports were counted.
     left_out : dict of str to int
@@ -88,25 +89,25 @@ class Part:
     entries: tuple[FileEntry, ...]
 
 
-def look(protocol: bytes, paths: tuple[str, ...]) -> list[Footer | str]:
-    """The footer of each file, or why it is refused.
+def look(protocol: bytes, paths: tuple[str, ...]) -> list[Outline | str]:
+    """The outline of each file, or why it is refused.
 
     Parameters
     ----------
     protocol : bytes
         The pickled channel.
     paths : tuple of str
-        The files to look at; no report is read.
+        The files to look at; no report is judged.
 
     Returns
     -------
-    list of Footer or str
-        One entry for each file: its footer, or the reason as text.
+    list of Outline or str
+        One entry for each file: what it says of itself, or the reason as text.
     """
-    channel, found = _unpickled(protocol), list[Footer | str]()
+    channel, found = _unpickled(protocol), list[Outline | str]()
     for path in paths:
         try:
-            found.append(footer_of(path, channel))
+            found.append(file_of(path, channel).outline())
         except (RefusedFile, OSError) as error:
             found.append(str(error))
     return found
@@ -140,9 +141,8 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
     for piece in task:
         mark, tally, n = len(held), Counter[str](), 0
         try:
-            for reports in batches(
-                piece.path, channel, range(*piece.groups), batch, tally, piece.digest
-            ):
+            file = file_of(piece.path, channel)
+            for reports in file.batches(range(*piece.groups), batch, tally, piece.digest):
                 held.append(reports)
                 n += len(reports)
                 if alone:  # nothing else would be lost with these counts
@@ -211,29 +211,29 @@ def settle(part: Part) -> Part:
     return Part(part.counts, (FileEntry(path, digest, counted, dict(left_out), None),))
 
 
-def pieces(path: str, footer: Footer, size: int, reports: int) -> Iterator[FilePiece]:
+def pieces(path: str, outline: Outline, size: int, reports: int) -> Iterator[FilePiece]:
     """A file in pieces of about so many reports.
 
     Parameters
     ----------
     path : str
         The file.
-    footer : Footer
+    outline : Outline
         What it says of itself.
     size : int
         Its length in bytes, shared out among the pieces.
     reports : int
-        How many reports each piece but the last has at least. Row groups are not split.
+        How many reports each piece but the last has at least. Groups are not split.
 
     Returns
     -------
     iterator of FilePiece
-        All row groups, each in one piece; the sizes add up to that of the file.
+        All groups, each in one piece; the sizes add up to that of the file.
     """
     first = held = before = 0
-    for k, here in enumerate(footer.groups):
+    for k, here in enumerate(outline.groups):
         held += here
-        if held - before >= reports or k == len(footer.groups) - 1:
-            share = size * held // footer.reports - size * before // footer.reports
-            yield FilePiece(path, footer.digest, (first, k + 1), share)
+        if held - before >= reports or k == len(outline.groups) - 1:
+            share = size * held // outline.reports - size * before // outline.reports
+            yield FilePiece(path, outline.digest, (first, k + 1), share)
             first, before = k + 1, held

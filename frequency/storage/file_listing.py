@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from frequency.storage.formats import SUFFIXES
+
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -30,7 +32,7 @@ class Listing:
 
 
 def listing_of(paths: Paths) -> Listing:
-    """Files, and of directories every file below that ends in ``.parquet``, in any case.
+    """Files, and of directories every file below whose name ends as those of reports do.
 
     Names that begin with "." or "_" are passed over. Links are followed; a directory is listed
     once, however many links lead to it, and by its own name if it is below one that was named.
@@ -84,7 +86,7 @@ def _list(top: str, found: Listing, listed: set[tuple[int, int]]) -> None:
                     found.refused[entry.path] = "a link to a directory that it is in"
                 else:
                     links.append(entry.path)
-            elif entry.name.lower().endswith(".parquet"):
+            elif entry.name.lower().endswith(SUFFIXES):
                 if stat.S_ISREG(status.st_mode):
                     found.sizes[entry.path] = status.st_size
                 else:

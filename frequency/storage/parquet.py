@@ -18,22 +18,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from frequency.core.aggregate import canonical, differing, number_of_reports
 from frequency.core.channel import Channel, Reports
 from frequency.core.protocol import channel_of
-from frequency.exceptions import InvalidReport
-from mechdesign._support.files import replacing
+from frequency.core.transport import new_id
+from frequency.storage.reports_file import (
+    GROUP,
+    REPLACED,
+    Outline,
+    RefusedFile,
+    ReportsFile,
+    most,
+)
 from mechdesign._support.strict_json import digest_of, from_json, keyed
 from mechdesign._support.text import shown
 
@@ -49,11 +53,8 @@ except ImportError as error:
 FORMAT, VERSION, OTHERS_VERSION = "mechdesign.reports", 2, 3
 
 _KEY = b"mechdesign"
-_GROUP = 1 << 20
+_GROUP = GROUP
 """Reports in a row group of the files written here, unless they are long."""
-
-_BATCH_BYTES = 1 << 25
-"""How much of reports is held at a time, where they are long."""
 
 _SMALL, _PACKED = 1 << 26, 128
 """Reports may take so many bytes in memory, or so many times what their file takes."""
@@ -66,15 +67,8 @@ _OTHERS_KEYS = ("protocol", "id", "count", "digest")
 _ANY_WIDTH = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
-class RefusedFile(InvalidReport):
-    """A file that does not hold reports of this protocol, or is damaged.
-
-    Nothing of it was counted.
-    """
-
-
 @dataclass(frozen=True)
-class Footer:
+class Footer(Outline):
     """The end of a file: what it says of the reports in it.
 
     Attributes
@@ -89,72 +83,48 @@ class Footer:
         Whether the row groups stand as one, the first, since they have one digest.
     """
 
-    digest: str
-    groups: tuple[int, ...]
-    digests: tuple[str, ...]
+    digests: tuple[str, ...] = ()
     together: bool = False
 
-    @property
-    def reports(self) -> int:
-        """The number of reports."""
-        return sum(self.groups)
 
+class ParquetReports(ReportsFile):
+    """A Parquet file of reports."""
 
-def batch_of(channel: Channel) -> int:
-    """How many reports to hold at a time.
+    def outline(self) -> Footer:
+        with (
+            _refusing(),
+            open(self.path, "rb") as stream,
+            pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file,
+        ):
+            return _footer(stream, file, self.channel)
 
-    As many as the counts are, so that these are not the cost, within reason.
-    """
-    return min(max(_GROUP, int(np.prod(channel.counts_shape))), _most(channel))
+    def batches(
+        self,
+        groups: Sequence[int] | None,
+        batch: int,
+        tally: Counter[str] | None,
+        digest: str | None = None,
+    ) -> Iterator[Reports]:
+        with _refusing():
+            stream = pa.OSFile(os.fsencode(self.path))  # a name may hold any bytes
+        with stream:
+            with _refusing():
+                file = _opened(stream, ())
+                footer = _footer(stream, file, self.channel)
+                # A value that occurs often is held once, however long a forged one is
+                free = [one.name for one in file.schema_arrow if one.type in _ANY_WIDTH]
+                file = _opened(stream, free) if free else file
+            if digest is not None and footer.digest != digest:
+                raise RefusedFile(REPLACED)
+            chosen = range(len(footer.groups)) if groups is None else groups
+            held = range(file.num_row_groups) if footer.together and chosen else chosen
+            for reports in _intact(_read(file, self.channel, held, batch), footer, chosen):
+                yield self.channel.accepted(reports, tally)
 
-
-def _most(channel: Channel) -> int:
-    return max(1, _BATCH_BYTES // channel.report_dtype.itemsize)
-
-
-def write_reports(
-    path: str | os.PathLike[str], protocol: Any, reports: Reports | Iterable[Reports]
-) -> int:
-    """Write reports to a Parquet file, replacing it in one step or not at all.
-
-    Directories are made as needed.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        Collectors that are to be told apart write to directories of their own, such as
-        ``collector=7/2026-11-21.parquet``.
-    protocol : Channel or Protocol
-        What the reports are of.
-    reports : structured numpy.ndarray or iterable of structured numpy.ndarray
-        An array of the protocol's ``report_dtype``, or an iterable of such arrays, which need not
-        fit in memory together.
-
-    Returns
-    -------
-    int
-        How many reports were written.
-
-    Raises
-    ------
-    InvalidReport
-        A report that no client of this protocol can have sent; no file is written.
-    ValueError
-        Reports that are nearly all the same, and too many for one file (see `LIMITS.md`); no file
-        is written.
-    """
-    channel, target = channel_of(protocol), Path(path)
-    arrays = (
-        channel.accepted(array, None)
-        for array in ([reports] if isinstance(reports, np.ndarray) else reports)
-    )
-    # The first is checked before any file or directory is made.
-    first = next(arrays, np.zeros(0, dtype=channel.report_dtype))
-    schema, groups = _schema(channel), list[tuple[int, str]]()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        replacing(target) as stream,
-        pq.ParquetWriter(
+    @staticmethod
+    def write(stream: IO[bytes], channel: Channel, arrays: Iterable[Reports]) -> int:
+        schema, groups = _schema(channel), list[tuple[int, str]]()
+        with pq.ParquetWriter(
             stream,
             schema,
             compression="zstd",
@@ -164,25 +134,24 @@ def write_reports(
             write_statistics=False,
             write_page_checksum=True,
             store_schema=False,
-        ) as writer,
-    ):
-        for group in _grouped(chain([first], arrays), channel):
-            writer.write_batch(_to_arrow(group, schema))
-            groups.append((len(group), hashlib.sha256(group.data).hexdigest()))
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "parameters": channel.signature,
-            "id": secrets.token_hex(16),
-            "groups": groups,
-        }
-        header["digest"] = digest_of(header)
-        writer.add_key_value_metadata({_KEY: canonical(header).encode()})
-        writer.close()
-        written = sum(size for size, _ in groups)
-        if not _is_plausible(written, stream.tell(), channel):
-            raise ValueError(f"{written} reports pack too well for one file: write several")
-    return written
+        ) as writer:
+            for group in _grouped(arrays, channel):
+                writer.write_batch(_to_arrow(group, schema))
+                groups.append((len(group), hashlib.sha256(group.data).hexdigest()))
+            header = {
+                "format": FORMAT,
+                "version": VERSION,
+                "parameters": channel.signature,
+                "id": new_id(),
+                "groups": groups,
+            }
+            header["digest"] = digest_of(header)
+            writer.add_key_value_metadata({_KEY: canonical(header).encode()})
+            writer.close()
+            written = sum(size for size, _ in groups)
+            if not _is_plausible(written, stream.tell(), channel):
+                raise ValueError(f"{written} reports pack too well for one file: write several")
+        return written
 
 
 def _is_plausible(reports: int, size: int, channel: Channel) -> bool:
@@ -192,7 +161,7 @@ def _is_plausible(reports: int, size: int, channel: Channel) -> bool:
 
 def _grouped(arrays: Iterable[Reports], channel: Channel) -> Iterator[Reports]:
     """The same reports, in one array a row group, which is overwritten by the next."""
-    group = np.empty(min(_GROUP, _most(channel)), dtype=channel.report_dtype)
+    group = np.empty(min(_GROUP, most(channel)), dtype=channel.report_dtype)
     held = 0
     for array in arrays:
         start = 0
@@ -205,36 +174,6 @@ def _grouped(arrays: Iterable[Reports], channel: Channel) -> Iterator[Reports]:
                 held = 0
     if held:
         yield group[:held]
-
-
-def read_reports(
-    path: str | os.PathLike[str], protocol: Any, tally: Counter[str] | None = None
-) -> Reports:
-    """All reports of a file, as an array.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        What `write_reports` wrote.
-    protocol : Channel or Protocol
-        What the reports are of.
-    tally : collections.Counter, optional
-        None: a report that nobody can have sent raises InvalidReport. A Counter: it is left out,
-        and counted as "impossible".
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (reports,), of the protocol's ``report_dtype``.
-
-    Raises
-    ------
-    RefusedFile
-        A file of another protocol or of other parameters, of other columns, cut short, or damaged.
-    """
-    channel = channel_of(protocol)
-    empty = np.zeros(0, dtype=channel.report_dtype)
-    return np.concatenate([empty, *batches(path, channel, None, batch_of(channel), tally)])
 
 
 def parquet_header(protocol: Any, reports: Reports) -> str:
@@ -264,94 +203,11 @@ def parquet_header(protocol: Any, reports: Reports) -> str:
         "format": FORMAT,
         "version": OTHERS_VERSION,
         "protocol": channel.wire.hex(),
-        "id": secrets.token_hex(16),
+        "id": new_id(),
         "count": len(own),
         "digest": f"sha256:{hashlib.sha256(own.tobytes()).hexdigest()}",
     }
     return canonical(header)
-
-
-def footer_of(path: str | os.PathLike[str], channel: Channel) -> Footer:
-    """What a file says of itself. No report is read.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
-    channel : Channel
-        Of which it must hold reports.
-
-    Returns
-    -------
-    Footer
-        Its row groups and digest.
-
-    Raises
-    ------
-    RefusedFile
-        It holds no reports of this channel, or is damaged.
-    """
-    with (
-        _refusing(),
-        open(path, "rb") as stream,
-        pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file,
-    ):
-        return _footer(stream, file, channel)
-
-
-def batches(
-    path: str | os.PathLike[str],
-    channel: Channel,
-    groups: Sequence[int] | None,
-    batch: int,
-    tally: Counter[str] | None,
-    digest: str | None = None,
-) -> Iterator[Reports]:
-    """The possible reports of some row groups.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
-    channel : Channel
-        Of which it must hold reports.
-    groups : sequence of int or None
-        The numbers of the row groups; None: all.
-    batch : int
-        How many reports come at a time at most, at least 1.
-    tally : collections.Counter or None
-        Counts reports that nobody can have sent, under their reasons; None: the first raises.
-    digest : str, optional
-        The file must be the one whose `Footer` has it; None: any file of the channel.
-
-    Returns
-    -------
-    iterator of structured numpy.ndarray
-        Reports of the channel's ``report_dtype``.
-
-    Raises
-    ------
-    RefusedFile
-        The file is of another channel, damaged, or another than the digest's. Damage may show only
-        after the last batch.
-    InvalidReport
-        Without a tally: a report that nobody can have sent.
-    """
-    with _refusing():
-        stream = pa.OSFile(os.fsencode(path))  # a name may hold any bytes
-    with stream:
-        with _refusing():
-            file = _opened(stream, ())
-            footer = _footer(stream, file, channel)
-            # A value that occurs often is held once, however long a forged one is
-            free = [one.name for one in file.schema_arrow if one.type in _ANY_WIDTH]
-            file = _opened(stream, free) if free else file
-        if digest is not None and footer.digest != digest:
-            raise RefusedFile("it was replaced while it was being counted")
-        chosen = range(len(footer.groups)) if groups is None else groups
-        held = range(file.num_row_groups) if footer.together and chosen else chosen
-        for reports in _intact(_read(file, channel, held, batch), footer, chosen):
-            yield channel.accepted(reports, tally)
 
 
 def _opened(stream: Any, dictionaries: Sequence[str]) -> Any:

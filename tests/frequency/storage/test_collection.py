@@ -27,7 +27,7 @@ from frequency.storage import (
     state,
     write_reports,
 )
-from frequency.storage.parquet import footer_of
+from frequency.storage.formats import file_of
 from frequency.storage.state import State
 from tests.contracts.examples import numbers
 from tests.processes import heard, tell
@@ -319,8 +319,8 @@ def test_a_file_made_to_end_like_another_is_noticed(tmp_path):
     liar.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
     collected = aggregate_files(protocol, tmp_path)
     assert list(collected.counted) == [str(honest)]  # the pages' checksums told
-    original = footer_of(honest, protocol)
-    assert footer_of(liar, protocol) == original
+    original = file_of(honest, protocol).outline()
+    assert file_of(liar, protocol).outline() == original
     assert collection._repeated(str(liar), str(honest), protocol).endswith(
         "not the same: one of them is made up"
     )

@@ -12,7 +12,7 @@ import pytest
 
 from frequency import GRR, HRR, OLH, OUE, InvalidReport
 from frequency.storage import RefusedFile, aggregate_files, read_reports, write_reports
-from frequency.storage.parquet import footer_of
+from frequency.storage.parquet import ParquetReports
 from mechdesign._support.strict_json import digest_of
 from tests.contracts.examples import WITH_VALUES, numbers
 
@@ -227,7 +227,7 @@ def test_row_groups_are_full_however_reports_come(tmp_path, monkeypatch):
         expected = reports[: write_reports(path, protocol, parts)]
         assert np.array_equal(read_reports(path, protocol), expected)
         whole = -(-len(expected) // 7)
-        assert footer_of(path, protocol).groups == (7, 7, 7, 7, 7, 5)[:whole]
+        assert ParquetReports(path, protocol).outline().groups == (7, 7, 7, 7, 7, 5)[:whole]
 
 
 def test_a_file_holds_no_more_than_its_size_allows(tmp_path, monkeypatch):

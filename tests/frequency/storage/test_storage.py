@@ -58,6 +58,13 @@ def python(program, directory):
     return done.stdout
 
 
+def refusal(program, directory):
+    """The last line of a new process that ends with an ImportError, after what it prints."""
+    program = "\n".join("    " + line for line in program.splitlines())
+    caught = f"try:\n{program}\nexcept ImportError as error:\n    print(error)"
+    return python(caught, directory).splitlines()[-1]
+
+
 USE = """
 import numpy as np
 from frequency import OLH
@@ -74,27 +81,29 @@ assert continues(protocol, aggregate, aggregate)
 """
 
 
-def test_protocols_and_aggregates_need_no_pyarrow(tmp_path):
-    """In a process that has none: what is about files of reports says what it needs."""
+def test_only_parquet_files_need_pyarrow(tmp_path):
+    """In a process that has none: what is about them says what it needs."""
     program = f"""
 import sys
 sys.modules["pyarrow"] = None
 {USE}
-import frequency.storage
-for name in ("aggregate_files", "read_reports", "write_reports", "Collected", "RefusedFile"):
-    assert name in dir(frequency.storage)
-    try:
-        getattr(frequency.storage, name)
-    except ImportError as error:
-        assert "need pyarrow, of the extra 'storage'" in str(error), error
-    else:
-        raise AssertionError(name)
-try:
-    from frequency.storage import write_reports
-except ImportError as error:
-    print(error)
+from frequency.storage import aggregate_files, parquet_header, read_reports, write_reports
 """
-    assert "pip install '.[storage]'" in python(program, tmp_path)
+    assert "pip install '.[storage]'" in refusal(program, tmp_path)
+    program = f"""
+import sys
+sys.modules["pyarrow"] = None
+{USE}
+from frequency.storage import RefusedFile, aggregate_files, read_reports, write_reports
+reports = protocol.privatize(np.arange(100) % 16)
+for name in ("reports/a.ldp", "reports/b.b64"):
+    assert write_reports(name, protocol, reports) == 100
+    assert np.array_equal(read_reports(name, protocol), reports)
+print(aggregate_files(protocol, "reports").aggregate.n)
+write_reports("reports/c.parquet", protocol, reports)
+"""
+    assert "need pyarrow, of the extra 'storage'" in refusal(program, tmp_path)
+    assert sorted(os.listdir(tmp_path / "reports")) == ["a.ldp", "b.b64"]
 
 
 def test_what_is_not_needed_is_not_loaded(tmp_path):
@@ -102,7 +111,7 @@ def test_what_is_not_needed_is_not_loaded(tmp_path):
     program = f"import sys\n{USE}\nprint(sorted({large} & set(sys.modules)))"
     assert python(program, tmp_path) == "[]\n"
     # And is seen where it is loaded
-    named = "import sys; from frequency.storage import RefusedFile"
+    named = "import sys; from frequency.storage import parquet_header"
     assert python(f"{named}; print('pyarrow' in sys.modules)", tmp_path) == "True\n"
 
 

@@ -1,0 +1,286 @@
+"""Reports as lines of text (``.b64``): what a collector appends to, and any tool can read.
+
+A line is one report, its wire and payload, in base64; or that, a space and an idempotency key: who
+is not sure that a report arrived sends it again with the same key, and of lines with one key in a
+file the first counts. Lines that begin with "#" are comments; if the first one is
+``# mechdesign reports`` and 32 hexadecimal digits, drawn at random, the file is known by them.
+
+Lines are decoded many at a time. What is not a report of the channel is judged one by one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.channel import Channel, Reports
+from frequency.core.transport import WIRE, new_id
+from frequency.exceptions import InvalidReport
+from frequency.storage.reports_file import (
+    REPLACED,
+    Outline,
+    RefusedFile,
+    ReportsFile,
+    digest_of_content,
+    digest_of_id,
+)
+from mechdesign._support.text import listed, shown
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+_CHUNK = 1 << 20
+"""Bytes that are decoded at a time."""
+
+_KEYS = 1 << 20
+"""The most lines with keys in a file, since they are held in memory, in about 150 bytes each."""
+
+_KEY = 64
+"""The longest key."""
+
+_FIRST = re.compile(rb"# mechdesign reports ([0-9a-f]{32})\n")
+_LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2})(?: [A-Za-z0-9_.-]{1,64})?")
+_NEWLINE, _SPACE, _HASH, _PAD = b"\n #="
+
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_LETTERS = np.frombuffer(_ALPHABET, dtype=np.uint8)
+_DIGITS = np.full(256, 255, dtype=np.uint8)
+_DIGITS[_LETTERS] = np.arange(64, dtype=np.uint8)
+
+_IN_KEYS = np.isin(np.arange(256), np.frombuffer(_ALPHABET[:62] + b"._-", dtype=np.uint8))
+
+
+class LineFile(ReportsFile):
+    """Reports as lines in base64."""
+
+    def __init__(self, path: str | os.PathLike[str], channel: Channel) -> None:
+        super().__init__(path, channel)
+        self._size = WIRE + channel.report_dtype.itemsize
+        self._length = _encoded(self._size)
+        self._wire = np.frombuffer(channel.wire, dtype=np.uint8)
+
+    def outline(self) -> Outline:
+        with open(self.path, "rb") as stream:
+            return self._outline(stream)
+
+    def _outline(self, stream: IO[bytes]) -> Outline:
+        found = _FIRST.fullmatch(stream.readline(_CHUNK))
+        digest = digest_of_id(found[1].decode()) if found else digest_of_content(stream)
+        return Outline(digest, (os.fstat(stream.fileno()).st_size // (self._length + 1),))
+
+    def batches(
+        self,
+        groups: Sequence[int] | None,
+        batch: int,
+        tally: Counter[str] | None,
+        digest: str | None = None,
+    ) -> Iterator[Reports]:
+        with open(self.path, "rb") as stream:
+            if digest is not None and self._outline(stream).digest != digest:
+                raise RefusedFile(REPLACED)
+            stream.seek(0)
+            yield from _regrouped(self._accepted(stream, tally), batch)
+
+    def _accepted(self, stream: IO[bytes], tally: Counter[str] | None) -> Iterator[Reports]:
+        """The valid reports of an open file; RefusedFile in the end if no line is a report."""
+        left_out, found, keys = Counter[str](), 0, set[bytes]()
+        for content in _whole_lines(stream, max(_CHUNK, 4 * (self._length + _KEY + 2))):
+            if not content.endswith(b"\n"):
+                wrong, reports = [(content, "truncated")], None
+            else:
+                reports, repeated, lines = self._read(content, keys)
+                wrong = [(line, self._wrong(line)) for line in lines]
+                found += len(reports) + repeated
+                left_out["repeated"] += repeated
+            for line, reason in wrong:
+                if tally is None:
+                    raise InvalidReport(f"the line {shown(line[:80])} is {reason}")
+                left_out[reason] += 1
+            if reports is not None:
+                yield self.channel.accepted(reports, tally)
+        left_out = +left_out  # without zeros
+        if not found and left_out.keys() & {"foreign", "malformed"}:
+            what = "foreign" if "malformed" not in left_out else "it holds no report"
+            reasons = listed(f"{count} {reason}" for reason, count in left_out.items())
+            raise RefusedFile(f"{what}: of its lines, {reasons}")
+        if tally is not None:
+            tally.update(left_out)
+
+    def _read(self, content: bytes, keys: set[bytes]) -> tuple[Reports, int, list[bytes]]:
+        """The channel's reports, how many known keys kept out, and other lines but comments.
+
+        New keys are added.
+        """
+        text = np.frombuffer(content, dtype=np.uint8)
+        ends = np.flatnonzero(text == _NEWLINE)
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        comments = text[starts] == _HASH
+        good, keyed = self._shaped(text, starts, ends)
+        good &= ~comments
+        raw, decoded = decode(_windows(text, starts[good], self._length), self._size)
+        decoded &= (raw[:, :WIRE] == self._wire).all(axis=1)
+        good[good] = decoded
+        new = np.ones(int(decoded.sum()), dtype=bool)
+        keyed &= good
+        first = starts[keyed] + self._length + 1
+        for k, start, end in zip(
+            np.flatnonzero(keyed[good]), first.tolist(), ends[keyed].tolist(), strict=True
+        ):
+            key = content[start:end]
+            new[k] = key not in keys
+            keys.add(key)
+        if len(keys) > _KEYS:
+            raise RefusedFile(f"it has more than {_KEYS} lines with keys: write several files")
+        payloads = np.ascontiguousarray(raw[decoded, WIRE:][new])
+        reports = payloads.reshape(-1).view(self.channel.report_dtype)
+        lines = np.flatnonzero(~good & ~comments)
+        return reports, int((~new).sum()), [content[starts[k] : ends[k]] for k in lines]
+
+    def _shaped(self, text: Bytes, starts: Any, ends: Any) -> tuple[Any, Any]:
+        """Which lines are as long as a report, perhaps with a key; and which have a key."""
+        beyond = ends - starts - self._length
+        keyed = (beyond >= 2) & (beyond <= _KEY + 1)
+        keyed[keyed] = text[starts[keyed] + self._length] == _SPACE
+        if keyed.any():
+            odd = np.cumsum(~_IN_KEYS[text], dtype=np.int64)
+            keyed[keyed] = odd[ends[keyed] - 1] == odd[starts[keyed] + self._length]
+        return keyed | (beyond == 0), keyed
+
+    def _wrong(self, line: bytes) -> str:
+        """Why a line is left out, which is no report of the channel."""
+        match = _LINE.fullmatch(line)
+        try:
+            content = binascii.a2b_base64(match[1], strict_mode=True) if match else b""
+        except binascii.Error:
+            return "malformed"
+        if match is None or base64.b64encode(content) != match[1]:
+            return "malformed"
+        return self.channel.wrong_of_single(content) or "malformed"
+
+    @staticmethod
+    def write(stream: IO[bytes], channel: Channel, arrays: Iterable[Reports]) -> int:
+        wire, written = np.frombuffer(channel.wire, dtype=np.uint8), 0
+        stream.write(f"# mechdesign reports {new_id()}\n".encode())
+        step = max(1, _CHUNK // channel.report_dtype.itemsize)
+        for array in arrays:
+            for reports in (array[k : k + step] for k in range(0, len(array), step)):
+                payloads = np.frombuffer(reports.tobytes(), dtype=np.uint8)
+                rows = payloads.reshape(len(reports), -1)
+                front = np.broadcast_to(wire, (len(reports), WIRE))
+                lines = encode(np.concatenate([front, rows], axis=1))
+                newline = np.full((len(reports), 1), _NEWLINE, dtype=np.uint8)
+                stream.write(np.concatenate([lines, newline], axis=1).tobytes())
+            written += len(array)
+        return written
+
+
+def _whole_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
+    """The bytes of a file, in parts of about so many that end with a line.
+
+    A longer line comes as one that is malformed, or a comment, as it begins. The last part is what
+    follows the last newline, if anything does.
+    """
+    held = b""
+    while part := stream.read(size):
+        end = part.rfind(b"\n") + 1
+        if end:
+            yield held + part[:end]
+            held = part[end:]
+        elif len(held) + len(part) <= size:
+            held += part
+        else:
+            held = b"#" if (held or part).startswith(b"#") else b"!"
+    if held:
+        yield held
+
+
+def _regrouped(parts: Iterable[Reports], batch: int) -> Iterator[Reports]:
+    """The same reports, so many at a time, since counting some costs as the counts are many."""
+    held: list[Reports] = []
+    for part in parts:
+        held.append(part)
+        number = sum(map(len, held))
+        if number >= batch:
+            together, whole = np.concatenate(held), number // batch * batch
+            yield from (together[k : k + batch] for k in range(0, whole, batch))
+            held = [together[whole:]]
+    if sum(map(len, held)):
+        yield np.concatenate(held)
+
+
+# ----------------------------------------------------------------------------- base64, many at once
+
+
+def encode(content: Bytes) -> Bytes:
+    """Base64 of rows of bytes.
+
+    Parameters
+    ----------
+    content : numpy.ndarray of uint8
+        Shape (rows, bytes).
+
+    Returns
+    -------
+    numpy.ndarray of uint8
+        Shape (rows, characters), with padding.
+    """
+    rows, size = content.shape
+    padding = -size % 3
+    padded = np.pad(content, ((0, 0), (0, padding))).reshape(rows, -(-size // 3), 3)
+    first, second, third = (padded[:, :, k] for k in range(3))
+    digits = [
+        first >> 2,
+        (first & 3) << 4 | second >> 4,
+        (second & 15) << 2 | third >> 6,
+        third & 63,
+    ]
+    text = _LETTERS[np.stack(digits, axis=2)].reshape(rows, _encoded(size))
+    text[:, _encoded(size) - padding :] = _PAD
+    return text
+
+
+def decode(text: Bytes, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    """Rows of bytes from their base64.
+
+    Parameters
+    ----------
+    text : numpy.ndarray of uint8
+        Shape (rows, characters), as many as `encode` makes.
+    size : int
+        How many bytes a row is.
+
+    Returns
+    -------
+    tuple
+        The rows, shape (rows, size), and which of them `encode` gives this text of; others are
+        arbitrary.
+    """
+    padding = -size % 3
+    digits = _DIGITS[text]
+    own = digits[:, : text.shape[1] - padding]
+    good = (own < 64).all(axis=1) & (text[:, own.shape[1] :] == _PAD).all(axis=1)
+    digits[:, own.shape[1] :] = 0
+    a, b, c, d = (digits[:, k::4] for k in range(4))
+    three = np.stack([a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d], axis=2)
+    content = three.reshape(len(text), size + padding)
+    return content[:, :size], good & (content[:, size:] == 0).all(axis=1)
+
+
+def _encoded(size: int) -> int:
+    """How many characters base64 has of so many bytes."""
+    return 4 * (-(-size // 3))
+
+
+def _windows(text: Bytes, starts: Any, size: int) -> Bytes:
+    """So many bytes from each start: shape (starts, size)."""
+    if not len(starts):
+        return np.zeros((0, size), dtype=np.uint8)
+    found: Bytes = np.lib.stride_tricks.sliding_window_view(text, size)[starts]
+    return found
