@@ -446,13 +446,28 @@ def _below(word: Word, size: int) -> Word:
     return draw if size > 1 else lambda: 0
 
 
-def _belows(word: Word, count: int, size: int) -> list[int]:
+def _raw(word: Word, count: int) -> bytes:
+    """The bytes of so many words."""
+    if word is _word:
+        return os.urandom(8 * count)
+    return b"".join(word().to_bytes(8, "little") for _ in range(count))
+
+
+_TOPS = {1 << bits: bytes(byte >> 8 - bits for byte in range(256)) for bits in range(1, 9)}
+"""For each size the number 0 .. size - 1 that the highest byte of a word decides."""
+
+
+def _belows(word: Word, count: int, size: int) -> Sequence[int]:
     """Several such numbers: those that were too large are drawn again after all others."""
-    step, numbers, again = WORD // size, [0] * count, range(count if size > 1 else 0)
-    while again:
+    if size == 1:
+        return [0] * count
+    if size in _TOPS:
+        return _raw(word, count)[7::8].translate(_TOPS[size])
+    step = WORD // size
+    numbers = [drawn // step for drawn in struct.unpack(f"<{count}Q", _raw(word, count))]
+    while again := [place for place, number in enumerate(numbers) if number >= size]:
         for place in again:
             numbers[place] = word() // step
-        again = [place for place in again if numbers[place] >= size]  # type: ignore[assignment]
     return numbers
 
 
@@ -476,25 +491,44 @@ def _chance(word: Word, weight: int) -> Callable[[], bool]:
     return (lambda: True) if weight == WORD else lambda: word() < weight
 
 
-def _bits(word: Word, places: int, weight: int) -> int:
-    """A number whose bits are 1 with probability weight / 2^64 each.
+def _bits(word: Word, places: int, weight: int) -> Word:
+    """Numbers of so many bits, each of which is 1 with probability weight / 2^64.
 
     Every bit compares its own uniform number with the weight, the highest place first; 64 of them
-    are a lane, and from place 58 on a lane without an undecided bit draws no more.
+    are a lane, and from place 57 on a lane without an undecided bit draws no more.
     """
-    play = list(range(-(-places // 64)))
-    result, undecided = [0 for _ in play], [WORD - 1 for _ in play]
-    last = (weight & -weight).bit_length() - 1 if weight else 63
-    for place in range(63, last - 1, -1):
-        one = weight >> place & 1
-        for lane in play:
-            drawn = word()
+    lanes, last = -(-places // 64), (weight & -weight).bit_length() - 1 if weight else 63
+    first = [weight >> place & 1 for place in range(63, max(last, 58) - 1, -1)]
+    rest = [weight >> place & 1 for place in range(57, last - 1, -1)]
+    full, kept, layout = (1 << 64 * lanes) - 1, (1 << places) - 1, struct.Struct(f"<{lanes}Q")
+
+    def draw() -> int:
+        result, undecided = 0, full
+        for one in first:
+            drawn = word() if lanes == 1 else int.from_bytes(_raw(word, lanes), "little")
+            drawn &= undecided
+            undecided ^= drawn
             if one:
-                result[lane] |= undecided[lane] & ~drawn
-            undecided[lane] &= drawn if one else ~drawn
-        if place < 59:
-            play = [lane for lane in play if undecided[lane]]
-    return sum(lane << 64 * k for k, lane in enumerate(result)) & (1 << places) - 1
+                result |= undecided
+                undecided = drawn
+        if not rest or not undecided:
+            return result & kept
+        found, play = (
+            [0] * lanes,
+            list(enumerate(layout.unpack(undecided.to_bytes(8 * lanes, "little")))),
+        )
+        for one in rest:
+            left, play = [pair for pair in play if pair[1]], []
+            for lane, bits in left:
+                drawn = word() & bits
+                if one:
+                    found[lane] |= bits ^ drawn
+                play.append((lane, drawn if one else bits ^ drawn))
+            if not left:
+                break
+        return (result | int.from_bytes(layout.pack(*found), "little")) & kept
+
+    return draw
 
 
 class _Coins(NamedTuple):
@@ -792,7 +826,10 @@ def _lie(word: Word, outcomes: int, lie: int, width: int, field: Any, signs: int
 
 def _signs(minus: int, count: int) -> int:
     """Signs as bytes: 1, and 255 where a bit is set."""
-    return sum((255 if minus >> i & 1 else 1) << 8 * i for i in range(count))
+    return sum(_SIGNS[minus >> i & 1] << 8 * i for i in range(count))
+
+
+_SIGNS = bytes((1, 255, *range(2, 256)))
 
 
 def _with_bit(report: int, item: int, one: bool) -> int:
@@ -800,19 +837,20 @@ def _with_bit(report: int, item: int, one: bool) -> int:
 
 
 def _unary(word: Word, places: int, own: int, other: int) -> _Node:
-    mine = _chance(word, own)
+    mine, bits = _chance(word, own), _bits(word, places, other)
     return _Node(
         -(-places // 8),
-        lambda item: _with_bit(_bits(word, places, other), item, mine()),
+        lambda item: _with_bit(bits(), item, mine()),
         lambda coins, item, number, most: coins.word(item) < other,
     )
 
 
 def _subset(word: Word, places: int, size: int, inclusion: int, start: int) -> _Node:
     mine, other = _chance(word, inclusion), _below(word, places)
+    bits = _bits(word, places, start)
 
     def draw(item: int) -> int:
-        report = _with_bit(_bits(word, places, start), item, mine())
+        report = _with_bit(bits(), item, mine())
         while excess := report.bit_count() - size:
             picked = other()
             if picked != item and (report >> picked & 1) == (excess > 0):
@@ -931,11 +969,12 @@ def _channels(
         return [t * channels + hashed(item) for t, hashed in enumerate(hashes)]
 
     def draw(item: int) -> int:
-        index, bits = _belows(word, every, length), _belows(word, every, 2)
+        index, signs = _belows(word, every, length), bytearray(_belows(word, every, 2))
         for channel in mine(item):
-            bits[channel] = minus(item, index[channel]) ^ told()
-        signs = _signs(sum(bit << channel for channel, bit in enumerate(bits)), every)
-        return _joined([*index, signs, then.draw(item)], [*[width] * every, every, then.size])
+            signs[channel] = minus(item, index[channel]) ^ told()
+        indices = bytes(index) if width == 1 else struct.pack(f"<{every}{'__H_I'[width]}", *index)
+        bytes_ = indices + signs.translate(_SIGNS) + then.draw(item).to_bytes(then.size, "little")
+        return int.from_bytes(bytes_, "little")
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
         drawn = {channel: coins.below(channel, 2 * length) for channel in mine(item)}
