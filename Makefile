@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test test-slow test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo survey test test-slow test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -17,6 +17,10 @@ demo: .venv/demo
 	$(BIN)/python examples/marginal_figures.py --quick --out demo
 	$(BIN)/python examples/heavy_hitters.py --quick --out demo
 	$(BIN)/python examples/grid_figures.py --quick --out demo
+
+# A page that asks, and its collector, until Ctrl-C; CHECK=1: reports are sent and counted instead.
+survey: .venv/demo
+	$(BIN)/python examples/survey/survey.py --out demo/survey $(if $(CHECK),--check)
 
 test: .venv/test
 	$(BIN)/ruff check .
@@ -81,6 +85,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/large_domains.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/collection.py
+	$(BIN)/python benchmarks/collector_load.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/queries.py
 	$(BIN)/python benchmarks/overheads.py
@@ -88,7 +93,7 @@ bench-all: bench
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[data,storage]"
+	$(BIN)/python -m pip install --quiet --editable ".[collector,data,storage]"
 	touch $@
 
 .venv/test: pyproject.toml | .venv/bin/python

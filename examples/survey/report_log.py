@@ -80,10 +80,10 @@ class ReportLog:
         self._until = float("inf")
 
     def _close(self, part: Path, size: int) -> None:
+        """Whatever fails, it can be tried again."""
         os.truncate(part, size)
         _sync(part)
-        part.rename(part.with_suffix(""))
-        _sync(self._folder)
+        part.rename(part.with_suffix(""))  # or a power cut undoes it, and the next start does it
 
     @asynccontextmanager
     async def taking(self, _app: Any = None) -> AsyncIterator[None]:

@@ -144,7 +144,7 @@ def test_two_logs_do_not_share_a_folder(tmp_path: Path) -> None:
     assert asyncio.run(stored(ReportLog(tmp_path), reports(1))) == [0]
 
 
-@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+@pytest.mark.parametrize("failing", range(1, 8))
 def test_nothing_is_half_stored_when_the_disk_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
