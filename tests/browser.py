@@ -88,7 +88,7 @@ class Browser:
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return answer["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 5.0) -> Any:
+    def wait(self, script: str, seconds: float = 20.0) -> Any:
         """The value of an expression once it is true."""
         end = time.monotonic() + seconds
         while not (found := self.run(script)):

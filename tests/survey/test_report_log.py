@@ -109,23 +109,32 @@ def test_a_file_without_a_whole_report_is_removed(tmp_path: Path, content: bytes
     assert not list(tmp_path.glob("0.*"))
 
 
-def test_files_are_closed_by_size_and_age(tmp_path: Path) -> None:
-    async def collect() -> list[int]:
-        log = ReportLog(tmp_path, lines=2, seconds=0.3)
-        sizes = []
-        async with log.taking():
-            for number in range(5):
-                await log.add(reports(number))
-            sizes.append(len(list(tmp_path.glob("*.b64"))))
-            await asyncio.sleep(0.6)
-            assert not list(tmp_path.glob("*.part"))
-            sizes.append(len(list(tmp_path.glob("*.b64"))))
-            await log.add(reports(5))
-        return [*sizes, len(list(tmp_path.glob("*.b64")))]
+def test_full_files_are_closed(tmp_path: Path) -> None:
+    groups = [reports(number) for number in range(5)]
+    assert asyncio.run(stored(ReportLog(tmp_path, lines=2), *groups)) == [1] * 5
+    assert [len(path.read_bytes().splitlines()) for path in sorted(tmp_path.glob("*.b64"))] == [
+        3,
+        3,
+        2,
+    ]
+    assert keys(tmp_path) == list(reports(*range(5)))
+    # The first line tells files with the same reports apart
+    assert len({path.read_bytes()[:60] for path in tmp_path.glob("*.b64")}) == 3
 
-    assert asyncio.run(collect()) == [2, 3, 4]
-    assert keys(tmp_path) == list(reports(*range(6)))
-    assert len({path.read_bytes()[:60] for path in tmp_path.glob("*.b64")}) == 4  # told apart
+
+def test_old_files_are_closed_although_nothing_comes(tmp_path: Path) -> None:
+    async def collect() -> None:
+        log = ReportLog(tmp_path, seconds=0.1)
+        async with log.taking():
+            await log.add(reports(1))
+            async with asyncio.timeout(20):
+                while list(tmp_path.glob("*.part")):
+                    await asyncio.sleep(0.05)
+            assert keys(tmp_path) == ["key-1"]
+            await log.add(reports(2))
+
+    asyncio.run(collect())
+    assert keys(tmp_path) == ["key-1", "key-2"]
 
 
 def test_the_newest_keys_are_remembered(tmp_path: Path) -> None:
