@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, HRR
-from frequency.storage import save_protocol
+from frequency.storage import aggregate_files, save_protocol
 from tests.survey.collector import BYTES, SCRIPT, Collector, lines_of, posted
 
 PROTOCOL = GRR(domain=60_000, epsilon=8.0)
@@ -203,6 +203,9 @@ def test_a_killed_collector_loses_nothing_and_counts_nothing_twice(
     stored_once = Counter(lines_of(tmp_path / "reports"))
     expected = {(base64.b64encode(report(number)), f"key-{number}") for number in range(1200)}
     assert stored_once == Counter(expected)
+    collected = aggregate_files(PROTOCOL, tmp_path / "reports")
+    assert (collected.aggregate.n, collected.refused) == (1200, {})
+    assert collected.aggregate.counts[:1200].tolist() == [1] * 1200
 
 
 def test_the_end_of_a_collector_waits_for_who_was_sending(protocol: Path, tmp_path: Path) -> None:
