@@ -105,10 +105,13 @@ def test_commands_of_the_page_on_requirements_run(
 
 
 def test_every_block_is_run() -> None:
-    """Sessions here, the others by `tests/test_docs_oracle.py` and `tests/test_tutorial.py`."""
+    """Sessions here, the others by `tests/test_docs_oracle.py`, `tests/test_tutorial.py` and
+    `tests/clients/test_clients_page.py`.
+    """
     text = {page: path.read_text(encoding="utf-8") for page, path in PAGES.items()}
     assert [page for page in text if "```python\n" in text[page]] == [
         "add/oracle.md",
+        "clients.md",
         "tutorial.md",
     ]
 
