@@ -199,6 +199,41 @@ def thresholds(half: dict[str, Any]) -> set[int]:
     return {word for word in found if 0 < word < WORD}
 
 
+def coins(half: dict[str, Any]) -> Iterator[tuple[int, ...]]:
+    """Users whose public coins are at the thresholds that these are compared with.
+
+    The word behind keeps the reports of the largest likelihood alone.
+    """
+    if half["do"] != "choice":
+        return
+    found = {0, WORD - 1}
+    for step in steps(half["then"]):
+        if step["do"] == "bits":
+            found |= {int(step["other"]), int(step["other"]) - 1}
+        weights = step.get("weights") or ()
+        if step["do"] == "table":
+            rows = [sum(map(int, row)) for row in zip(*step["columns"], strict=True)]
+            weights = [WORD * row // sum(rows) for row in rows if row]
+            weights[weights.index(max(weights))] += WORD - sum(weights)
+        ends = {end for end in accumulate(map(int, weights)) if 0 < end < WORD}
+        found |= ends | {end - 1 for end in ends}
+    kept = min(map(int, half["acceptance"]))
+    for word, place in product(sorted(found)[:12], range(2)):
+        user = _stirred_back(_stirred_back(word) - (place + 1) * 0x9E3779B97F4A7C15)
+        yield (user - int(half["seed"])) % WORD, kept, kept
+
+
+def _stirred_back(word: int) -> int:
+    """The word of which SplitMix64 makes this one."""
+    word = _shifted_back(word % WORD, 31) * pow(0x94D049BB133111EB, -1, WORD) % WORD
+    word = _shifted_back(word, 27) * pow(0xBF58476D1CE4E5B9, -1, WORD) % WORD
+    return _shifted_back(word, 30)
+
+
+def _shifted_back(word: int, shift: int) -> int:
+    return word ^ word >> shift ^ word >> 2 * shift
+
+
 def starts(half: dict[str, Any]) -> Iterator[tuple[int, ...]]:
     """How tapes begin that are not found by looking for changes."""
     chosen = any(step["do"] == "choice" for step in steps(half))
@@ -264,6 +299,7 @@ def tapes(
         yield first
     if len(first[1]) > 4 * _LONG:
         return
+    yield from map(run, coins(half))
     begun = map(run, starts(half))
     yield from begun if explored else islice(begun, 8)
     if explored:

@@ -165,6 +165,7 @@ ONE_BIT = [
             rangeq.Paired(frequency.OUE(60, 1.0)),
             rangeq.SquareWave(30, 1.0),
             rangeq.SquareWave(1, 1.0),
+            grids.MSW({"x": 5, "y": 1, "z": 9}, 1.5, 10_000),
             rangeq.shaped(30, 1.0, 200),
             rangeq.PerAttribute.of(marginals.Domain({"age": 12, "sex": 2}), 1.0, "sex"),
             *(
@@ -196,6 +197,9 @@ FEW_BITS = [
         (marginals.InpEM(DOMAIN, 2, 1.0), 2),
         (grids.WaveGrid({"a": 8, "b": 8}, 2.0, 1000), 9),
         (grids.HDG({"a": 8, "b": 8}, 2.0, 1000), 3),
+        (rangeq.HierarchicalHistogram(30, 2.0, branching=(5, 6), oracle=("GRR", "HRR")), 4),
+        (rangeq.HierarchicalHistogram(30, 2.0, branching=(3, 10), oracle=("HRR", "GRR")), 3),
+        (grids.MSW({"x": 5, "y": 1, "z": 9}, 1.5, 10_000), 3),
     )
 ]
 RANGES = [
@@ -232,6 +236,15 @@ GRIDS = [
     grids.WaveGrid({"x": 5, "y": 7, "z": 9}, 1.5, 10_000),
     grids.WaveGrid({"x": 100, "y": 1000}, 4.0, 1_000_000),
     grids.HaarHRR2D({"x": 16, "y": 2}, 1.0, 200),
+]
+
+UNEQUAL = {"a": 10, "b": 7, "c": 23}
+ON_EDGES = [[5, 3, 8], [4, 3, 7], [8, 6, 20], [0, 0, 0], {"a": 9, "b": 6, "c": 22}]
+CUT = [  # cells of unequal widths, with values where they begin and end
+    Case(grids.HDG(UNEQUAL, 2.0, 1_000_000), ON_EDGES),
+    Case(grids.TDG(UNEQUAL, 2.0, 1_000_000), ON_EDGES),
+    Case(heavy.OneBit(grids.TDG(UNEQUAL, 2.0, 1_000_000)), ON_EDGES),
+    Case(heavy.FewBits(grids.HDG(UNEQUAL, 2.0, 1_000_000), bits=4), ON_EDGES),
 ]
 
 AGE = Numeric("age", low=0, high=31, whole=True, unit="years", outside="clip")
@@ -330,7 +343,7 @@ def families() -> dict[str, list[Case]]:
     """All cases by the name of the file that holds their vectors."""
     result: dict[str, list[Case]] = {}
     every = [*PROTOCOLS, *(protocol for protocol, _ in COLLECTED), *ODD]
-    cases = [Case(one) for one in every if not isinstance(one, Survey)] + SURVEYS
+    cases = [Case(one) for one in every if not isinstance(one, Survey)] + CUT + SURVEYS
     known = set()
     for case in cases:
         mark = type(case.protocol), channel_of(case.protocol).signature

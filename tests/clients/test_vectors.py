@@ -106,7 +106,10 @@ def test_every_step_and_expression_has_vectors() -> None:
     cells = [step["cell"] for step in every if "cell" in step]
     maps = [one for step in every if step["do"] == "mixture" for one in step["maps"]]
     assert {one[0] for one in [*cells, *maps]} == device._EXPRESSIONS.keys()
+    axes = [axis for step in every if step["do"] == "mixture" for axis in step["axes"]]
+    assert {type(axis) for axis in axes} == {dict, list}
     inside = [step for step in every if step["do"] == "choice"]
+    assert any(len(set(step["candidates"])) > 1 for step in inside)
     chosen = {step["do"] for choice in inside for step in vectors.steps(choice["then"])}
     assert chosen == device._NODES.keys() - {"choice"}
     assert {choice["most"] for choice in inside} >= {1, 3, 7, 31, 511}
