@@ -154,7 +154,26 @@ def in_node(tmp_path_factory: Any) -> Iterator[Callable[[dict[str, Any], Any], D
         yield partial(by_node, process, tmp_path_factory.mktemp("laws"))
 
 
-@pytest.mark.parametrize("name", CASES)
+IN_NODE = (
+    "GRR",
+    "OUE",
+    "OLH",
+    "HRR, t = 2",
+    "ProjectiveGeometry",
+    "Tabular",
+    "InpEM",
+    "MargPS",
+    "SquareWave",
+    "PaddedSets",
+    "LevelSketch",
+)
+"""One of every step; the others are slow tests."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in IN_NODE else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
+)
 def test_javascript_draws_what_is_published(name: str, in_node: Any) -> None:
     check(name, in_node)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -17,6 +18,7 @@ from frequency.clients import ClientError, RefusedValue, device, load_client
 from frequency.core.protocol import channel_of
 from tests.clients.cases import families
 from tests.clients.node import CLIENT, NODE
+from tests.clients.test_laws import WRONG
 
 pytest.importorskip("tools.vectors", reason="the tests may be of an installed package")
 from tools import vectors
@@ -221,6 +223,25 @@ def test_the_device_refuses_these_values(family: str) -> None:
         for value in part["refused"]:
             take = partial(made, value, "")
             assert refuses(take, RefusedValue), (part["client"]["protocol"], value)
+
+
+SHOWN_BY = {
+    "GRR": "randomized_response",
+    "HRR": "hadamard_response",
+    "HaarHRR": "ranges",
+    "SquareWave": "ranges",
+    "Tabular": "tabular_response",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_one_word_of_the_device_shows_in_vectors(name: str) -> None:
+    case, function, wrong = WRONG[name]
+    with (
+        patch.object(device, function, wrong),
+        pytest.raises((AssertionError, LookupError, ArithmeticError, ValueError, StopIteration)),
+    ):
+        test_the_device_makes_these_reports(SHOWN_BY[case])
 
 
 def damaged() -> list[dict[str, str]]:
