@@ -47,11 +47,12 @@ class Distribution(Client):
 
 
 class OneByOne(Client):
-    """As other libraries are called: a user a call."""
+    """As other libraries are called: a user a call, here by the client that devices run."""
 
     def privatize(self, values):
+        report = self.inner.privatize_one
         for value in values.tolist():
-            self.inner.privatize(value, self.rng)
+            report(value)
 
 
 def oracle(kind, domain, epsilon):
