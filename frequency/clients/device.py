@@ -424,14 +424,21 @@ _block: list[int] = []
 def _word() -> int:
     """A word of the operating system's randomness, which is read in blocks."""
     while True:
+        block = _block
         try:
-            return _block.pop()
+            return block.pop()
         except IndexError:
-            _block.extend(struct.unpack("<512Q", os.urandom(4096)))
+            block.extend(struct.unpack("<512Q", os.urandom(4096)))
 
 
-if hasattr(os, "register_at_fork"):  # a child must not draw what its parent does
-    os.register_at_fork(after_in_child=_block.clear)
+def _begin_block() -> None:
+    """Go on with other words: a child must not draw those that its parent has read."""
+    global _block
+    _block = []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_block)
 
 
 def _below(word: Word, size: int) -> Word:
@@ -465,9 +472,8 @@ def _belows(word: Word, count: int, size: int) -> Sequence[int]:
         return _raw(word, count)[7::8].translate(_TOPS[size])
     step = WORD // size
     numbers = [drawn // step for drawn in struct.unpack(f"<{count}Q", _raw(word, count))]
-    while again := [place for place, number in enumerate(numbers) if number >= size]:
-        for place in again:
-            numbers[place] = word() // step
+    while max(numbers) >= size:
+        numbers = [number if number < size else word() // step for number in numbers]
     return numbers
 
 

@@ -1,10 +1,13 @@
 """The client of the standard library alone makes the reports of the array path, word by word."""
 
+import itertools
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,8 @@ import pytest
 
 import frequency
 from frequency import heavy
-from frequency.clients import ClientError, RefusedValue, load_client
+from frequency.algebra.exact_draws import bernoulli_bits
+from frequency.clients import ClientError, RefusedValue, device, load_client
 from frequency.core.protocol import channel_of
 from frequency.storage import save_protocol
 from tests.contracts.examples import PROTOCOLS, WITH_VALUES
@@ -160,3 +164,75 @@ def test_without_randomness_there_is_no_client(monkeypatch):
     monkeypatch.setattr(os, "urandom", missing)
     with pytest.raises(ClientError, match="no source of randomness"):
         load_client(description)
+
+
+def counted(monkeypatch) -> None:
+    """Let the operating system's words be 0, 1, 2, .. in a new block, each given once."""
+    numbers = itertools.count()
+
+    def urandom(size: int) -> bytes:
+        return b"".join(next(numbers).to_bytes(8, "little") for _ in range(size // 8))
+
+    monkeypatch.setattr(device, "_block", [])
+    monkeypatch.setattr(os, "urandom", urandom)
+
+
+def test_no_two_threads_draw_one_word(monkeypatch):
+    counted(monkeypatch)
+    found: list[list[int]] = [[] for _ in range(8)]
+
+    def draw(mine: list[int]) -> None:
+        mine.extend(device._word() for _ in range(5000))
+
+    threads = [threading.Thread(target=draw, args=(mine,)) for mine in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    drawn = list(itertools.chain(*found))
+    assert len(set(drawn)) == len(drawn) == 40_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_draws_other_words():
+    device._word()  # the parent has words left of its block
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(write, b"".join(device._word().to_bytes(8, "little") for _ in range(100)))
+        os._exit(0)
+    told = os.read(read, 800)
+    os.waitpid(child, 0)
+    os.close(read)
+    os.close(write)
+    theirs = set(struct.unpack("<100Q", told))
+    ours = {device._word() for _ in range(600)}
+    assert len(theirs) == 100
+    assert not theirs & ours
+
+
+def test_a_fork_while_words_are_read_shares_none(monkeypatch):
+    """As of a signal's handler: the child's hook runs before the words that came are kept."""
+    counted(monkeypatch)
+    read = os.urandom
+
+    def forked(size: int) -> bytes:
+        monkeypatch.setattr(os, "urandom", read)
+        drawn = read(size)
+        device._begin_block()
+        return drawn
+
+    monkeypatch.setattr(os, "urandom", forked)
+    assert device._word() >= 512  # not of the block that the parent read
+
+
+def test_bits_of_many_lanes_are_those_of_the_array_path():
+    for places, weight in itertools.product(
+        (1, 63, 64, 65, 1024), (0, 1, 1 << 63, (1 << 64) - 1, 3 << 57, 5 << 58, 0x123456789ABCDEF1)
+    ):
+        words = Recorded(places)
+        drawn = device._bits(words, places, weight)()
+        lanes = bernoulli_bits(-(-places // 64), weight, tape := Tape(words.words))
+        assert tape.used == len(words.words)
+        assert drawn == int.from_bytes(lanes.tobytes(), "little") & ((1 << places) - 1)
