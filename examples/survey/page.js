@@ -95,10 +95,11 @@ function said(payload) {
   for (const [asked, labels, truth, lie] of rows.reverse()) {
     const size = BigInt(labels.length);
     const others = lie ? `, and each other one with ${percent(lie)}` : "";
+    const told = `A report says the true answer with a probability of ${percent(truth)}${others}.`;
     list.unshift(
       element("dt", asked),
       element("dd", labels[Number(number % size)]),
-      element("dd", `A report says the true answer with a probability of ${percent(truth)}${others}.`),
+      element("dd", told),
     );
     number /= size;
   }
@@ -232,10 +233,11 @@ form.addEventListener("submit", (event) => {
   make();
 });
 for (const control of controls) {
-  control.addEventListener("input", () => control.ariaInvalid === "true" && mark(control));
+  const again = () => control.getAttribute("aria-invalid") === "true" && mark(control);
+  control.addEventListener("input", again);
   at(`${control.id}-absent`)?.addEventListener("change", (event) => {
     control.disabled = event.target.checked;
-    if (control.ariaInvalid === "true") mark(control);
+    again();
   });
 }
 at("send").addEventListener("click", () => {
