@@ -5,7 +5,7 @@ An aggregate is integers whose number depends on the domain and never on the num
 Messages are a magic word, the length of a header, the header (JSON: what it is, of which oracle,
 how many), and a body of fixed-width little-endian integers. An aggregate ends with a SHA-256
 digest, because one changed number falsifies all estimates; a message of reports has none,
-because every report in it is checked by itself.
+because every report in it is checked by itself. ``docs/wire.md`` has both byte by byte.
 """
 
 from __future__ import annotations

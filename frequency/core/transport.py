@@ -3,6 +3,7 @@
 A single report is the eight bytes that name its channel and the payload; a batch is a message with
 a header and any number of payloads. What arrives is checked byte by byte: what is malformed, cut
 short, of another channel, or such that no client can have sent it, is an error or counted.
+``docs/wire.md`` has both byte by byte.
 """
 
 from __future__ import annotations
