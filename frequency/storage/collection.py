@@ -270,7 +270,10 @@ def _repeated(path: str, original: str, channel: Channel) -> str:
         # Nobody has replaced one since
         digests = [file_of(one, channel).outline().digest for one in (path, original)]
         if digests[0] == digests[1] and not filecmp.cmp(path, original, shallow=False):
-            return f"it has the id of {original}, but is not the same: one of them is made up"
+            return (
+                f"it has the id of {original}, but other bytes: it was written anew, or one of them"
+                " is made up"
+            )
     except (RefusedFile, OSError):
         pass
     return f"holds the same reports as {original}"

@@ -50,11 +50,9 @@ _LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2})(?: [A-Za-z0-9_.-]{1,64})?")
 _NEWLINE, _SPACE, _HASH, _PAD = b"\n #="
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_LETTERS = np.frombuffer(_ALPHABET, dtype=np.uint8)
-_DIGITS = np.full(256, 255, dtype=np.uint8)
-_DIGITS[_LETTERS] = np.arange(64, dtype=np.uint8)
-
-_IN_KEYS = np.isin(np.arange(256), np.frombuffer(_ALPHABET[:62] + b"._-", dtype=np.uint8))
+_LETTERS = _ALPHABET + bytes(192)
+_DIGITS = bytes(max(_ALPHABET.find(k), 0) if k in _ALPHABET else 255 for k in range(256))
+_IN_KEYS = _ALPHABET[:62] + b"._-"
 
 
 class LineFile(ReportsFile):
@@ -122,36 +120,31 @@ class LineFile(ReportsFile):
         ends = np.flatnonzero(text == _NEWLINE)
         starts = np.concatenate([[0], ends[:-1] + 1])
         comments = text[starts] == _HASH
-        good, keyed = self._shaped(text, starts, ends)
-        good &= ~comments
-        raw, decoded = decode(_windows(text, starts[good], self._length), self._size)
+        beyond = ends - starts - self._length
+        keyed = (beyond >= 2) & (beyond <= _KEY + 1) & ~comments
+        keyed[keyed] = text[starts[keyed] + self._length] == _SPACE
+        shaped = np.flatnonzero(keyed | ((beyond == 0) & ~comments))
+        raw, decoded = decode(_windows(text, starts[shaped], self._length), self._size)
         decoded &= (raw[:, :WIRE] == self._wire).all(axis=1)
-        good[good] = decoded
-        new = np.ones(int(decoded.sum()), dtype=bool)
-        keyed &= good
-        first = starts[keyed] + self._length + 1
-        for k, start, end in zip(
-            np.flatnonzero(keyed[good]), first.tolist(), ends[keyed].tolist(), strict=True
-        ):
+        good = np.zeros(len(starts), dtype=bool)
+        good[shaped] = decoded
+        new = good.copy()
+        named = np.flatnonzero(keyed & good)
+        first, behind = (starts[named] + self._length + 1).tolist(), ends[named].tolist()
+        for k, start, end in zip(named.tolist(), first, behind, strict=True):
             key = content[start:end]
-            new[k] = key not in keys
-            keys.add(key)
+            if key.translate(None, _IN_KEYS):
+                good[k] = new[k] = False
+            elif key in keys:
+                new[k] = False
+            else:
+                keys.add(key)
         if len(keys) > _KEYS:
             raise RefusedFile(f"it has more than {_KEYS} lines with keys: write several files")
-        payloads = np.ascontiguousarray(raw[decoded, WIRE:][new])
+        payloads = np.ascontiguousarray(raw[new[shaped], WIRE:])
         reports = payloads.reshape(-1).view(self.channel.report_dtype)
         lines = np.flatnonzero(~good & ~comments)
-        return reports, int((~new).sum()), [content[starts[k] : ends[k]] for k in lines]
-
-    def _shaped(self, text: Bytes, starts: Any, ends: Any) -> tuple[Any, Any]:
-        """Which lines are as long as a report, perhaps with a key; and which have a key."""
-        beyond = ends - starts - self._length
-        keyed = (beyond >= 2) & (beyond <= _KEY + 1)
-        keyed[keyed] = text[starts[keyed] + self._length] == _SPACE
-        if keyed.any():
-            odd = np.cumsum(~_IN_KEYS[text], dtype=np.int64)
-            keyed[keyed] = odd[ends[keyed] - 1] == odd[starts[keyed] + self._length]
-        return keyed | (beyond == 0), keyed
+        return reports, int((good & ~new).sum()), [content[starts[k] : ends[k]] for k in lines]
 
     def _wrong(self, line: bytes) -> str:
         """Why a line is left out, which is no report of the channel."""
@@ -241,7 +234,8 @@ def encode(content: Bytes) -> Bytes:
         (second & 15) << 2 | third >> 6,
         third & 63,
     ]
-    text = _LETTERS[np.stack(digits, axis=2)].reshape(rows, _encoded(size))
+    letters = bytearray(np.stack(digits, axis=2)).translate(_LETTERS)
+    text = np.frombuffer(letters, dtype=np.uint8).reshape(rows, _encoded(size))
     text[:, _encoded(size) - padding :] = _PAD
     return text
 
@@ -263,7 +257,8 @@ def decode(text: Bytes, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
         arbitrary.
     """
     padding = -size % 3
-    digits = _DIGITS[text]
+    translated = bytearray(text).translate(_DIGITS)
+    digits = np.frombuffer(translated, dtype=np.uint8).reshape(text.shape)
     own = digits[:, : text.shape[1] - padding]
     good = (own < 64).all(axis=1) & (text[:, own.shape[1] :] == _PAD).all(axis=1)
     digits[:, own.shape[1] :] = 0

@@ -36,6 +36,7 @@ from frequency.storage.reports_file import (
     Outline,
     RefusedFile,
     ReportsFile,
+    digest_of_id,
     most,
 )
 from mechdesign._support.strict_json import digest_of, from_json, keyed
@@ -74,7 +75,7 @@ class Footer(Outline):
     Attributes
     ----------
     digest : str
-        Of the end itself, by which the file is known.
+        Of the end itself, by which the file is known; of its id if another tool wrote it.
     groups : tuple of int
         For each row group the number of its reports.
     digests : tuple of str
@@ -261,6 +262,7 @@ def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
     """
     metadata, schema = file.metadata, file.schema_arrow
     header = _header(metadata)
+    name = header["id"]
     together = header["version"] == OTHERS_VERSION
     if together:
         if header["protocol"] != channel.wire.hex():
@@ -289,7 +291,8 @@ def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
     ):
         raise RefusedFile(f"it says that it holds {sum(sizes)} reports, in {end} bytes")
     stream.seek(end - metadata.serialized_size - 8)
-    digest = hashlib.sha256(stream.read()).hexdigest()
+    footer = hashlib.sha256(stream.read()).hexdigest()
+    digest = digest_of_id(name) if together else footer  # others write the same reports anew
     return Footer(digest, sizes, tuple(found for _, found in header["groups"]), together)
 
 

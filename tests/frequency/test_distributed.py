@@ -18,6 +18,7 @@ from frequency import HRR, InvalidValue, distributed
 from frequency.exceptions import WorkersLost
 from frequency.marginals import Domain, InpHT
 from frequency.storage import aggregate_files, parquet, write_reports
+from frequency.storage.formats import SUFFIXES
 from frequency.storage.state import State
 from rangeq import HierarchicalHistogram
 from tests.frequency.storage.dying import Dying
@@ -44,7 +45,7 @@ def test_the_same_integers(client, tmp_path, monkeypatch):
     protocol = HierarchicalHistogram(256, 1.0, oracle="HRR")
     reports = protocol.privatize(values(256, 40_000), np.random.default_rng(2))
     for k, part in enumerate(np.array_split(reports[:20_000], 30)):
-        write_reports(tmp_path / "reports" / f"{k}.parquet", protocol, part)
+        write_reports(tmp_path / "reports" / f"{k}{SUFFIXES[k % 3]}", protocol, part)
     write_reports(tmp_path / "reports" / "large.parquet", protocol, reports[20_000:])
     content = (tmp_path / "reports" / "large.parquet").read_bytes()
     (tmp_path / "reports" / "cut.parquet").write_bytes(content[:5000])

@@ -1,5 +1,6 @@
 """The command collect as a daily job: what it may replace, refuses, and leaves alone."""
 
+import base64
 import os
 import subprocess
 import sys
@@ -50,6 +51,57 @@ def test_a_daily_job_replaces_what_it_wrote(job, tmp_path):
         assert load_aggregate(tmp_path / "aggregate.ldp", PROTOCOL) == total
     code, _, err = job(resume=None)
     assert (code, "exists; use --force" in err) == (2, True)
+
+
+def test_batches_and_lines_beside_parquet_files(job, tmp_path):
+    """Who sent a report again is no reason to fail; a line that is none is one."""
+    total = report(tmp_path / "reports" / "0.parquet", 50)
+    total += report(tmp_path / "reports" / "1.ldp", 50, 2)
+    lines = tmp_path / "reports" / "2.b64"
+    total += report(lines, 50, 3)
+    message = PROTOCOL.single_reports_to_bytes(PROTOCOL.privatize([7]))[0]
+    total += PROTOCOL.aggregate(PROTOCOL.single_reports_from_bytes([message]))
+    lines.write_bytes(lines.read_bytes() + 2 * (base64.b64encode(message) + b" key\n"))
+    code, out, err = job()
+    assert (code, err) == (0, "")
+    assert "151 reports of 3 files counted, 0 files refused" in out
+    assert "2.b64: left out 1 repeated" in out
+    assert load_aggregate(tmp_path / "aggregate.ldp", PROTOCOL) == total
+    assert ",1,repeated" in (tmp_path / "refused.csv").read_text()
+    report(tmp_path / "reports" / "3.b64", 50, 4)
+    with (tmp_path / "reports" / "3.b64").open("a") as stream:
+        stream.write("hello\n")
+    code, out, err = job()
+    assert (code, err) == (1, "")
+    assert "3.b64: left out 1 malformed" in out
+    assert load_aggregate(tmp_path / "aggregate.ldp", PROTOCOL).n == 201
+
+
+@pytest.mark.parametrize("out", ["reports/a.ldp", "reports/a.LDP", "reports/b64/a.b64"])
+def test_no_aggregate_is_written_where_reports_are_read(out, job, tmp_path):
+    """The next run would take it for reports."""
+    report(tmp_path / "reports" / "0.ldp", 50)
+    code, _, err = job(out=out)
+    assert (code, "or be read as reports the next time" in err) == (2, True)
+    assert job(out="reports/a.agg")[0] == 0
+    assert job(out="reports/a.agg")[0] == 0
+
+
+def test_an_aggregate_is_no_file_of_reports(job, tmp_path):
+    report(tmp_path / "reports" / "0.ldp", 50)
+    save_aggregate(tmp_path / "reports" / "day.ldp", PROTOCOL.aggregate(PROTOCOL.privatize([1])))
+    code, out, _ = job()
+    assert (code, "day.ldp: no batch of reports: it holds 'aggregate', not reports" in out) == (
+        *(1, True),
+    )
+    assert load_aggregate(tmp_path / "aggregate.ldp", PROTOCOL).n == 50
+
+
+def test_where_there_are_no_files_of_reports(job, tmp_path):
+    (tmp_path / "reports" / "x.b64.part").write_text("")
+    code, _, err = job()
+    assert code == 2
+    assert "no file that ends in .parquet, .ldp, .b64 in" in err
 
 
 @pytest.mark.parametrize("content", [b"precious", b"", None])

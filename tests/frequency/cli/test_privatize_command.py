@@ -16,8 +16,8 @@ import pytest
 from frequency import GRR, HRR, Boolean, Categorical, Numeric, Schema, Survey
 from frequency.cli import privatize_command
 from frequency.marginals import InpHT
+from frequency.storage import formats, read_reports, save_protocol, shuffle, table
 from frequency.storage import parquet as reports_file
-from frequency.storage import read_reports, save_protocol, shuffle, table
 from mechdesign._support import files
 from mechdesign.cli import main
 
@@ -123,6 +123,18 @@ def test_blocks_leave_no_trace_in_the_reports(privatize):
     assert np.array_equal(in_order(found), in_order(whole))
 
 
+@pytest.mark.parametrize("name", ["a.ldp", "reports/a.b64", "A.parquet"])
+def test_the_name_says_how_reports_are_written(name, privatize):
+    source, survey = written(cells(1000)), survey_of(AGE)
+    assert privatize(source, survey, "--seed", 7)[0] == 0
+    expected = read_reports("reports/day1.parquet", survey)
+    assert privatize(source, survey, "--seed", 7, out=name)[0] == 0
+    assert np.array_equal(read_reports(name, survey), expected)
+    content = Path(name).read_bytes()
+    begin = {".ldp": b"LDPF", ".b64": b"# mechdesign reports ", ".parquet": b"PAR1"}
+    assert content.startswith(begin[Path(name).suffix])
+
+
 def test_reports_are_secret_without_a_seed(privatize):
     source, survey = written(cells(500)), survey_of(AGE)
     for out in ("a.parquet", "b.parquet"):
@@ -182,7 +194,7 @@ def test_a_file_is_replaced_by_a_whole_one_or_not_at_all(privatize):
 def test_what_cannot_or_must_not_be_written_is_refused_before_any_work(privatize):
     source, survey = written(cells(10), "people.parquet"), survey_of(AGE)
     for out, more, reason in [
-        ("reports.csv", [], "must end in .parquet"),
+        ("reports.csv", [], "must end in .parquet, .ldp, .b64"),
         (source, ["--force"], "would replace what it is made from"),
         ("people.parquet/a/b.parquet", [], "people.parquet is not a directory"),
         ("protocol.json/b.parquet", [], "protocol.json is not a directory"),
@@ -240,7 +252,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     assert peaks[1] - peaks[0] < 50_000  # KB
 
 
-WATCHED = (privatize_command, table, shuffle, reports_file, files)
+WATCHED = (privatize_command, table, shuffle, formats, reports_file, files)
 
 
 class Interrupt:

@@ -97,7 +97,8 @@ def test_a_header_with_one_id_counts_once_whatever_follows(tmp_path):
         "1.ldp": "damaged: 9 reports were announced, which are 18 bytes, and 17 follow",
         "2.ldp": "damaged: 9 reports were announced, which are 18 bytes, and 19 follow",
         "4.ldp": f"holds the same reports as {third}",
-        "5.ldp": f"it has the id of {third}, but is not the same: one of them is made up",
+        "5.ldp": f"it has the id of {third}, but other bytes: it was written anew, or one of"
+        " them is made up",
     }
 
 

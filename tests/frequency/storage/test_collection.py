@@ -20,6 +20,7 @@ import rangeq
 from frequency import GRR, HRR
 from frequency.storage import (
     aggregate_files,
+    batch_file,
     collection,
     parquet,
     read_reports,
@@ -27,7 +28,7 @@ from frequency.storage import (
     state,
     write_reports,
 )
-from frequency.storage.formats import file_of
+from frequency.storage.formats import SUFFIXES, file_of
 from frequency.storage.state import State
 from tests.contracts.examples import numbers
 from tests.processes import heard, tell
@@ -39,6 +40,8 @@ INTERRUPTED = (
     "workers.py",
     "aggregate.py",
     "formats.py",
+    "batch_file.py",
+    "line_file.py",
 )
 
 
@@ -88,7 +91,12 @@ meters: list[Any] = []
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
-def test_an_interrupt_before_any_line(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "endings",
+    [[".parquet"] * 4, [".parquet", ".b64", ".ldp", ".b64"], [".b64", ".ldp", ".b64", ".ldp"]],
+    ids=["parquet", "lines", "batches"],
+)
+def test_an_interrupt_before_any_line(endings, tmp_path, monkeypatch):
     """Between no two lines is an interruption a bad moment.
 
     The files: one that was counted the day before, a large one in pieces, and small ones.
@@ -97,9 +105,10 @@ def test_an_interrupt_before_any_line(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no power is cut
     monkeypatch.setattr(collection, "ProgressMeter", Meter)  # whose threads would outlive it
     monkeypatch.setattr(parquet, "_GROUP", 5)
+    monkeypatch.setattr(batch_file, "GROUP", 5)
     protocol = GRR(3, 1.0)
     reports = protocol.privatize(np.arange(40) % 3, np.random.default_rng(1))
-    files = [tmp_path / f"{k}.parquet" for k in range(4)]
+    files = [tmp_path / f"{k}{end}" for k, end in enumerate(endings)]
     for path, part in zip(files, np.split(reports, [8, 10, 38]), strict=True):
         write_reports(path, protocol, part)
     kept, now = tmp_path / "kept", tmp_path / "state"
@@ -257,6 +266,31 @@ def test_any_order_batch_and_number_of_workers(workers, tmp_path):
                 break
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_files_of_every_format_in_one_directory(workers, tmp_path, monkeypatch):
+    """Each counts once, today and tomorrow, whatever else is there."""
+    monkeypatch.setattr(parquet, "_GROUP", 100)
+    monkeypatch.setattr(batch_file, "GROUP", 100)
+    protocol, state = rangeq.HaarHRR(64, 1.0), tmp_path / "state"
+    reports = protocol.privatize(numbers(64, 12_000), np.random.default_rng(1))
+    parts = np.array_split(reports, 24)
+    for k, part in enumerate(parts[:12]):
+        write_reports(tmp_path / f"day=1/{k}{SUFFIXES[k % 3]}", protocol, part)
+    for name in ("x.b64.part", "x.txt", ".x.ldp"):
+        (tmp_path / "day=1" / name).write_text("nobody's business")
+    for days in (12, 24):
+        for batch in (None, 70):
+            collected = aggregate_files(protocol, tmp_path, workers, state, batch=batch)
+            assert collected.aggregate == protocol.aggregate(np.concatenate(parts[:days]))
+            assert (len(collected.counted), collected.left_out) == (days, {})
+            assert (len(collected.refused) > 0) == (days == 24)
+        for k, part in enumerate(parts[12:]):
+            write_reports(tmp_path / f"day=2/{k}{SUFFIXES[k % 3]}", protocol, part)
+            copy = tmp_path / f"day=2/again-{k}{SUFFIXES[k % 3]}"
+            shutil.copy(tmp_path / f"day=1/{k}{SUFFIXES[k % 3]}", copy)
+    assert all(reason.startswith("holds the same") for reason in collected.refused.values())
+
+
 def test_wrong_requests_are_refused_before_any_work(tmp_path):
     protocol = HRR(16, 1.0)
     with pytest.raises(FileNotFoundError):
@@ -322,7 +356,7 @@ def test_a_file_made_to_end_like_another_is_noticed(tmp_path):
     original = file_of(honest, protocol).outline()
     assert file_of(liar, protocol).outline() == original
     assert collection._repeated(str(liar), str(honest), protocol).endswith(
-        "not the same: one of them is made up"
+        "other bytes: it was written anew, or one of them is made up"
     )
     assert (
         collection._repeated(str(honest), str(honest), protocol)

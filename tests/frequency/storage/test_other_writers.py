@@ -193,3 +193,21 @@ def test_a_long_value_that_occurs_often_takes_little_memory(tmp_path):
     )
     with pytest.raises(RefusedFile):
         read_reports(tmp_path / "x.parquet", PROTOCOL)
+
+
+def test_reports_that_are_written_again_count_once(tmp_path):
+    """By their id, whatever writes them; other reports with that id are refused."""
+    header = parquet_header(PROTOCOL, REPORTS)
+    for name, writer in (("1", "polars"), ("2", "duckdb"), ("3", "binary")):
+        WRITERS[writer](tmp_path / f"{name}.parquet", REPORTS, header)
+    other = {**json.loads(parquet_header(PROTOCOL, REPORTS[::-1])), "id": json.loads(header)["id"]}
+    by_polars(tmp_path / "4.parquet", REPORTS[::-1], json.dumps(other))
+    by_polars(tmp_path / "5.parquet", REPORTS, parquet_header(PROTOCOL, REPORTS))
+    collected = aggregate_files(PROTOCOL, tmp_path)
+    first = str(tmp_path / "1.parquet")
+    assert set(collected.counted) == {first, str(tmp_path / "5.parquet")}
+    assert len(collected.refused) == 3
+    assert all(
+        reason.startswith(f"it has the id of {first}, but other bytes")
+        for reason in collected.refused.values()
+    )
