@@ -202,3 +202,52 @@ def test_who_gives_up_takes_nobody_along(tmp_path: Path) -> None:
 
     assert asyncio.run(collect()) == 1
     assert keys(tmp_path) == ["key-1", "key-2"]
+
+
+@pytest.fixture
+def failing_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that takes its time to say that it is full, once: after the first group."""
+    sync, calls = os.fsync, [0]
+
+    def failed(file: int) -> None:
+        calls[0] += 1
+        if calls[0] == 3:
+            time.sleep(0.2)
+            raise OSError(errno.ENOSPC, "no space left")
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", failed)
+
+
+@pytest.mark.usefixtures("failing_once")
+def test_who_came_while_a_group_failed_is_told_too(tmp_path: Path) -> None:
+    """One sends what is about to fail again, another one something else."""
+
+    async def collect() -> tuple[list[object], int]:
+        log = ReportLog(tmp_path)
+        async with log.taking():
+            await log.add(reports(0))
+            first = asyncio.create_task(log.add(reports(1)))
+            await asyncio.sleep(0.05)  # it is being written
+            others = log.add(reports(1)), log.add(reports(2))
+            found = await asyncio.gather(first, *others, return_exceptions=True)
+            return [type(one) for one in found], await log.add(reports(1, 2))
+
+    assert asyncio.run(collect()) == ([NotStored] * 3, 2)
+    assert keys(tmp_path) == ["key-0", "key-1", "key-2"]
+
+
+@pytest.mark.usefixtures("failing_once")
+def test_what_failed_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def collect() -> bytes:
+        log = ReportLog(tmp_path)
+        async with log.taking():
+            await log.add(reports(0))
+            with pytest.raises(NotStored):
+                await log.add(reports(1, 2, 3))
+            await log.add(reports(4))
+            (part,) = tmp_path.glob("*.part")
+            return part.read_bytes()
+
+    lines = asyncio.run(collect()).splitlines()
+    assert lines[1:] == [b"AAAA0000 key-0", b"AAAA0004 key-4"]
