@@ -13,6 +13,7 @@ import re
 import secrets
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -67,7 +68,7 @@ class ReportLog:
         for path in sorted(folder.glob("*.b64"), reverse=True):
             own = LINE.findall(path.read_bytes()) if len(found) < keys else []
             found += [(key.decode(), hash(report)) for report, key in reversed(own)]
-        self._seen = dict(reversed(found[:keys]))
+        self._seen = OrderedDict(reversed(found[:keys]))  # of which the oldest goes quickly
         """The hash of the report that came with a key, the oldest first."""
         self._begin()
 
@@ -141,7 +142,7 @@ class ReportLog:
                 self._done.set_result(False)
                 self._new_group()
             while len(self._seen) > self._keys:
-                del self._seen[next(iter(self._seen))]
+                self._seen.popitem(last=False)
         if self._durable:
             self._close(self._part, self._durable)
 
