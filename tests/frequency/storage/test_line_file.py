@@ -120,6 +120,7 @@ ODD = [
     b"====\n",
     b"AAAA\n",
     b"AAAAAAAAAAA=\n",
+    b"AAAAAAAAAAB=\n",  # bits behind the last byte
     b"not base64\n",
     b"\r\n",
     b"\x00\n",
