@@ -85,6 +85,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/large_domains.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/collection.py
+	$(BIN)/python benchmarks/one_user.py
 	$(BIN)/python benchmarks/collector_load.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/queries.py
