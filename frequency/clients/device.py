@@ -626,16 +626,13 @@ def _cells(text: str, rows: int) -> Callable[[int, int, int], int]:
 
 def _cubed(x: int) -> int:
     """x^3 in GF(2^64)."""
-    result = x
-    for _ in range(2):
-        power, result, rest = result, 0, x
-        while rest:
-            if rest & 1:
-                result ^= power
-            power, rest = power << 1, rest >> 1
-            if power >> 64:
-                power ^= WORD | 27
-    return result
+    square, cube = int(f"{x:b}", 4), 0  # the bits of x, each followed by a zero
+    for place in range(x.bit_length()):
+        if x >> place & 1:
+            cube ^= square << place
+    while high := cube >> 64:  # times x^64 = x^4 + x^3 + x + 1
+        cube = cube % WORD ^ high ^ high << 1 ^ high << 3 ^ high << 4
+    return cube
 
 
 def _linear_hash(text: str, places: int) -> Callable[[int], int]:

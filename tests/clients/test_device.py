@@ -17,6 +17,7 @@ import pytest
 import frequency
 from frequency import heavy
 from frequency.algebra.exact_draws import bernoulli_bits
+from frequency.algebra.hash_functions import features
 from frequency.clients import ClientError, RefusedValue, device, load_client
 from frequency.core.protocol import channel_of
 from frequency.storage import save_protocol
@@ -236,3 +237,10 @@ def test_bits_of_many_lanes_are_those_of_the_array_path():
         lanes = bernoulli_bits(-(-places // 64), weight, tape := Tape(words.words))
         assert tape.used == len(words.words)
         assert drawn == int.from_bytes(lanes.tobytes(), "little") & ((1 << places) - 1)
+
+
+def test_cubes_are_those_of_the_array_path():
+    draw = random.Random(3)
+    items = [0, 1, (1 << 64) - 1, *(draw.getrandbits(draw.randint(1, 64)) for _ in range(300))]
+    _, cubes = features(np.array(items, dtype=np.uint64).view(np.int64))
+    assert [device._cubed(item) for item in items] == cubes.tolist()
