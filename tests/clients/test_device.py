@@ -16,7 +16,7 @@ import pytest
 
 import frequency
 from frequency import heavy
-from frequency.algebra.exact_draws import bernoulli_bits
+from frequency.algebra.exact_draws import bernoulli_bits, uniform
 from frequency.algebra.hash_functions import features
 from frequency.clients import ClientError, RefusedValue, device, load_client
 from frequency.core.protocol import channel_of
@@ -244,3 +244,23 @@ def test_cubes_are_those_of_the_array_path():
     items = [0, 1, (1 << 64) - 1, *(draw.getrandbits(draw.randint(1, 64)) for _ in range(300))]
     _, cubes = features(np.array(items, dtype=np.uint64).view(np.int64))
     assert [device._cubed(item) for item in items] == cubes.tolist()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 192, 256, 704, 1000, 40_000, 1 << 17])
+@pytest.mark.parametrize("count", [1, 255, 256, 3000])
+def test_many_numbers_are_those_of_the_array_path(size, count):
+    words = Recorded(size)
+    ends = [
+        number * ((1 << 64) // size) + step for number in range(min(size, 700)) for step in (-1, 0)
+    ]
+    forced = [word % (1 << 64) for word in ends[:count]]  # where a number begins
+
+    def word() -> int:
+        drawn = words()
+        if len(words.words) <= len(forced):
+            words.words[-1] = drawn = forced[len(words.words) - 1]
+        return drawn
+
+    drawn = list(device._belows(word, count, size))
+    assert drawn == uniform(count, size, tape := Tape(words.words)).tolist()
+    assert tape.used == len(words.words)
