@@ -133,7 +133,7 @@ class LinearHash:
     """
 
     def __init__(self, label: str, seed: int, places: int) -> None:
-        self.text, self.places = f"frequency:{label}:{seed}", places
+        self.text = f"frequency:{label}:{seed}"
         stream = hashlib.shake_256(self.text.encode()).digest(8 * places + 8)
         words = np.frombuffer(stream, dtype="<u8").astype(np.uint64)
         self._rows, self._constant = words[1:], int(words[0]) & ((1 << places) - 1)

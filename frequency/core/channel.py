@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate, canonical, differing
-from frequency.core.deployable import Step, json_integer, sponge, unstated
+from frequency.core.deployable import Step, json_integer, sponge, unstated, width_of
 from frequency.core.secure_sums import SignSum, joined_signs, split_signs
 from frequency.core.tally import Sample, cells
 from frequency.core.transport import Reports as Reports
@@ -571,4 +571,4 @@ class Channel(Transport):
 
 def smallest_integer(largest: int) -> str:
     """The numpy type of the narrowest unsigned integer that holds 0 .. largest, little-endian."""
-    return next(f"<u{size}" for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
+    return f"<u{width_of(largest)}"

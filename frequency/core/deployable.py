@@ -133,10 +133,15 @@ def json_integers(values: Iterable[int]) -> list[int | str]:
     return [json_integer(value) for value in values]
 
 
+def width_of(largest: int) -> int:
+    """The bytes of the narrowest unsigned integer that holds 0 .. largest."""
+    return next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
+
+
 def coin(values: range) -> dict[str, Any]:
     """A public coin that is each of some numbers with the same probability."""
-    width = next(size for size in (1, 2, 4, 8) if values.stop <= 1 << (8 * size))
-    return {"start": values.start, "count": json_integer(len(values)), "width": width}
+    count, width = json_integer(len(values)), width_of(values.stop - 1)
+    return {"start": values.start, "count": count, "width": width}
 
 
 def tossed(

@@ -68,13 +68,17 @@ class LevelSketch(RecordChannel, SignChannel):
 
     @property
     def _public(self) -> PublicBits:
-        places = self.width.bit_length() - 1
-        return PublicBits("level", self.seed, sum(self.levels) * places)
+        return PublicBits("level", self.seed, sum(self.levels) * self._places)
+
+    @property
+    def _places(self) -> int:
+        """The bits of a hash."""
+        return self.width.bit_length() - 1
 
     @cached_property
     def hashes(self) -> tuple[tuple[Items, ...], ...]:
         """For each attribute, and each level of its tree, the hash of every node."""
-        places, public = self.width.bit_length() - 1, self._public
+        places, public = self._places, self._public
         rows = iter(range(public.rows))
         found = []
         for size, widths in zip(self.attributes.sizes, self.widths, strict=True):
@@ -113,8 +117,7 @@ class LevelSketch(RecordChannel, SignChannel):
     @property
     def _expression(self) -> list[Any]:
         public = self._public
-        places = self.width.bit_length() - 1
-        return ["levels", public.text, places, [list(widths) for widths in self.widths]]
+        return ["levels", public.text, self._places, [list(widths) for widths in self.widths]]
 
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         level, coefficient = (numbers.astype(np.int64) for numbers in index)
