@@ -144,8 +144,8 @@ def run():
     return aggregate_files(protocol, "reports", resume="state", batch=300)
 begun = time.perf_counter()
 assert run().aggregate == expected
-took, interrupted = time.perf_counter() - begun, 0
-for k in range(50):
+took, interrupted, k = time.perf_counter() - begun, 0, 0
+while interrupted < 25 and k < 500:
     os.remove("state")
     child = os.fork()
     if not child:
@@ -155,12 +155,18 @@ for k in range(50):
         except KeyboardInterrupt:
             os._exit(3)
         os._exit(0)
-    time.sleep(took * (k // 2 + 0.5) / 25)
-    os.kill(child, (signal.SIGINT, signal.SIGTERM)[k % 2])
+    time.sleep(took * (interrupted + 0.5) / 25)
+    sent = (signal.SIGINT, signal.SIGTERM)[interrupted % 2]
+    os.kill(child, sent)
     _, status = os.waitpid(child, 0)
-    interrupted += status != 0
+    if os.waitstatus_to_exitcode(status) in (3, -sent):
+        interrupted += 1
+    else:  # it came too late: a run takes less than was thought
+        assert status == 0
+        took *= 0.9
     collected = run()
     assert (collected.aggregate == expected, collected.refused) == (True, {}), k
+    k += 1
 print(interrupted)
 """
 
@@ -168,7 +174,7 @@ print(interrupted)
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_real_signals(tmp_path):
-    """Fifty, spread over the run."""
+    """Twenty-five that came in time, spread over the run."""
     protocol = HRR(1 << 14, 1.0)
     reports = protocol.privatize(np.arange(24_000) % 999, np.random.default_rng(1))
     for k, part in enumerate(np.split(reports, 30)):
@@ -179,7 +185,7 @@ def test_real_signals(tmp_path):
         [sys.executable, "-c", SIGNALLED], cwd=tmp_path, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr
-    assert int(run.stdout) > 15  # the others came too late
+    assert int(run.stdout) == 25
 
 
 def test_progress_adds_up_to_the_bytes_of_all_files(tmp_path, monkeypatch):
