@@ -142,3 +142,22 @@ class NoRows(InvalidTable):
 
 class InvalidExpression(MechanismError, ValueError):
     """An objective or a constraint of the table that is not convex, not exact or not known."""
+
+
+class UnboundedRatio(MechanismError, ValueError):
+    """A report or output is possible for one input and impossible for a neighbour."""
+
+
+class UnstatedLikelihoods(MechanismError, TypeError):
+    """A protocol does not state how likely its reports are, so that nothing is proved of many."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{name} does not state how likely its reports are: it must implement pair_laws() and"
+            " attack_laws(), see mechdesign.accounting.shuffling.StatesLikelihoods"
+        )
+
+
+class TooFewReports(MechanismError, ValueError):
+    """A collection has fewer reports than its statement of privacy is about."""

@@ -1,1 +1,8 @@
-"""Privacy accounting: what several collections from the same users cost together."""
+"""What releases and collections cost in privacy: alone, shuffled, composed, and in a ledger."""
+
+from mechdesign.accounting.composition import compose
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.accounting.shuffling import shuffled
+
+__all__ = ["Ledger", "PrivacyLoss", "compose", "shuffled"]

@@ -25,6 +25,7 @@ from mechdesign import (
     SolverFailure,
     TooLarge,
 )
+from mechdesign.exceptions import TooFewReports, UnboundedRatio, UnstatedLikelihoods
 
 BIG = 10**400
 
@@ -49,6 +50,9 @@ ERRORS = [
     PrivacyViolation(Fraction(3), Fraction(2), 0, (0, 1)),
     PrivacyViolation(math.inf, Fraction(BIG), 3, (2, 1)),
     SolverFailure("stopped"),
+    TooFewReports("9 of 10"),
+    UnboundedRatio("output 2"),
+    UnstatedLikelihoods("Own"),
 ]
 
 

@@ -1,0 +1,310 @@
+"""Rigorous bounds on means of sums of many independent variables, each with few values.
+
+For S a sum of independent variables and a function f that never falls, is 0 below 0 and has the
+transform F(z) = integral of e^(-zx) f(x) dx for Re z > 0,
+
+    E f(S) = 1/(2 pi) * integral over t of M(c + it) F(c + it) dt,    M(z) = E e^(zS),
+
+for any c > 0. All of it is done in ball arithmetic (python-flint), and no error is estimated:
+
+- The trapezoidal sum with step h is the sum over all integers k of
+  e^(-ckP) E f(S + kP), P = 2 pi / h (Poisson's summation formula). As f is never negative, it is at
+  least E f(S): an upper bound whatever the step. For the lower bound, the other terms are bounded
+  by Chernoff's inequality.
+- The tail of the sum is bounded absolutely. It would fall slowly; so S is smoothed. For the upper
+  bound a normal variable is added whose effect is known to be upwards (a mean-preserving spread, as
+  a convex function of S is averaged). For the lower bound, a bounded variable that is never
+  positive is added: f never falls.
+
+c is the saddle point, where the tilted distribution of S has its bulk at the values that matter, so
+that no digits cancel. What is chosen in floats (c, h, how much is smoothed) decides how tight the
+bounds are, never whether they hold.
+
+The formula is that of the saddle-point accountant (Alghamdi, Gomez, Asoodeh, Calmon, Kosut and
+Sankar, ICML 2023), whose error estimates are not used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+
+import numpy as np
+from flint import acb, acb_mat, arb, ctx, fmpq
+
+from mechdesign._support.arrays import Floats
+
+SMOOTHING = 0.03
+"""The standard deviation of what is added to S, relative to that of the tilted S."""
+
+_WIDTH = 24.0
+"""The period P, relative to the standard deviation of the tilted S."""
+
+_FOLD = 8
+"""How many uniform variables are added for the lower bound."""
+
+_NEGLIGIBLE = 45.0
+"""Minus the logarithm of what is left of an integrand where its sum ends."""
+
+_HALVINGS = 40
+"""Steps in which the saddle point is found."""
+
+_BLOCK = 64
+"""How many terms have a factor in common."""
+
+_BITS = 128
+"""Of precision, beyond those that the number of summands takes."""
+
+
+@dataclass(frozen=True)
+class Summands:
+    """Independent variables with the same distribution.
+
+    Attributes
+    ----------
+    probabilities : tuple of arb
+        That of each value, above 0; what they lack to 1 is that of the value 0 if `complete`, and
+        of minus infinity otherwise.
+    values : tuple of arb
+        Finite.
+    times : int
+        How many variables, at least 1.
+    complete : bool
+        Whether the missing probability is that of the value 0.
+    """
+
+    probabilities: tuple[arb, ...]
+    values: tuple[arb, ...]
+    times: int
+    complete: bool
+
+    @cached_property
+    def logarithms(self) -> Floats:
+        """Of the probabilities, with that of the value 0 as the last one; in floats."""
+        found = [float(p.log()) for p in self.probabilities]
+        return np.array([*found, _log(self.missing)])
+
+    @cached_property
+    def missing(self) -> arb:
+        """The probability of the value 0 beyond those listed."""
+        rest = 1 - sum(self.probabilities, arb(0))
+        return rest.nonnegative_part() if self.complete else arb(0)
+
+    @cached_property
+    def floats(self) -> Floats:
+        """The values, with 0 as the last one; in floats."""
+        return np.array([*map(float, self.values), 0.0])
+
+    @cached_property
+    def largest(self) -> arb:
+        """The largest value, or 0 if that is possible and larger."""
+        possible = [*self.values, arb(0)] if self.missing.upper() > 0 else self.values
+        return reduce(arb.max, possible)
+
+
+def _log(p: arb) -> float:
+    return float(p.log()) if p.lower() > 0 else -math.inf
+
+
+class Function:
+    """The positive part: f(x) = max(x, 0), with the transform 1 / z^2."""
+
+    drift = 0
+    """Twice the mean, over its variance, of the normal variable whose effect is upwards."""
+
+    @staticmethod
+    def transform(z: acb) -> acb:
+        """F(z)."""
+        return 1 / (z * z)
+
+    @staticmethod
+    def factor(t: arb) -> arb:
+        """At least the maximum of f(x) e^(-tx) over x, for t > 0."""
+        return 1 / (t * arb.const_e())
+
+    @staticmethod
+    def slope(t: float) -> float:
+        """Minus the derivative of log F, in floats."""
+        return 2 / t
+
+    @staticmethod
+    def curvature(t: float) -> float:
+        """The second derivative of log F, in floats."""
+        return 2 / t**2
+
+
+class Advantage(Function):
+    """f(x) = max(1 - e^(-x), 0), with the transform 1 / (z (z + 1)).
+
+    Of a privacy loss L under the first of two distributions, E f(L - epsilon) is delta(epsilon).
+    Under the second it is the mean of a convex function of e^L, so that a normal variable N, to
+    be added to L, has an effect upwards if E e^N = 1 there: that is the privacy loss of a normal
+    mechanism, and its mean under the first distribution is half its variance.
+    """
+
+    drift = 1
+
+    @staticmethod
+    def transform(z: acb) -> acb:
+        return 1 / (z * (z + 1))
+
+    @staticmethod
+    def factor(t: arb) -> arb:
+        return arb(1)
+
+    @staticmethod
+    def slope(t: float) -> float:
+        return 1 / t + 1 / (t + 1)
+
+    @staticmethod
+    def curvature(t: float) -> float:
+        return 1 / t**2 + 1 / (t + 1) ** 2
+
+
+@dataclass(frozen=True)
+class Mean:
+    """E f(S - shift) for the sum S of some summands: see the module.
+
+    Attributes
+    ----------
+    parts : sequence of Summands
+        At least one.
+    shift : arb
+        What is subtracted from the sum.
+    function : type
+        `Function` or `Advantage`.
+    """
+
+    parts: Sequence[Summands]
+    shift: arb
+    function: type[Function]
+
+    def upper(self, smoothing: float = SMOOTHING) -> arb:
+        """At least the mean; a ball whose upper end is the bound."""
+        if self._never_positive:
+            return arb(0)
+        with ctx.workprec(self._precision):
+            tilt, deviation = self._saddle
+            c, variance = arb(tilt), (arb(smoothing) * arb(deviation)) ** 2
+            period = arb(_WIDTH * deviation)
+            reach = math.sqrt(2 * _NEGLIGIBLE) / (smoothing * deviation)
+            steps = max(1, math.ceil(reach * float(period) / (2 * math.pi)))
+
+            def smooth(z: acb) -> acb:
+                return (variance * (z * z + self.function.drift * z) / 2).exp()
+
+            total, end = self._trapezoids(c, period, steps, smooth)
+            # |F| is at most 1 / t^2, and what is left at most that of a normal density
+            rest = (variance * (c * c + self.function.drift * c - end * end) / 2).exp()
+            return total + self._chernoff(c) * rest / (arb.pi() * variance * end**3)
+
+    def lower(self, smoothing: float = SMOOTHING) -> arb:
+        """At most the mean; a ball whose lower end is the bound."""
+        if self._never_positive:
+            return arb(0)
+        with ctx.workprec(self._precision):
+            tilt, deviation = self._saddle
+            c, half = arb(tilt), arb(smoothing) * arb(deviation) / _FOLD
+            period = arb(_WIDTH * deviation)
+            reach = _FOLD * 2.5 / (smoothing * deviation)
+            steps = max(1, math.ceil(reach * float(period) / (2 * math.pi)))
+
+            def smooth(z: acb) -> acb:
+                y = half * z
+                return ((-y).exp() * y.sinh() / y) ** _FOLD
+
+            total, end = self._trapezoids(c, period, steps, smooth)
+            # |(e^(-2y) - 1) / 2y| <= 1 / |y| for Re y > 0
+            rest = 1 / (half**_FOLD * end ** (_FOLD + 1) * (_FOLD + 1))
+            total -= self._chernoff(c) * rest / arb.pi()
+            # The other terms of Poisson's formula: S + kP at half the tilt, S - kP at a larger one
+            low, high = c / 2, c + 8 / arb(deviation)
+            for t, apart in ((low, c - low), (high, high - c)):
+                ratio = (-apart * period).exp()
+                total -= self._chernoff(t) * self.function.factor(t) * ratio / (1 - ratio)
+            return total.nonnegative_part()
+
+    @property
+    def _never_positive(self) -> bool:
+        top = sum((part.times * part.largest for part in self.parts), arb(0)) - self.shift
+        return bool(top.upper() <= 0)
+
+    @property
+    def _precision(self) -> int:
+        return _BITS + max(part.times for part in self.parts).bit_length()
+
+    def _chernoff(self, t: arb) -> arb:
+        """E e^(t (S - shift)) for real t."""
+        found = (-t * self.shift).exp()
+        for part in self.parts:
+            terms = zip(part.probabilities, part.values, strict=True)
+            found *= sum((p * (t * x).exp() for p, x in terms), part.missing) ** part.times
+        return found
+
+    def _trapezoids(
+        self, c: arb, period: arb, steps: int, smooth: Callable[[acb], acb]
+    ) -> tuple[arb, arb]:
+        """The sum over steps -J .. J of the trapezoidal rule, and the place of the last one."""
+        h = 2 * arb.pi() / period
+        rows = -(-(steps + 1) // _BLOCK)
+        moments = [_moments(part, c, h, rows) for part in self.parts]
+        total = arb(0)
+        for j in range(rows * _BLOCK):
+            z = acb(c, h * j)
+            term = self.function.transform(z) * smooth(z) * (-z * self.shift).exp()
+            for part, moment in zip(self.parts, moments, strict=True):
+                term *= moment[j // _BLOCK, j % _BLOCK] ** part.times
+            total += term.real / 2 if j == 0 else term.real
+        return total * h / arb.pi(), h * (rows * _BLOCK - 1)
+
+    @cached_property
+    def _saddle(self) -> tuple[float, float]:
+        """The tilt at which the integrand is least on the real axis, and the deviation there."""
+        size = max(float(np.abs(part.floats).max()) for part in self.parts)
+        shift = float(self.shift)
+        size = max(size, abs(shift) / sum(part.times for part in self.parts))
+
+        def moments(t: float) -> tuple[float, float]:
+            mean, variance = -shift, 0.0
+            for part in self.parts:
+                exponents = part.logarithms + t * part.floats
+                p = np.exp(exponents - exponents.max())
+                p /= p.sum()
+                own = float(p @ part.floats)
+                mean += part.times * own
+                variance += part.times * float(p @ (part.floats - own) ** 2)
+            return mean, variance
+
+        low, high = (math.log(scale / size) for scale in (1e-15, 1e15))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            t = math.exp(middle)
+            if moments(t)[0] < self.function.slope(t):
+                low = middle
+            else:
+                high = middle
+        t = math.exp(high)
+        return t, math.sqrt(moments(t)[1] + self.function.curvature(t))
+
+
+def _moments(part: Summands, c: arb, h: arb, rows: int) -> acb_mat:
+    """E e^(zX) of one variable at z = c + ihj: shape (rows, _BLOCK), row by row."""
+    values = list(part.values)
+    giant = [
+        [
+            p * (acb(c, h * (_BLOCK * row)) * x).exp()
+            for p, x in zip(part.probabilities, values, strict=True)
+        ]
+        + [acb(part.missing)]
+        for row in range(rows)
+    ]
+    baby = [[(acb(0, h * column) * x).exp() for column in range(_BLOCK)] for x in values]
+    return acb_mat(giant) * acb_mat([*baby, [acb(1)] * _BLOCK])
+
+
+def ball(x: Fraction) -> arb:
+    """A rational number as a ball of the present precision."""
+    return arb(fmpq(x.numerator, x.denominator))

@@ -1,0 +1,286 @@
+"""PrivacyCurve: delta as a function of epsilon, bounded on both sides, and its inverse."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq
+
+from mechdesign._support.numbers import Rational, exact
+from mechdesign._support.text import brief
+from mechdesign.privacy import exact_epsilon
+
+_CLOSE = 1e-4
+"""Of an epsilon found, relative to it."""
+
+_SMOOTHINGS = (0.02, 0.005)
+"""How much is smoothed for upper bounds: the less, the tighter and the slower."""
+
+_SHIFT = 0.01
+"""The same for lower bounds."""
+
+_ENOUGH = 1.03
+"""If less smoothing improves a bound by no more than this factor, it is not searched with."""
+
+_FIRST, _LARGEST = 2.0**-10, 2048.0
+"""The first epsilon above 0 that is tried, and the largest where ratios have no bound."""
+
+_BITS = 128
+"""Of e^epsilon as a rational number."""
+
+
+class PrivacyCurve(ABC):
+    """Rigorous bounds on delta(epsilon), the largest hockey-stick divergence between neighbours.
+
+    The numbers are rounded to the safe side: upper bounds up, lower bounds down.
+    """
+
+    @property
+    @abstractmethod
+    def largest_ratio(self) -> Fraction | float:
+        """The largest likelihood ratio between neighbours: exact, or ``math.inf``.
+
+        At its logarithm delta is 0.
+        """
+
+    @abstractmethod
+    def above(self, ratio: Fraction, smoothing: float) -> arb:
+        """At least delta at ln(ratio): a ball whose upper end is the bound.
+
+        Parameters
+        ----------
+        ratio : Fraction
+            e^epsilon, at least 1.
+        smoothing : float
+            How much may be lost: see `mechdesign.accounting.inversion`.
+        """
+
+    def nearly(self, ratio: Fraction, smoothing: float) -> arb:
+        """About the same as `above`, and perhaps less, in less time: where to search."""
+        return self.above(ratio, smoothing)
+
+    @abstractmethod
+    def below(self, ratio: Fraction, smoothing: float) -> arb:
+        """At most delta at ln(ratio): a ball whose lower end is the bound."""
+
+    def delta(self, epsilon: float | Rational) -> float:
+        """An upper bound on delta.
+
+        Parameters
+        ----------
+        epsilon : float, Fraction, int, str or Decimal
+            At least 0.
+
+        Returns
+        -------
+        float
+            0 to 1, rounded up.
+
+        Raises
+        ------
+        ValueError
+            An epsilon that is not finite or below 0.
+        """
+        ratio = exp_below(exact_epsilon(epsilon))
+        coarse, fine = (float_above(self.above(ratio, smoothing)) for smoothing in _SMOOTHINGS)
+        return min(1.0, coarse, fine)
+
+    def delta_at_least(self, epsilon: float | Rational) -> float:
+        """A lower bound on delta: no better accounting could show less.
+
+        Parameters
+        ----------
+        epsilon : float, Fraction, int, str or Decimal
+            At least 0.
+
+        Returns
+        -------
+        float
+            0 to 1, rounded down.
+
+        Raises
+        ------
+        ValueError
+            An epsilon that is not finite or below 0.
+        """
+        ratio = exp_above(exact_epsilon(epsilon))
+        return _float_below(self.below(ratio, _SHIFT))
+
+    def epsilon(self, delta: float | Rational) -> float:
+        """An epsilon that holds with this delta.
+
+        Parameters
+        ----------
+        delta : float, Fraction, int, str or Decimal
+            Strictly between 0 and 1. A float stands for the binary number that it is.
+
+        Returns
+        -------
+        float
+            The least found for which ``delta(epsilon) <= delta`` is proved; ``math.inf`` if there
+            is none.
+
+        Raises
+        ------
+        ValueError
+            A delta that is not between 0 and 1.
+        """
+        target = exact_delta(delta)
+        coarse, fine = _SMOOTHINGS
+
+        def least(smoothing: float) -> float:
+            near = self._crossing(self.nearly, smoothing, target)[0]
+            return self._crossing(self.above, smoothing, target, near)[1]
+
+        found = least(coarse)
+        if found in (0, math.inf):
+            return found
+        ratio = exp_below(Fraction(found))
+        if self.above(ratio, coarse) <= self.above(ratio, fine) * _ENOUGH:
+            return found
+        return min(found, least(fine))
+
+    def epsilon_at_least(self, delta: float | Rational) -> float:
+        """A lower bound on the epsilon that holds with this delta.
+
+        Parameters
+        ----------
+        delta : float, Fraction, int, str or Decimal
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        float
+            The largest found for which ``delta(epsilon) > delta`` is proved; 0 if there is none.
+
+        Raises
+        ------
+        ValueError
+            A delta that is not between 0 and 1.
+        """
+        target = exact_delta(delta)
+        return self._crossing(self.below, _SHIFT, target)[0]
+
+    def _crossing(
+        self,
+        bound: Callable[[Fraction, float], arb],
+        smoothing: float,
+        target: Fraction,
+        start: float = 0.0,
+    ) -> tuple[float, float]:
+        """Two epsilons, nearly equal: a bound is above the target at the first only.
+
+        Both are 0 if it is nowhere above; if it is at the largest one that is tried, both are that.
+        """
+        upward = bound != self.below
+
+        def margin(epsilon: float) -> float:
+            rounded = exp_below if upward else exp_above
+            found = bound(rounded(Fraction(epsilon)), smoothing)
+            return _margin(found.upper() if upward else found.lower(), target)
+
+        low, at_low = start, margin(start)
+        if at_low <= 0:
+            return (low, low) if start == 0 else self._crossing(bound, smoothing, target)
+        ratio = self.largest_ratio
+        top = log_above(ratio) if isinstance(ratio, Fraction) else _LARGEST
+        step = _CLOSE * start or _FIRST
+        while (at_high := margin(high := min(top, low + step))) > 0:
+            if high == top:
+                return (top, top) if top < _LARGEST else (top, math.inf)
+            low, at_low, step = high, at_high, 8 * step
+        # The Illinois method (regula falsi)
+        side = 0
+        while high - low > _CLOSE * high:
+            edge = _CLOSE / 2 * high
+            middle = (low * at_high - high * at_low) / (at_high - at_low)
+            middle = min(max(middle, low + edge), high - edge)
+            value = margin(middle)
+            if value > 0:
+                low, at_low = middle, value
+                at_high = at_high / 2 if side == 1 else at_high
+                side = 1
+            else:
+                high, at_high = middle, value
+                at_low = at_low / 2 if side == -1 else at_low
+                side = -1
+        return low, high
+
+
+def _margin(bound: arb, target: Fraction) -> float:
+    """Positive if the bound is above the target, else at most 0; nearly linear in epsilon."""
+    with ctx.workprec(_BITS):
+        goal = arb(fmpq(target.numerator, target.denominator))
+        if not bound > 0:
+            return -1e3
+
+        # sqrt(-2 log delta) is about linear for a normal distribution
+        def scale(x: arb) -> float:
+            return math.sqrt(max(0.0, -2 * float(x.log())))
+
+        apart = scale(goal) - scale(bound)
+        return max(apart, 1e-12) if not bound <= goal else min(apart, 0.0)
+
+
+def exact_delta(delta: float | Rational) -> Fraction:
+    """The exact delta, without rounding; ValueError unless it is strictly between 0 and 1."""
+    if isinstance(delta, float):
+        if not math.isfinite(delta):
+            raise ValueError(f"delta must be strictly between 0 and 1, got {delta}")
+        value = Fraction(delta)
+    else:
+        value = exact(delta, "delta")
+    if not 0 < value < 1:
+        raise ValueError(
+            f"delta must be strictly between 0 and 1, got {brief(value)}: at 0 the epsilon is that"
+            " of the largest likelihood ratio, and 1 promises nothing"
+        )
+    return value
+
+
+def exp_below(epsilon: Fraction) -> Fraction:
+    """A rational number of at most e^epsilon, nearly equal to it, and of at least 1."""
+    with ctx.workprec(_BITS + 16):
+        return max(Fraction(1), _fraction(_ball(epsilon).exp().lower()))
+
+
+def exp_above(epsilon: Fraction) -> Fraction:
+    """A rational number of at least e^epsilon, nearly equal to it."""
+    with ctx.workprec(_BITS + 16):
+        return _fraction(_ball(epsilon).exp().upper()) if epsilon else Fraction(1)
+
+
+def log_above(ratio: Fraction) -> float:
+    """The logarithm, rounded up."""
+    with ctx.workprec(_BITS):
+        return float_above(_ball(ratio).log()) if ratio != 1 else 0.0
+
+
+def _ball(x: Fraction) -> arb:
+    return arb(fmpq(x.numerator, x.denominator))
+
+
+def _fraction(x: arb) -> Fraction:
+    """An exact ball as a rational number."""
+    mantissa, exponent = x.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def float_above(x: arb) -> float:
+    """The upper end of a ball, rounded up; infinite if it has none."""
+    top = x.upper()
+    if not top.is_finite():
+        return math.inf
+    value = float(top)
+    return value if arb(value) >= top else math.nextafter(value, math.inf)
+
+
+def _float_below(x: arb) -> float:
+    bottom = x.lower()
+    if not bottom.is_finite() or not bottom > 0:
+        return 0.0
+    value = float(bottom)
+    return value if arb(value) <= bottom else math.nextafter(value, 0.0)

@@ -1,0 +1,220 @@
+"""PrivacyLoss: the privacy loss distribution of a finite mechanism, in exact rationals."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+
+from mechdesign._support.arrays import Floats
+from mechdesign._support.numbers import Rational, exact
+from mechdesign.accounting.convex_order import dominating, lower_hull, masses
+from mechdesign.accounting.privacy_curve import exp_above
+from mechdesign.privacy import Metric, Privacy, exact_epsilon
+from mechdesign.table import Table
+
+Ratios: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
+"""Likelihood ratios, ascending, and the probability of each under the first distribution."""
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """How the likelihood ratio of two neighbours is distributed, under the first of them.
+
+    The pair dominates: for every epsilon no neighbours of the mechanism have a larger delta. Then
+    composed pairs dominate compositions, also adaptive ones (Zhu, Dong and Wang, AISTATS 2022,
+    theorem 10).
+
+    Parameters
+    ----------
+    ratios : tuple of (Fraction, Fraction)
+        Likelihood ratios above 0, ascending, and the probability of each under the first
+        neighbour, above 0.
+    infinite : Fraction
+        The probability of outputs that the second neighbour makes impossible.
+    attained : PrivacyLoss, optional
+        That of two neighbours that there are, for lower bounds; None: this is one.
+
+    Raises
+    ------
+    ValueError
+        Numbers that no two distributions have.
+    """
+
+    ratios: Ratios
+    infinite: Fraction = Fraction(0)
+    attained: PrivacyLoss | None = None
+
+    def __post_init__(self) -> None:
+        places = [ratio for ratio, _ in self.ratios]
+        probabilities = [p for _, p in self.ratios]
+        if (
+            sorted(set(places)) != places
+            or min([*places, *probabilities], default=1) <= 0
+            or self.infinite < 0
+            or sum(probabilities, self.infinite) != 1
+            or sum((p / ratio for ratio, p in self.ratios), Fraction(0)) > 1
+        ):
+            raise ValueError(
+                "a privacy loss has ascending ratios above 0, whose probabilities add up to 1 under"
+                " the first distribution, and to at most 1 under the second"
+            )
+
+    @property
+    def known(self) -> PrivacyLoss:
+        """That of neighbours that there are: compositions lose at least as much."""
+        return self if self.attained is None else self.attained
+
+    @classmethod
+    def of(cls, table: Table) -> PrivacyLoss:
+        """That of a table, for all of its neighbouring inputs.
+
+        Exact if all ordered pairs of neighbours have the same distribution; otherwise the least one
+        above all of them, up to rounding upwards.
+
+        Parameters
+        ----------
+        table : Table
+            Its audited entries count, not its claim.
+
+        Returns
+        -------
+        PrivacyLoss
+            Of ratio 1 only, if there are no neighbours.
+
+        Raises
+        ------
+        ValueError
+            Neighbours at several distances (`Metric`): there is no one privacy loss.
+        """
+        if isinstance(table.privacy.neighbours, Metric):
+            raise ValueError(
+                "under a metric neighbours are at several distances: there is no one privacy loss"
+            )
+        weights = table.sampler.weights
+        total = sum(row[0] for row in weights)
+        found: dict[tuple[Ratios, Fraction], None] = {}
+        for j, k in table.privacy.pairs(table.inputs).tolist():
+            for first, second in ((j, k), (k, j)):
+                found[_pair(weights, first, second, total)] = None
+        if not found:
+            return NO_LOSS
+        pairs = [cls(ratios, infinite) for ratios, infinite in found]
+        if len(pairs) == 1:
+            return pairs[0]
+        real = max(pairs, key=_spread)
+        top = max(pair.ratios[-1][0] for pair in pairs if pair.ratios)
+        above = max(pair.infinite for pair in pairs)
+        law = dominating(
+            [_under_second(pair) for pair in pairs],
+            (Fraction(0), top),
+            (Fraction(1), above),
+            1.0,
+        )
+        return cls._from_second(law, above, real)
+
+    @classmethod
+    def pure(cls, epsilon: Privacy | float | Rational) -> PrivacyLoss:
+        """That of any mechanism of which only epsilon is known: of randomised response.
+
+        No mechanism with the same epsilon has a larger delta anywhere (Kairouz, Oh and Viswanath,
+        ICML 2015, theorem 3.3).
+
+        Parameters
+        ----------
+        epsilon : Privacy, float, Fraction, int, str or Decimal
+            At least 0; alpha is rounded to the larger epsilon.
+
+        Returns
+        -------
+        PrivacyLoss
+            With two ratios, or one if epsilon is 0.
+        """
+        if isinstance(epsilon, Privacy):
+            ratio = 1 / epsilon.alpha
+        else:
+            ratio = exp_above(exact_epsilon(epsilon))
+        if ratio == 1:
+            return NO_LOSS
+        return cls(((1 / ratio, 1 / (1 + ratio)), (ratio, ratio / (1 + ratio))))
+
+    @classmethod
+    def from_profile(cls, points: Iterable[tuple[Fraction, Fraction]]) -> PrivacyLoss:
+        """The least one whose delta is at least that of a mechanism, known at some epsilons.
+
+        Between the points delta is linear in e^epsilon, which is above, as it is convex
+        (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, PETS 2022: connecting the dots).
+
+        Parameters
+        ----------
+        points : iterable of (Fraction, Fraction)
+            e^epsilon, at least 1, and at least delta there, for both orders of all neighbours.
+
+        Returns
+        -------
+        PrivacyLoss
+            Nothing is known of it from below.
+
+        Raises
+        ------
+        ValueError
+            No points, or numbers out of range.
+        """
+        upper = sorted(
+            (exact(ratio, "e^epsilon"), exact(delta, "delta")) for ratio, delta in points
+        )
+        if not upper or upper[0][0] < 1 or not all(0 <= delta <= 1 for _, delta in upper):
+            raise ValueError(
+                "a profile has points (e^epsilon, delta) with epsilon >= 0, delta <= 1"
+            )
+        falling = accumulate((delta for _, delta in upper), min)
+        upper = [(ratio, delta) for (ratio, _), delta in zip(upper, falling, strict=True)]
+        # delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta(epsilon), of the other order
+        lower = [(1 / ratio, 1 - 1 / ratio + delta / ratio) for ratio, delta in upper]
+        ends = [(Fraction(0), Fraction(1)), *lower, *upper]
+        law = masses(lower_hull(sorted(dict(ends).items())))
+        return cls._from_second(law, upper[-1][1], NO_LOSS)
+
+    @classmethod
+    def _from_second(
+        cls, law: Iterable[tuple[Fraction, Fraction]], infinite: Fraction, attained: PrivacyLoss
+    ) -> PrivacyLoss:
+        """From the distribution of the ratio under the second neighbour."""
+        ratios = tuple((ratio, q * ratio) for q, ratio in law if ratio)
+        return cls(ratios, infinite, attained)
+
+
+NO_LOSS = PrivacyLoss(((Fraction(1), Fraction(1)),))
+"""Of what depends on no user."""
+
+
+def _pair(
+    weights: Sequence[Sequence[int]], first: int, second: int, total: int
+) -> tuple[Ratios, Fraction]:
+    """The ratios of two columns, and the probability of what the second makes impossible."""
+    found: defaultdict[Fraction, int] = defaultdict(int)
+    infinite = 0
+    for row in weights:
+        if row[first] and row[second]:
+            found[Fraction(row[first], row[second])] += row[first]
+        else:
+            infinite += row[first]
+    ratios = tuple((ratio, Fraction(weight, total)) for ratio, weight in sorted(found.items()))
+    return ratios, Fraction(infinite, total)
+
+
+def _under_second(loss: PrivacyLoss) -> tuple[Floats, Floats, float]:
+    pairs = [(float(p / ratio), float(ratio)) for ratio, p in loss.ratios]
+    probabilities, ratios = np.array(pairs).reshape(-1, 2).T
+    return probabilities, ratios, float(loss.infinite)
+
+
+def _spread(loss: PrivacyLoss) -> tuple[Fraction, float]:
+    """By which neighbours are compared: which of them are told apart best by many outputs."""
+    return loss.infinite, sum(float(p) * math.log(ratio) ** 2 for ratio, p in loss.ratios)

@@ -1,0 +1,262 @@
+"""shuffled(...): what locally private reports tell those who do not know who sent which.
+
+Two datasets are neighbours if they differ in the value of one user; n, the number of users, is
+public. The published collection is the multiset of the n reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from flint import arb, ctx
+
+from mechdesign._support.arrays import Floats
+from mechdesign._support.numbers import whole
+from mechdesign._support.text import brief
+from mechdesign.accounting.convex_order import dominating
+from mechdesign.accounting.inversion import Function, Mean, Summands, ball
+from mechdesign.accounting.pair_law import (
+    PairLaw,
+    PairLaws,
+    TableLaws,
+    attack_laws_of,
+    require_pair_law,
+)
+from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_below, float_above, log_above
+from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.exceptions import TooFewReports, UnstatedLikelihoods
+from mechdesign.table import Table
+
+LARGEST_N = 10**12
+"""The most users of whom bounds are computed."""
+
+_BITS = 192
+"""The precision of the laws."""
+
+_BULK, _POINTS, _SMOOTHING = Fraction(1, 10**16), 96, 0.02
+"""Of a profile: delta at the last but one of its points, their number, and how exact they are."""
+
+_BRANCHES = 48
+"""How many groups of pairs are looked at for one delta."""
+
+_NEARLY = 1.02
+"""How much more than the worst pair's delta may be charged."""
+
+TRUST = (
+    "The shuffler is trusted to drop who sent what, when and from where, and to publish only the"
+    " whole collection, in random order"
+)
+
+
+class StatesLikelihoods(Protocol):
+    """A local protocol that states how likely its reports are."""
+
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """Laws under a blanket, one of which bounds the privacy loss of any two values."""
+
+    def attack_laws(self) -> Sequence[PairLaw]:
+        """Laws of some pairs, where all other users hold one value."""
+
+
+class Shuffled(PrivacyCurve):
+    """The privacy of n shuffled reports: see `shuffled`.
+
+    Attributes
+    ----------
+    n : int
+        At least how many users follow the protocol.
+    largest_ratio : Fraction
+        The largest likelihood ratio of a single report.
+    """
+
+    def __init__(self, laws: PairLaws, attacks: Iterable[PairLaw], n: int) -> None:
+        self.n = whole(n, "n", 1, LARGEST_N, what="a number of users")
+        self._laws = laws
+        self._attacks = tuple(map(require_pair_law, attacks))
+
+    @property
+    def largest_ratio(self) -> Fraction:
+        return self._laws.largest_ratio
+
+    @property
+    def local_epsilon(self) -> float:
+        """What each report tells whoever sees it with its sender; rounded up."""
+        return log_above(self.largest_ratio)
+
+    def require(self, reports: int) -> None:
+        """Raise TooFewReports unless there are at least n reports."""
+        if whole(reports, "reports", what="a number of reports") < self.n:
+            raise TooFewReports(
+                f"{reports} reports are fewer than the {self.n} that were promised: so few hide"
+                f" each other less; each of them alone keeps epsilon {self.local_epsilon:.6g}"
+            )
+
+    def above(self, ratio: Fraction, smoothing: float) -> arb:
+        if not self._laws or ratio >= self.largest_ratio:
+            return arb(0)
+        # Branch and bound over the pairs: groups are split until a law above all of a group is not
+        # much worse than the worst single law found.
+        order = self._by_variance
+        best = self._delta(order[:1], ratio, smoothing)
+        groups, accepted = [order[1:]] if len(order) > 1 else [], best
+        for _ in range(_BRANCHES):
+            if not groups:
+                break
+            group = groups.pop()
+            found = self._delta(group, ratio, smoothing)
+            if len(group) == 1:
+                best = best.max(found)
+            if len(group) == 1 or found <= best * _NEARLY:
+                accepted = accepted.max(found)
+            else:
+                groups += [group[len(group) // 2 :], group[: len(group) // 2]]
+        for group in groups:
+            accepted = accepted.max(self._delta(group, ratio, smoothing))
+        return accepted
+
+    def nearly(self, ratio: Fraction, smoothing: float) -> arb:
+        return self._delta(self._by_variance[:1], ratio, smoothing) if self._laws else arb(0)
+
+    def below(self, ratio: Fraction, smoothing: float) -> arb:
+        best = arb(0)
+        for law in self._attacks:
+            best = best.max(self._mean(_difference(law, ratio)).lower(smoothing).lower() / self.n)
+        return best
+
+    def profile(self) -> PrivacyLoss:
+        """The privacy loss as one finite distribution, to be composed with others.
+
+        It is the least one whose delta is at least the bounds at about a hundred epsilons. Nothing
+        is known of it from below.
+
+        Returns
+        -------
+        PrivacyLoss
+            Of a pair of distributions that dominates all neighbours.
+        """
+        top, bulk = log_above(self.largest_ratio), self.epsilon(_BULK)
+        grid = {min(top, bulk * k / _POINTS) for k in range(_POINTS + 1)} | {top}
+        points = []
+        for epsilon in sorted(grid):
+            ratio = exp_below(Fraction(epsilon))
+            found = self.above(ratio, _SMOOTHING)
+            points.append((ratio, Fraction(min(1.0, float_above(found)))))
+        return PrivacyLoss.from_profile([*points, (self.largest_ratio, Fraction(0))])
+
+    def _delta(self, group: Sequence[int], ratio: Fraction, smoothing: float) -> arb:
+        """At least the largest delta of some of the laws."""
+        if len(group) == 1:
+            law = _difference(self._laws[group[0]], ratio)
+        else:
+            # The values of W = first - ratio second, whose mean is 1 - ratio
+            times, most = float(ratio), self._laws.largest
+            law = dominating(
+                [_difference_in_floats(self._laws.floats[k], times) for k in group],
+                (-ratio * most, most),
+                (1 - ratio + ratio * most, Fraction(0)),
+                1 + times,
+                self._laws.terms,
+            )
+        return self._mean(law).upper(smoothing) / self.n
+
+    def _mean(self, law: Iterable[tuple[Fraction, Fraction]]) -> Mean:
+        """That of the positive part of a sum of n variables."""
+        with ctx.workprec(_BITS):
+            pairs = [(ball(weight), ball(value)) for weight, value in law if value]
+            weights, values = tuple(w for w, _ in pairs), tuple(x for _, x in pairs)
+            return Mean([Summands(weights, values, self.n, True)], arb(0), Function)
+
+    @cached_property
+    def _by_variance(self) -> list[int]:
+        """The laws, that of the largest variance of W first."""
+        scores = [float(w @ (u - v) ** 2) for w, u, v in self._laws.floats]
+        return sorted(range(len(scores)), key=lambda k: -scores[k])
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.n} shuffled reports; each alone keeps epsilon {brief(self.local_epsilon, 6)}",
+            "  delta   epsilon of the collection",
+        ]
+        for power in (6, 8, 10):
+            delta = Fraction(1, 10**power)
+            lines.append(f"  1e-{power:<2}   {self.epsilon(delta):.4g}")
+        return "\n".join([*lines, f"{TRUST}. If it does not, what holds is each report's epsilon."])
+
+    def __repr__(self) -> str:
+        return f"<Shuffled: {self.n} reports of epsilon {self.local_epsilon:.6g}>"
+
+
+def _difference(law: PairLaw, ratio: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """The law of W = first - ratio second."""
+    return [(weight, first - ratio * second) for weight, first, second in law]
+
+
+def _difference_in_floats(law: Floats, ratio: float) -> tuple[Floats, Floats, float]:
+    """The same, with W = 0 for reports that no blanket hides."""
+    weights, first, second = law
+    rest = max(0.0, 1 - float(weights.sum()))
+    return np.append(weights, rest), np.append(first - ratio * second, 0.0), 0.0
+
+
+def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
+    """The central privacy of n shuffled reports, with proved bounds on both sides.
+
+    Upper bounds are those of the privacy blanket (Balle, Bell, Gascon and Nissim, CRYPTO 2019),
+    without the concentration inequalities: with probability gamma another user's report is drawn
+    from the blanket, the least probabilities of all reports, whatever the user's value; only these
+    hide a report. It is the best decomposition of its kind (Su, Cheng and Wang, arXiv 2504.07414).
+    For neighbours x and x',
+
+        delta(epsilon) <= 1/n E (W_1 + ... + W_n)_+,   W = (R_x(y) - e^epsilon R_x'(y)) / omega(y)
+
+    for independent y that have the probability omega(y) under the blanket, and W = 0 otherwise.
+    Lower bounds on the worst dataset are exact for one dataset, in which all other users hold the
+    same value: the same formula, with omega the law of their reports. The most powerful test
+    attains them.
+
+    The number is a promise for at least n users who follow the protocol, whatever the others do;
+    users who do not are not counted.
+
+    Parameters
+    ----------
+    source : Table or protocol
+        A table with ``neighbours="all"``, whose columns are users' values; or a protocol with
+        the methods ``pair_laws`` and ``attack_laws``: those of `frequency` and `rangeq`.
+    n : int
+        The number of users, 1 to 10^12.
+
+    Returns
+    -------
+    Shuffled
+        With ``epsilon(delta)``, ``delta(epsilon)``, and lower bounds.
+
+    Raises
+    ------
+    UnboundedRatio
+        A report is possible for one value and impossible for another.
+    UnstatedLikelihoods
+        A protocol that does not state how likely its reports are.
+    ValueError
+        Another number of users, or a table whose neighbours are not all inputs.
+
+    >>> from mechdesign import Mechanism, Privacy
+    >>> response = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+    >>> many = shuffled(response, 10_000)
+    >>> f"{many.local_epsilon:.4f} {many.epsilon('1e-6'):.4f} {many.epsilon_at_least('1e-6'):.4f}"
+    '1.0986 0.0489 0.0398'
+    """
+    if isinstance(source, Table):
+        if source.privacy.neighbours != "all":
+            raise ValueError(
+                'reports are private locally: the table needs Privacy(alpha, neighbours="all"),'
+                f" got {source.privacy!r:.80}"
+            )
+        weights = source.sampler.weights
+        return Shuffled(TableLaws(weights), attack_laws_of(weights), n)
+    if not (hasattr(source, "pair_laws") and hasattr(source, "attack_laws")):
+        raise UnstatedLikelihoods(type(source).__name__)
+    return Shuffled(PairLaws(source.pair_laws()), source.attack_laws(), n)

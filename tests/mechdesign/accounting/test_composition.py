@@ -1,0 +1,110 @@
+"""Composition: bounds on both sides of exact enumeration, and distributions of privacy losses."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mechdesign import Mechanism, Metric, Privacy, named
+from mechdesign.accounting import PrivacyLoss, compose
+from mechdesign.accounting.privacy_loss import NO_LOSS
+from tests.mechdesign.accounting.enumerated import composed_delta
+from tests.mechdesign.accounting.test_shuffling import random_table
+
+RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_equal_pairs_are_exact(k):
+    columns = list(zip(*RESPONSE.table, strict=True))
+    composed = compose([RESPONSE] * k)
+    for epsilon in (0.0, 0.2, 1.0, 2.0, 3.0):
+        exact = composed_delta([columns] * k, Fraction(math.exp(epsilon)))
+        assert composed.delta(epsilon) >= exact - 1e-12
+        assert composed.delta(epsilon) <= 1.02 * exact + 1e-12
+        assert 0.97 * exact - 1e-12 <= composed.delta_at_least(epsilon) <= exact + 1e-12
+
+
+def test_different_tables_with_several_pairs():
+    rng = np.random.default_rng(3)
+    tables = [random_table(rng, 3, 2), random_table(rng, 2, 3), random_table(rng, 4, 2)]
+    composed = compose(tables)
+    columns = [list(zip(*table.table, strict=True)) for table in tables]
+    for epsilon in (0.0, 0.3, 1.0, 2.0):
+        ratio = Fraction(math.exp(epsilon))
+        exact = max(
+            composed_delta([(a[i], a[j]), (b[k], b[m]), (c[x], c[y])], ratio)
+            for a, b, c in [columns]
+            for i, j in [(0, 1), (1, 0)]
+            for k in range(3)
+            for m in range(3)
+            if k != m
+            for x, y in [(0, 1), (1, 0)]
+        )
+        assert composed.delta_at_least(epsilon) - 1e-12 <= exact <= composed.delta(epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("k", [10, 1000, 10**6])
+def test_many_releases_of_randomised_response(k):
+    """Against the binomial distribution of the number of truths."""
+    epsilon = 1 / math.sqrt(k)
+    composed = compose([PrivacyLoss.pure(epsilon)] * k)
+    truths, p = np.arange(k + 1), 1 / (1 + math.exp(-epsilon))
+    for target in (0.5, 2.0, 4.0):
+        gained = -np.expm1(np.minimum(target - (2 * truths - k) * epsilon, 0))
+        exact = float(stats.binom.pmf(truths, k, p) @ gained)
+        if exact > 1e-12:
+            assert exact * (1 - 1e-6) <= composed.delta(target) <= 1.02 * exact
+            assert 0.9 * exact <= composed.delta_at_least(target) <= exact * (1 + 1e-6)
+
+
+def test_basic_composition_is_an_upper_bound_and_delta_helps():
+    composed = compose([named.geometric(8, "9/10")] * 100)
+    pure = 100 * math.log(10 / 9)
+    assert composed.epsilon_at_least("1e-6") <= composed.epsilon("1e-6") < pure / 2
+    assert composed.delta(pure) == 0
+
+
+def test_an_impossible_output():
+    table = Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy("1/2"))
+    loss = PrivacyLoss.of(table)
+    assert loss.infinite == Fraction(1, 2)
+    composed = compose([table] * 2)
+    assert composed.largest_ratio == math.inf
+    assert 0.75 <= composed.delta(5) <= 0.76
+    assert composed.epsilon("0.5") == math.inf
+    assert composed.epsilon_at_least("0.5") >= 1000
+
+
+@pytest.mark.parametrize("name", ["geometric", "explicit_fair"])
+def test_the_loss_of_a_table_is_never_below_any_pair(name):
+    table = getattr(named, name)(6, "2/3")
+    loss = PrivacyLoss.of(table)
+    columns = list(zip(*table.table, strict=True))
+    for ratio in (Fraction(1), Fraction(5, 4), Fraction(7, 5)):
+        above = sum((p * max(Fraction(0), 1 - ratio / r) for r, p in loss.ratios), loss.infinite)
+        pairs = [(j, j + step) for j in range(7) for step in (-1, 1) if 0 <= j + step < 7]
+        exact = max(composed_delta([(columns[j], columns[k])], ratio) for j, k in pairs)
+        assert exact <= above <= exact * (1 + Fraction(1, 10**9)) + Fraction(1, 10**12)
+
+
+def test_nothing_composed():
+    assert compose([]).delta(0) == 0
+    assert compose([NO_LOSS] * 3).epsilon("1e-9") == 0
+    assert PrivacyLoss.of(named.geometric(0, "1/2")) == NO_LOSS
+    assert PrivacyLoss.pure(0) == NO_LOSS
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="mechanisms, privacy losses or shuffled"):
+        compose([3])
+    metric = Privacy("1/2", Metric([[abs(j - k) for k in range(3)] for j in range(3)]))
+    with pytest.raises(ValueError, match="several distances"):
+        compose([Mechanism(named.geometric(2, "1/2").table, metric)])
+    for points in ([], [(Fraction(1, 2), Fraction(0))], [(Fraction(1), Fraction(2))]):
+        with pytest.raises(ValueError, match="a profile has"):
+            PrivacyLoss.from_profile(points)
+    with pytest.raises(ValueError, match="a privacy loss has"):
+        PrivacyLoss(((Fraction(2), Fraction(1, 2)),))
