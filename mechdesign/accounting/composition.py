@@ -45,19 +45,32 @@ class Composition(PrivacyCurve):
         )
 
     def above(self, ratio: Fraction, smoothing: float) -> arb:
-        return _delta(self.losses, ratio).upper(smoothing) + _infinite(self.losses)
+        return _mean(self._summands, ratio).upper(smoothing) + _infinite(self.losses)
 
     def below(self, ratio: Fraction, smoothing: float) -> arb:
+        return _mean(self._known_summands, ratio).lower(smoothing) + _infinite(self._known)
+
+    @cached_property
+    def _summands(self) -> list[Summands]:
+        return _summands(self.losses)
+
+    @cached_property
+    def _known(self) -> Counter[PrivacyLoss]:
+        """Of neighbours that there are."""
         known = Counter[PrivacyLoss]()
         for loss, times in self.losses.items():
             known[loss.known] += times
-        return _delta(known, ratio).lower(smoothing) + _infinite(known)
+        return known
+
+    @cached_property
+    def _known_summands(self) -> list[Summands]:
+        return _summands(self._known)
 
 
-def _delta(losses: Counter[PrivacyLoss], ratio: Fraction) -> Mean:
-    """The part of delta that is from outputs that both neighbours make possible."""
+def _summands(losses: Counter[PrivacyLoss]) -> list[Summands]:
+    """The privacy losses where both neighbours make the outputs possible."""
     with ctx.workprec(_BITS):
-        parts = [
+        return [
             Summands(
                 tuple(ball(p) for _, p in loss.ratios),
                 tuple(ball(ratio).log() for ratio, _ in loss.ratios),
@@ -66,7 +79,11 @@ def _delta(losses: Counter[PrivacyLoss], ratio: Fraction) -> Mean:
             )
             for loss, times in losses.items()
         ]
-        return Mean(parts, ball(ratio).log(), Advantage)
+
+
+def _mean(summands: list[Summands], ratio: Fraction) -> Mean:
+    with ctx.workprec(_BITS):
+        return Mean(summands, ball(ratio).log(), Advantage)
 
 
 def _infinite(losses: Counter[PrivacyLoss]) -> arb:
@@ -81,7 +98,8 @@ def _infinite(losses: Counter[PrivacyLoss]) -> arb:
 def compose(releases: Iterable[Release]) -> Composition:
     """The privacy of several releases about the same users, with proved bounds on both sides.
 
-    Each of them may be chosen after the earlier ones have been seen. The distribution of the total
+    Each of them may be chosen after the earlier ones have been seen, and be about another count or
+    value: the bounds are for the worst neighbours of each. The distribution of the total
     privacy loss is never listed: delta is read off its transform, see
     `mechdesign.accounting.inversion`.
 
@@ -109,13 +127,11 @@ def compose(releases: Iterable[Release]) -> Composition:
     >>> f"{many.epsilon('1e-6'):.3f}, at least {many.epsilon_at_least('1e-6'):.3f}"
     '5.053, at least 5.042'
     """
-    losses: Counter[PrivacyLoss] = Counter()
-    known: dict[int, PrivacyLoss] = {}
     held = list(releases)
-    for release in held:
-        if id(release) not in known:
-            known[id(release)] = _loss(release)
-        losses[known[id(release)]] += 1
+    times = Counter(map(id, held))  # the same object many times is looked at once
+    losses: Counter[PrivacyLoss] = Counter()
+    for release in {id(release): release for release in held}.values():
+        losses[_loss(release)] += times[id(release)]
     return Composition(losses)
 
 

@@ -98,6 +98,26 @@ class Summands:
         """The values, with 0 as the last one; in floats."""
         return np.array([*map(float, self.values), 0.0])
 
+    def moments(self, tilt: float, period: float, rows: int) -> acb_mat:
+        """E e^(zX) of one variable at z = tilt + 2 pi i j / period: row by row.
+
+        Those that were asked for last are kept: another epsilon of a composition takes them again.
+        """
+        asked = tilt, period, rows, ctx.prec
+        if asked not in self._kept:
+            self._kept.clear()
+            c, h = arb(tilt), 2 * arb.pi() / arb(period)
+            pairs = list(zip(self.probabilities, self.values, strict=True))
+            places = [acb(c, h * (_BLOCK * row)) for row in range(rows)]
+            giant = [[p * (z * x).exp() for p, x in pairs] + [acb(self.missing)] for z in places]
+            baby = [[(acb(0, h * column) * x).exp() for column in range(_BLOCK)] for _, x in pairs]
+            self._kept[asked] = acb_mat(giant) * acb_mat([*baby, [acb(1)] * _BLOCK])
+        return self._kept[asked]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[float, float, int, int], acb_mat]:
+        return {}
+
     @cached_property
     def largest(self) -> arb:
         """The largest value, or 0 if that is possible and larger."""
@@ -188,15 +208,14 @@ class Mean:
             return arb(0)
         with ctx.workprec(self._precision):
             tilt, deviation = self._saddle
+            period = _WIDTH * deviation
             c, variance = arb(tilt), (arb(smoothing) * arb(deviation)) ** 2
-            period = arb(_WIDTH * deviation)
             reach = math.sqrt(2 * _NEGLIGIBLE) / (smoothing * deviation)
-            steps = max(1, math.ceil(reach * float(period) / (2 * math.pi)))
 
             def smooth(z: acb) -> acb:
                 return (variance * (z * z + self.function.drift * z) / 2).exp()
 
-            total, end = self._trapezoids(c, period, steps, smooth)
+            total, end = self._trapezoids(tilt, period, reach, smooth)
             # |F| is at most 1 / t^2, and what is left at most that of a normal density
             rest = (variance * (c * c + self.function.drift * c - end * end) / 2).exp()
             return total + self._chernoff(c) * rest / (arb.pi() * variance * end**3)
@@ -207,23 +226,22 @@ class Mean:
             return arb(0)
         with ctx.workprec(self._precision):
             tilt, deviation = self._saddle
+            period = _WIDTH * deviation
             c, half = arb(tilt), arb(smoothing) * arb(deviation) / _FOLD
-            period = arb(_WIDTH * deviation)
             reach = _FOLD * 2.5 / (smoothing * deviation)
-            steps = max(1, math.ceil(reach * float(period) / (2 * math.pi)))
 
             def smooth(z: acb) -> acb:
                 y = half * z
                 return ((-y).exp() * y.sinh() / y) ** _FOLD
 
-            total, end = self._trapezoids(c, period, steps, smooth)
+            total, end = self._trapezoids(tilt, period, reach, smooth)
             # |(e^(-2y) - 1) / 2y| <= 1 / |y| for Re y > 0
             rest = 1 / (half**_FOLD * end ** (_FOLD + 1) * (_FOLD + 1))
             total -= self._chernoff(c) * rest / arb.pi()
             # The other terms of Poisson's formula: S + kP at half the tilt, S - kP at a larger one
             low, high = c / 2, c + 8 / arb(deviation)
             for t, apart in ((low, c - low), (high, high - c)):
-                ratio = (-apart * period).exp()
+                ratio = (-apart * arb(period)).exp()
                 total -= self._chernoff(t) * self.function.factor(t) * ratio / (1 - ratio)
             return total.nonnegative_part()
 
@@ -245,18 +263,18 @@ class Mean:
         return found
 
     def _trapezoids(
-        self, c: arb, period: arb, steps: int, smooth: Callable[[acb], acb]
+        self, tilt: float, period: float, reach: float, smooth: Callable[[acb], acb]
     ) -> tuple[arb, arb]:
-        """The sum over steps -J .. J of the trapezoidal rule, and the place of the last one."""
-        h = 2 * arb.pi() / period
-        rows = -(-(steps + 1) // _BLOCK)
-        moments = [_moments(part, c, h, rows) for part in self.parts]
+        """The trapezoidal sum on both sides up to at least ``reach``, and where it ends."""
+        c, h = arb(tilt), 2 * arb.pi() / arb(period)
+        rows = max(1, math.ceil(reach * period / (2 * math.pi) / _BLOCK))
+        moments = [(part.moments(tilt, period, rows), part.times) for part in self.parts]
         total = arb(0)
         for j in range(rows * _BLOCK):
             z = acb(c, h * j)
             term = self.function.transform(z) * smooth(z) * (-z * self.shift).exp()
-            for part, moment in zip(self.parts, moments, strict=True):
-                term *= moment[j // _BLOCK, j % _BLOCK] ** part.times
+            for moment, times in moments:
+                term *= moment[divmod(j, _BLOCK)] ** times
             total += term.real / 2 if j == 0 else term.real
         return total * h / arb.pi(), h * (rows * _BLOCK - 1)
 
@@ -286,23 +304,13 @@ class Mean:
                 low = middle
             else:
                 high = middle
-        t = math.exp(high)
-        return t, math.sqrt(moments(t)[1] + self.function.curvature(t))
+        t = _rounded(math.exp(high))
+        return t, _rounded(math.sqrt(moments(t)[1] + self.function.curvature(t)))
 
 
-def _moments(part: Summands, c: arb, h: arb, rows: int) -> acb_mat:
-    """E e^(zX) of one variable at z = c + ihj: shape (rows, _BLOCK), row by row."""
-    values = list(part.values)
-    giant = [
-        [
-            p * (acb(c, h * (_BLOCK * row)) * x).exp()
-            for p, x in zip(part.probabilities, values, strict=True)
-        ]
-        + [acb(part.missing)]
-        for row in range(rows)
-    ]
-    baby = [[(acb(0, h * column) * x).exp() for column in range(_BLOCK)] for x in values]
-    return acb_mat(giant) * acb_mat([*baby, [acb(1)] * _BLOCK])
+def _rounded(x: float) -> float:
+    """To a power of 2^(1/4): near enough, and often the same for another epsilon."""
+    return math.exp2(round(4 * math.log2(x)) / 4)
 
 
 def ball(x: Fraction) -> arb:

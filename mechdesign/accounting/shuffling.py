@@ -37,7 +37,7 @@ LARGEST_N = 10**12
 _BITS = 192
 """The precision of the laws."""
 
-_BULK, _POINTS, _SMOOTHING = Fraction(1, 10**16), 96, 0.02
+_BULK, _POINTS, _SMOOTHING = Fraction(1, 10**16), 48, 0.02
 """Of a profile: delta at the last but one of its points, their number, and how exact they are."""
 
 _BRANCHES = 48

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, product
 
 def multiset_law(columns):
     """The exact law of the multiset of independent outputs, one of each column."""
-    law = Counter({(): Fraction(1)})
+    law: Counter[tuple[int, ...]] = Counter({(): Fraction(1)})
     for column in columns:
         longer: Counter[tuple[int, ...]] = Counter()
         for outputs, probability in law.items():
