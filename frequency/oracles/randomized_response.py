@@ -93,6 +93,23 @@ class GRR(PureCellOracle, PublicCoinChannel):
     def cells_of(self, reports: Reports) -> Items:
         return reports["item"].astype(np.int64)[:, None]
 
+    def reports_of(self, kinds: Items) -> Reports:
+        """A report of each kind: the inverse of `cells_of`.
+
+        Parameters
+        ----------
+        kinds : numpy.ndarray of int64
+            Shape (users,), items.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        """
+        reports = np.zeros(len(kinds), dtype=self.report_dtype)
+        reports["item"] = kinds
+        return reports
+
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:

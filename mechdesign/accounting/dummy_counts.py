@@ -1,0 +1,289 @@
+"""Dummy reports that a shuffler adds: how many of each kind, and the privacy of what it publishes.
+
+The published collection is the multiset of all reports: how many there are of each kind. Z_y
+dummies of kind y are among them, independent for each kind, with
+
+    Pr[Z_y = z] proportional to alpha^|z - centre|,   0 <= z <= 2 centre.
+
+Let the user's report be of kind y under one dataset, y' under the other. Two counts differ, each by
+one. Each has a likelihood ratio of 1 / alpha or alpha, but at the end that the other dataset does
+not reach. Such an end has the probability e = Pr[Z = 0], and the ratio 1 / alpha the probability
+m = Pr[1 <= Z <= centre], so that at r = e^epsilon >= 1 the hockey-stick divergence is
+
+    H_r = 2e - e^2 + m^2 (1 - r alpha^2)_+,
+
+whatever the reports of all other users are: they may collude.
+
+A user's report is itself random. Let t be the total variation distance between the reports of two
+values. Both are mixtures, of weight 1 - t of a part that they share, of weight t of parts of their
+own. Collecting the shared part on one side (Balle, Barthe and Gaboardi, NeurIPS 2018, theorem 2)
+gives
+
+    delta(epsilon) <= t H_(1 + (r - 1) / t).
+
+The augmented shuffle model is that of Murakami, Sei and Eriguchi (IEEE S&P 2025), whose users send
+their items without noise, so that t = 1. Theirs are other distributions of dummies.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb, ctx
+
+from mechdesign._support.numbers import Rational
+from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import brief
+from mechdesign.accounting.inversion import ball
+from mechdesign.accounting.privacy_curve import (
+    PrivacyCurve,
+    exact_delta,
+    exp_below,
+    float_above,
+)
+from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.privacy import exact_epsilon
+
+LARGEST_CENTRE = 1 << 24
+"""The most dummies of a kind that a shuffler adds on average."""
+
+_BITS = 192
+"""Of precision."""
+
+_SCALE = 1 << 40
+"""What alpha is a multiple of one part of."""
+
+
+@dataclass(frozen=True)
+class DummyCounts:
+    """The distribution of the number of dummies of one kind: see the module.
+
+    Attributes
+    ----------
+    alpha : Fraction
+        In (0, 1): nearer 1 hides more.
+    centre : int
+        The mean, at least 1.
+    """
+
+    alpha: Fraction
+    centre: int
+
+    @classmethod
+    def hiding(cls, ratio: Fraction, delta: Fraction) -> DummyCounts:
+        """Nearly the least dummies with ``H_ratio <= delta``.
+
+        Parameters
+        ----------
+        ratio : Fraction
+            Above 1.
+        delta : Fraction
+            Above 0.
+
+        Returns
+        -------
+        DummyCounts
+            With ``ratio * alpha**2 >= 1``.
+
+        Raises
+        ------
+        ValueError
+            It takes more dummies than `LARGEST_CENTRE` of a kind.
+        """
+        alpha = Fraction(math.isqrt(math.ceil(_SCALE**2 / ratio) - 1) + 1, _SCALE)
+        if alpha < 1:
+
+            def enough(centre: int) -> bool:
+                return bool(cls(alpha, centre).divergence(ratio) <= ball(delta))
+
+            centres = range(1, LARGEST_CENTRE + 1)
+            found = bisect_left(centres, True, key=enough)
+            if found < len(centres):
+                return cls(alpha, centres[found])
+        raise ValueError(
+            f"epsilon {math.log(ratio):.3g} with delta {brief(delta)} takes more than"
+            f" {LARGEST_CENTRE} dummies of each kind"
+        )
+
+    @cached_property
+    def end(self) -> arb:
+        """Pr[Z = 0], the same as Pr[Z = 2 centre]."""
+        return self._of(self.centre)
+
+    @cached_property
+    def middle(self) -> arb:
+        """Pr[Z = centre]."""
+        return self._of(0)
+
+    def _of(self, distance: int) -> arb:
+        with ctx.workprec(_BITS):
+            alpha = ball(self.alpha)
+            whole = 1 + alpha - 2 * alpha ** (self.centre + 1)
+            return alpha**distance * (1 - alpha) / whole
+
+    def divergence(self, ratio: Fraction) -> arb:
+        """H_ratio, for a ratio of at least 1, as a ball."""
+        with ctx.workprec(_BITS):
+            beyond = (1 - ball(ratio * self.alpha**2)).max(arb(0))
+            more = (1 + self.middle) / 2 - self.end
+            return 2 * self.end - self.end**2 + more**2 * beyond
+
+    def least_divergence(self, ratio: Fraction, kinds: Sequence[tuple[Fraction, Fraction]]) -> arb:
+        """A lower bound on the divergence of two counts when the report's kind is random.
+
+        Parameters
+        ----------
+        ratio : Fraction
+            At least 1.
+        kinds : sequence of (Fraction, Fraction)
+            The probabilities of the first kind and of the second: under one value, and then under
+            the other.
+
+        Returns
+        -------
+        arb
+            The larger advantage of two tests. They guess the first value where a count is at an end
+            that the second kind does not reach; the one also where both counts have the ratio
+            1 / alpha.
+        """
+        with ctx.workprec(_BITS):
+            end, high, low = self.end, (1 + self.middle) / 2, (1 - self.middle) / 2
+            # The probability of the guess if the report is of the first kind, the second, another
+            tests = (
+                (2 * end - end**2, arb(0), end - end**2),
+                (
+                    high * (high - end) + end * (2 - high),
+                    low**2,
+                    low * (high - end) + end - end**2,
+                ),
+            )
+            best = arb(0)
+            for own, other, neither in tests:
+                told, untold = (
+                    neither + ball(first) * (own - neither) + ball(second) * (other - neither)
+                    for first, second in kinds
+                )
+                best = best.max(told - ball(ratio) * untold)
+            return best
+
+    @property
+    def variance(self) -> float:
+        """Of the number of dummies of one kind."""
+        distances = np.arange(self.centre + 1)
+        weights = float(self.alpha) ** distances
+        return float(2 * (weights @ distances**2) / (2 * weights.sum() - 1))
+
+    def draw(self, kinds: int, source: BitSource) -> npt.NDArray[np.int64]:
+        """Independent numbers of dummies, exactly of this distribution.
+
+        Parameters
+        ----------
+        kinds : int
+            How many, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (kinds,): 0 to 2 centre.
+        """
+        noise = DiscreteLaplace(self.alpha)
+        result = noise.draw(kinds, source)
+        while len(beyond := np.flatnonzero(np.abs(result) > self.centre)):
+            result[beyond] = noise.draw(len(beyond), source)
+        return result + self.centre
+
+
+class AmongDummies(PrivacyCurve):
+    """The privacy of users' reports among dummies, when all other users may collude.
+
+    Neighbouring datasets differ in the value of one user.
+
+    Attributes
+    ----------
+    counts : DummyCounts
+        How many dummies there are of each kind.
+    distance : Fraction
+        At least the total variation distance between the reports of any two values; above 0.
+    """
+
+    largest_ratio = math.inf
+
+    def __init__(
+        self,
+        counts: DummyCounts,
+        distance: Fraction,
+        attack: Sequence[tuple[Fraction, Fraction]],
+    ) -> None:
+        self.counts, self.distance, self._attack = counts, distance, tuple(attack)
+
+    @classmethod
+    def keeping(
+        cls,
+        epsilon: float | Rational,
+        delta: float | Rational,
+        distance: Fraction,
+        attack: Sequence[tuple[Fraction, Fraction]],
+    ) -> AmongDummies:
+        """The one with nearly the least dummies that keeps (epsilon, delta).
+
+        Parameters
+        ----------
+        epsilon : float, Fraction, int, str or Decimal
+            Above 0.
+        delta : float, Fraction, int, str or Decimal
+            Strictly between 0 and 1.
+        distance : Fraction
+            See `AmongDummies`.
+        attack : sequence of (Fraction, Fraction)
+            For the lower bounds: see `DummyCounts.least_divergence`.
+
+        Returns
+        -------
+        AmongDummies
+            With ``delta(epsilon)`` of at most ``delta``.
+
+        Raises
+        ------
+        ValueError
+            An epsilon or delta out of range, or so small that it takes too many dummies.
+        """
+        ratio, target = exp_below(exact_epsilon(epsilon)), exact_delta(delta)
+        if ratio == 1:
+            raise ValueError(
+                "epsilon must be above 0, and not nearly 0: dummies do not hide a report perfectly"
+            )
+        counts = DummyCounts.hiding(1 + (ratio - 1) / distance, target / distance)
+        return cls(counts, distance, attack)
+
+    def above(self, ratio: Fraction, smoothing: float) -> arb:
+        with ctx.workprec(_BITS):
+            own = self.counts.divergence(1 + (ratio - 1) / self.distance)
+            return ball(self.distance) * own
+
+    def below(self, ratio: Fraction, smoothing: float) -> arb:
+        return self.counts.least_divergence(ratio, self._attack)
+
+    def profile(self) -> PrivacyLoss:
+        """The privacy loss as a distribution, to be composed with others.
+
+        Nothing is known of it from below.
+
+        Returns
+        -------
+        PrivacyLoss
+            Exactly that of the bound, up to rounding upwards: delta is linear in e^epsilon up to
+            where it is least.
+        """
+        last = 1 + self.distance * (1 / self.counts.alpha**2 - 1)
+        points = [(r, Fraction(float_above(self.above(r, 0.0)))) for r in (Fraction(1), last)]
+        return PrivacyLoss.from_profile(points)
