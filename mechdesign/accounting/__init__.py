@@ -4,5 +4,6 @@ from mechdesign.accounting.composition import compose
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.shuffling import shuffled
+from mechdesign.accounting.subsampling import thinned
 
-__all__ = ["Ledger", "PrivacyLoss", "compose", "shuffled"]
+__all__ = ["Ledger", "PrivacyLoss", "compose", "shuffled", "thinned"]
