@@ -16,6 +16,8 @@ import pytest
 import frequency.heavy
 import frequency.marginals
 import rangeq.grids
+from mechdesign import Privacy, named
+from mechdesign.accounting import shuffled
 from mechdesign.cli import main
 from tests.flights_table import commands_in, write_flights
 
@@ -87,6 +89,20 @@ def test_commands_of_the_page_on_tables_of_counts_print_what_is_shown(
     assert {"released.csv", "released.json", "estimated.csv"} < {
         path.name for path in tmp_path.iterdir()
     }
+
+
+@pytest.mark.slow
+def test_the_table_of_the_page_on_shuffled_reports_is_what_is_computed() -> None:
+    text = PAGES["shuffling.md"].read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| (\d+) \| (.*) \|$", text, flags=re.MULTILINE)
+    assert len(rows) == 6
+    for local, answers, cells in rows:
+        response = named.krr(int(answers), Privacy.from_epsilon(float(local)).alpha)
+        for n, cell in zip((10, 100, 1000, 10**4, 10**6), cells.split(" | "), strict=True):
+            upper, lower = map(float, re.findall(r"[\d.]+", cell))
+            collection = shuffled(response, n)
+            assert collection.epsilon("1e-8") == pytest.approx(upper, rel=2e-3, abs=6e-5)
+            assert collection.epsilon_at_least("1e-8") == pytest.approx(lower, rel=2e-3, abs=6e-5)
 
 
 @pytest.mark.slow
