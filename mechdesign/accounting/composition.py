@@ -40,12 +40,12 @@ class Composition(PrivacyCurve):
         self.losses = losses
 
     @cached_property
-    def largest_ratio(self) -> Fraction | float:
+    def largest_epsilon(self) -> float:
         if any(loss.infinite for loss in self.losses):
             return math.inf
-        return math.prod(
-            (loss.ratios[-1][0] ** times for loss, times in self.losses.items()), start=Fraction(1)
-        )
+        with ctx.workprec(_BITS):
+            logs = (times * ball(loss.ratios[-1][0]).log() for loss, times in self.losses.items())
+            return float_above(sum(logs, arb(0)))
 
     def renyi(self, order: float | Rational) -> float:
         """An upper bound on the Renyi divergence, the largest between neighbours.

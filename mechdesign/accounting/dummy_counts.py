@@ -216,7 +216,7 @@ class AmongDummies(PrivacyCurve):
         At least the total variation distance between the reports of any two values; above 0.
     """
 
-    largest_ratio = math.inf
+    largest_epsilon = math.inf
 
     def __init__(
         self,

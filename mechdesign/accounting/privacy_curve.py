@@ -40,11 +40,8 @@ class PrivacyCurve(ABC):
 
     @property
     @abstractmethod
-    def largest_ratio(self) -> Fraction | float:
-        """The largest likelihood ratio between neighbours: exact, or ``math.inf``.
-
-        At its logarithm delta is 0.
-        """
+    def largest_epsilon(self) -> float:
+        """Delta is 0 there: at least the logarithm of the largest likelihood ratio, or infinite."""
 
     @abstractmethod
     def above(self, ratio: Fraction, smoothing: float) -> arb:
@@ -185,12 +182,12 @@ class PrivacyCurve(ABC):
         low, at_low = start, margin(start)
         if at_low <= 0:
             return (low, low) if start == 0 else self._crossing(bound, smoothing, target)
-        ratio = self.largest_ratio
-        top = log_above(ratio) if isinstance(ratio, Fraction) else _LARGEST
+        most = self.largest_epsilon
+        top = _LARGEST if most == math.inf else most
         step = _CLOSE * start or _FIRST
         while (at_high := margin(high := min(top, low + step))) > 0:
             if high == top:
-                return (top, top) if top < _LARGEST else (top, math.inf)
+                return top, most
             low, at_low, step = high, at_high, 8 * step
         # The Illinois method (regula falsi)
         side = 0

@@ -87,6 +87,10 @@ class Shuffled(PrivacyCurve):
         """What each report tells whoever sees it with its sender; rounded up."""
         return log_above(self.largest_ratio)
 
+    @property
+    def largest_epsilon(self) -> float:
+        return self.local_epsilon
+
     def require(self, reports: int) -> None:
         """Raise TooFewReports unless there are at least n reports."""
         if whole(reports, "reports", what="a number of reports") < self.n:
@@ -138,7 +142,7 @@ class Shuffled(PrivacyCurve):
         PrivacyLoss
             Of a pair of distributions that dominates all neighbours.
         """
-        top, bulk = log_above(self.largest_ratio), self.epsilon(_BULK)
+        top, bulk = self.local_epsilon, self.epsilon(_BULK)
         grid = {min(top, bulk * k / _POINTS) for k in range(_POINTS + 1)} | {top}
         points = []
         for epsilon in sorted(grid):

@@ -1,7 +1,9 @@
 """Composition: bounds on both sides of exact enumeration, and distributions of privacy losses."""
 
 import math
+import time
 from fractions import Fraction
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -46,6 +48,20 @@ def test_different_tables_with_several_pairs():
         assert composed.delta_at_least(epsilon) - 1e-12 <= exact <= composed.delta(epsilon) + 1e-12
 
 
+@pytest.mark.parametrize("name", ["geometric", "explicit_fair", "weakly_honest"])
+def test_two_releases_of_named_tables(name):
+    """Whatever neighbours the second is about."""
+    table = getattr(named, name)(8, "1/2")
+    columns = list(zip(*table.table, strict=True))
+    pairs = [pair for j in range(8) for pair in permutations(columns[j : j + 2])]
+    composed = compose([table] * 2)
+    for epsilon in (0.0, 0.5, 1.2):
+        ratio = Fraction(math.exp(epsilon))
+        exact = max(composed_delta(both, ratio) for both in product(pairs, repeat=2))
+        assert exact - 1e-12 <= composed.delta(epsilon) <= 1.01 * exact
+        assert 0.98 * exact <= composed.delta_at_least(epsilon) <= exact + 1e-12
+
+
 @pytest.mark.parametrize("k", [10, 1000, 10**6])
 def test_many_releases_of_randomised_response(k):
     """Against the binomial distribution of the number of truths."""
@@ -67,12 +83,29 @@ def test_basic_composition_is_an_upper_bound_and_delta_helps():
     assert composed.delta(pure) == 0
 
 
+def test_a_million_releases_of_several_kinds():
+    """Whose largest likelihood ratio has millions of digits."""
+    alpha = Privacy.from_epsilon(0.002).alpha
+    composed = compose([named.geometric(8, alpha), named.krr(3, alpha)] * 500_000)
+    assert composed.largest_epsilon == pytest.approx(2000, rel=1e-6)
+    start = time.process_time()
+    assert 9.8 < composed.epsilon("1e-6") < 9.9
+    assert time.process_time() - start < 3
+
+
+def test_totals_beyond_what_is_searched_without_an_end():
+    composed = compose([PrivacyLoss.pure(5)] * 1000)
+    assert composed.epsilon("1e-6") == pytest.approx(5000)  # every answer may well be true
+    lies = stats.binom.ppf(0.5, 1000, 1 / (1 + math.exp(5)))
+    assert composed.epsilon("0.5") == pytest.approx(5000 - 10 * lies, abs=10)
+
+
 def test_an_impossible_output():
     table = Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy("1/2"))
     loss = PrivacyLoss.of(table)
     assert loss.infinite == Fraction(1, 2)
     composed = compose([table] * 2)
-    assert composed.largest_ratio == math.inf
+    assert composed.largest_epsilon == math.inf
     assert 0.75 <= composed.delta(5) <= 0.76
     assert composed.epsilon("0.5") == math.inf
     assert composed.epsilon_at_least("0.5") >= 1000
