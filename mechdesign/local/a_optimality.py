@@ -144,3 +144,29 @@ def weigh(
                 break
             mu *= 0.2
     return pi, slope, multipliers
+
+
+def variances_by_input(table: Floats, gram: Floats, prior: Floats) -> Floats:
+    """For each input, the sum of variances of the unbiased estimate that is best for the prior.
+
+    Parameters
+    ----------
+    table : numpy.ndarray of float64
+        Shape (outputs, domain): the probability of each output under each input.
+    gram : numpy.ndarray of float64
+        The Gram matrix of the queries, shape (domain, domain).
+    prior : numpy.ndarray of float64
+        Shape (domain,), positive.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (domain,), for one user.
+    """
+    seen = table @ prior
+    table, seen = table[seen > 0], seen[seen > 0]
+    inverse = np.linalg.inv((table.T / seen) @ table)
+    estimator = inverse @ (table.T / seen)
+    squares = np.einsum("ij,ij->j", estimator, gram @ estimator)
+    result: Floats = squares @ table - np.diag(gram)
+    return result

@@ -18,7 +18,7 @@ from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidPrior
-from mechdesign.local.a_optimality import Criterion, mixture, weigh
+from mechdesign.local.a_optimality import Criterion, mixture, variances_by_input, weigh
 from mechdesign.local.linear_queries import gram
 from mechdesign.local.patterns import Patterns, balanced, climb, turn_climb, turned
 from mechdesign.mechanism import Mechanism
@@ -95,7 +95,7 @@ class WorkloadDesign:
     @cached_property
     def variances(self) -> Floats:
         """The sum of variances for each input: shape (domain,)."""
-        return _variances(self.mechanism.matrix, self.gram, self.prior)
+        return variances_by_input(self.mechanism.matrix, self.gram, self.prior)
 
     def __str__(self) -> str:
         m = self.mechanism
@@ -185,7 +185,7 @@ def workload_optimal(
     table = _exact(patterns, theta, privacy)
     mechanism = Mechanism.from_weights(table, _UNITS, privacy)
     mechanism.audit().require()
-    variances = _variances(mechanism.matrix, matrix, search.criterion.prior)
+    variances = variances_by_input(mechanism.matrix, matrix, search.criterion.prior)
     variance = max(float(variances.max()) if criterion == "worst" else float(p @ variances), 0.0)
     return WorkloadDesign(
         mechanism,
@@ -398,7 +398,7 @@ class _Search:
             ):
                 criterion = self.criterion
                 worst = float(
-                    _variances(
+                    variances_by_input(
                         self._rows(patterns) * theta[:, None], criterion.gram, criterion.prior
                     ).max()
                 )
@@ -426,22 +426,13 @@ class _Search:
     def _follow(self, patterns: Patterns, theta: Floats) -> float:
         """Move the prior towards the inputs of most variance; return the largest over the mean."""
         p = self.criterion.prior
-        variances = _variances(self._rows(patterns) * theta[:, None], self.criterion.gram, p)
+        variances = variances_by_input(
+            self._rows(patterns) * theta[:, None], self.criterion.gram, p
+        )
         excess = float(variances.max() / (p @ variances))
         p = np.maximum(p * variances / variances.max(), 1e-4 / len(p) * p.sum())
         self.criterion = Criterion(self.criterion.gram, p / p.sum(), self.criterion.ratio)
         return excess
-
-
-def _variances(table: Floats, gram: Floats, prior: Floats) -> Floats:
-    """For each input, the sum of variances of the unbiased estimate that is best for the prior."""
-    seen = table @ prior
-    table, seen = table[seen > 0], seen[seen > 0]
-    inverse = np.linalg.inv((table.T / seen) @ table)
-    estimator = inverse @ (table.T / seen)
-    squares = np.einsum("ij,ij->j", estimator, gram @ estimator)
-    result: Floats = squares @ table - np.diag(gram)
-    return result
 
 
 def _best_of(

@@ -7,10 +7,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mechdesign.local.a_optimality import Criterion, mixture, weigh
+from mechdesign.local.a_optimality import Criterion, mixture, variances_by_input, weigh
 from mechdesign.local.linear_queries import gram
 from mechdesign.local.patterns import turned
-from mechdesign.local.workload_mechanism import _all_patterns, _variances
+from mechdesign.local.workload_mechanism import _all_patterns
 from tests.general_solver import solve
 from tests.mechdesign.local.workloads import all_rows, root_of, some_gram, some_prior
 
@@ -22,7 +22,7 @@ def test_ideal_is_reached_by_balanced_rows():
         [[x in chosen for x in range(8)] for chosen in combinations(range(8), 2)]
     )
     table = rows / rows[:, 0].sum()
-    reached = float(_variances(table, criterion.gram, criterion.prior).mean())
+    reached = float(variances_by_input(table, criterion.gram, criterion.prior).mean())
     assert reached == pytest.approx(criterion.ideal() - criterion.held)
 
 

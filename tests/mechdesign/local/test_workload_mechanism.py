@@ -20,10 +20,10 @@ import pytest
 import mechdesign.local.workload_mechanism as workload_module
 from frequency import Tabular
 from mechdesign import InvalidPrior, Privacy
-from mechdesign.local.a_optimality import Criterion
+from mechdesign.local.a_optimality import Criterion, variances_by_input
 from mechdesign.local.linear_queries import NAMES, gram, marginals, parities
 from mechdesign.local.patterns import turned
-from mechdesign.local.workload_mechanism import _exact, _variances, workload_optimal
+from mechdesign.local.workload_mechanism import _exact, workload_optimal
 from tests.general_solver import solve
 from tests.mechdesign.local.workloads import all_rows, root_of, some_gram, some_prior
 
@@ -210,7 +210,9 @@ def test_no_mechanism_is_below_the_ideal():
         np.testing.assert_allclose(table.sum(axis=0), 1)
         assert (table.max(axis=1) <= ratio * table.min(axis=1) * (1 + 1e-12)).all()
         criterion = Criterion(some_gram(k, trial)[1], some_prior(k, trial), ratio)
-        average = float(criterion.prior @ _variances(table, criterion.gram, criterion.prior))
+        average = float(
+            criterion.prior @ variances_by_input(table, criterion.gram, criterion.prior)
+        )
         assert average >= (criterion.ideal() - criterion.held) * (1 - 1e-9)
 
 
@@ -265,7 +267,7 @@ def test_rounding_costs_next_to_nothing(k, epsilon, monkeypatch):
     monkeypatch.setattr(workload_module, "_exact", spy)
     design = workload_optimal("prefixes", k, epsilon)
     assert design.mechanism.audit().holds
-    before = float(_variances(kept["table"], design.gram, design.prior).mean())
+    before = float(variances_by_input(kept["table"], design.gram, design.prior).mean())
     assert design.variance == pytest.approx(before, rel=1e-5)
 
 

@@ -1,0 +1,264 @@
+"""shuffle_optimal(...): the table of little variance for a workload whose reports are shuffled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from mechdesign._support.arrays import Floats
+from mechdesign._support.blas import one_thread
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.progress import ProgressMeter
+from mechdesign._support.text import brief, shown
+from mechdesign.accounting.privacy_curve import exact_delta
+from mechdesign.accounting.shuffling import LARGEST_N, TRUST, Shuffled, shuffled
+from mechdesign.local.a_optimality import variances_by_input
+from mechdesign.local.linear_queries import gram
+from mechdesign.local.moment_bound import MomentProgram
+from mechdesign.local.windows import (
+    Target,
+    Windows,
+    largest_moment,
+    optimised,
+    randomised_response,
+)
+from mechdesign.mechanism import Mechanism
+from mechdesign.privacy import Privacy, exact_epsilon
+
+_UNITS = 1 << 62
+"""Weights of the table are integers that add up to this in every column."""
+
+_LEAST_BLANKET = 1e-6
+"""The blanket has at least this mass, also if less would keep (epsilon, delta)."""
+
+_CLOSE = 1e-3
+"""Of the mass of a blanket found, relative to it."""
+
+_WIDEST = 64
+
+_CLOSE_ENOUGH = 0.01
+"""Randomised response is not improved on if it is no further above the bound, relatively."""
+
+
+@dataclass(frozen=True)
+class ShuffleDesign:
+    """A local mechanism for a workload, whose reports are shuffled.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        Exact and audited, ``neighbours="all"``: its privacy is that of each report alone.
+    central : Shuffled
+        The privacy of the shuffled reports of n users. ``central.delta(epsilon)`` is at most
+        ``delta``: proved for this very table.
+    epsilon, delta : Fraction
+        What was asked for.
+    queries : int
+        How many queries the workload has.
+    variance : float
+        The sum over all queries of the variance of the best unbiased estimate from one user,
+        averaged over inputs, all equally likely. For n users, divide by n.
+    bound : float
+        No table has less whose second moment of W (`mechdesign.local.moment_bound`) is for no two
+        items larger than this one's, nor than that of randomised response with the same
+        (epsilon, delta); in floats. By the central limit theorem that moment decides delta for many
+        users, as long as epsilon is small. It is not a bound for all tables with the same delta.
+    gram : numpy.ndarray of float64
+        The Gram matrix of the queries, shape (domain, domain).
+    """
+
+    mechanism: Mechanism
+    central: Shuffled
+    epsilon: Fraction
+    delta: Fraction
+    queries: int
+    variance: float
+    bound: float
+    gram: Floats
+
+    @property
+    def n(self) -> int:
+        """How many users must follow the protocol."""
+        return self.central.n
+
+    @property
+    def gap(self) -> float:
+        """The excess of the variance over the bound, relative to it; infinite when that is 0."""
+        if self.variance <= self.bound:
+            return 0.0
+        return self.variance / self.bound - 1 if self.bound > 0 else np.inf
+
+    def __str__(self) -> str:
+        m = self.mechanism
+        return (
+            f"{m.outputs} outputs for {m.inputs} inputs: average variance"
+            f" {self.variance / self.queries:.6g} a query and user, {100 * self.gap:.2g}% above the"
+            f" bound\n{self.n} shuffled reports: epsilon {brief(self.epsilon)}, delta"
+            f" {float(self.delta):.3g}; each alone: epsilon {self.central.local_epsilon:.4g}\n"
+            f"{TRUST}. If it does not, what holds is each report's epsilon."
+        )
+
+
+@one_thread
+def shuffle_optimal(
+    workload: str | npt.ArrayLike,
+    domain: int,
+    n: int,
+    epsilon: float | Rational,
+    delta: float | Rational,
+    *,
+    progress: bool = False,
+) -> ShuffleDesign:
+    """A local mechanism of little total variance for a workload, whose reports are shuffled.
+
+    What is charged is the (epsilon, delta) of the collection, not the likelihood ratio of a report
+    as by `workload_optimal`. So a report may be nearly truthful if it is lost among others that are
+    drawn at random. The search is among tables of windows (`mechdesign.local.windows`): a report
+    names the user's item or some adjacent ones around it. Randomised response is one of them; what
+    is returned is never worse than it is at the same (epsilon, delta). For histograms nothing is
+    better (`mechdesign.local.moment_bound`). For prefixes and ranges windows are better the more
+    items there are, the fewer users, and the smaller epsilon is.
+
+    The second moment of W guides the search; `mechdesign.accounting.shuffled` decides.
+
+    Parameters
+    ----------
+    workload : str or array_like
+        "histogram", "prefixes", "ranges" (all 0 <= a <= b < domain), or a matrix of shape (queries,
+        domain), as those of `mechdesign.local.linear_queries`. Windows help if items are in an
+        order that matters.
+    domain : int
+        The number of inputs, 1 to 256.
+    n : int
+        At least how many users will follow the protocol, 1 to 10^12.
+    epsilon, delta : float, Fraction, int, str or Decimal
+        The privacy of the collection: epsilon from 1e-4 to 20, delta strictly between 0 and 1.
+        Neighbouring datasets differ in one user's value.
+    progress : bool, default False
+        Show how far it is, on standard error.
+
+    Returns
+    -------
+    ShuffleDesign
+        The exact mechanism, its proved privacy, its variance, and a bound.
+
+    Raises
+    ------
+    ValueError
+        A workload, domain, n, epsilon or delta outside these.
+    """
+    k = whole(domain, "domain", 1, 256, what="a number of inputs")
+    users = whole(n, "n", 1, LARGEST_N, what="a number of users")
+    matrix, queries = gram(workload, k)
+    asked, allowed = exact_epsilon(epsilon), exact_delta(delta)
+    if not Fraction(1, 10**4) <= asked <= 20:
+        raise ValueError(f"epsilon must be between 1e-4 and 20, got {shown(epsilon)}")
+    if k == 1:
+        only = Mechanism([[1]], Privacy(1, neighbours="all"))
+        return ShuffleDesign(only, shuffled(only, users), asked, allowed, queries, 0.0, 0.0, matrix)
+    ratio = float(np.exp(float(asked)))
+    with ProgressMeter(f"shuffled design of {k} inputs", unit="tables", shown=progress) as meter:
+
+        def certified(windows: Windows) -> tuple[Mechanism, Shuffled, float]:
+            """The table with about the least blanket that keeps (epsilon, delta); its variance."""
+            mechanism, central = _hidden(windows, users, asked, allowed, moment, meter)
+            return mechanism, central, float(np.mean(variances_by_input(mechanism.matrix, *known)))
+
+        known = matrix, np.full(k, 1 / k)
+        moment = _normal_moment(users, ratio, float(allowed))
+        mechanism, central, variance = certified(randomised_response(k))
+        # The exact delta differs from that of a normal distribution: what randomised response may
+        # have is what others are allowed
+        moment = largest_moment(mechanism.matrix, ratio)
+        bound = MomentProgram(matrix, ratio, moment).bound(mechanism.matrix)
+        if variance > (1 + _CLOSE_ENOUGH) * bound:
+            widths = [1 << step for step in range(min(k, _WIDEST).bit_length())]
+            found = certified(optimised(Target(matrix, ratio, moment), widths))
+            moment = max(moment, largest_moment(found[0].matrix, ratio))
+            bound = MomentProgram(matrix, ratio, moment).bound(found[0].matrix)
+            if found[2] < variance:
+                mechanism, central, variance = found
+    return ShuffleDesign(
+        mechanism,
+        central,
+        asked,
+        allowed,
+        queries,
+        max(variance, 0.0),
+        max(min(bound, variance), 0.0),
+        matrix,
+    )
+
+
+def _normal_moment(n: int, ratio: float, delta: float) -> float:
+    """The second moment of W for which delta is reached, if the mean of n is normal."""
+    drift = ratio - 1
+
+    def excess(log_variance: float) -> float:
+        deviation = float(np.exp(log_variance / 2))
+        x = drift / deviation
+        return deviation * float(norm.pdf(x)) - drift * float(norm.sf(x)) - delta
+
+    low, high = 2 * np.log(drift) - 20, 2 * np.log(drift) + 20
+    while excess(high) < 0:
+        high += 20
+    found = brentq(excess, low, high) if excess(low) < 0 else low
+    return n * float(np.exp(found)) + drift**2
+
+
+def _hidden(
+    windows: Windows,
+    n: int,
+    epsilon: Fraction,
+    delta: Fraction,
+    moment: float,
+    meter: ProgressMeter,
+) -> tuple[Mechanism, Shuffled]:
+    """The table with about the least blanket whose shuffled reports keep (epsilon, delta).
+
+    With so much that reports keep epsilon alone, delta is 0: that is where the search ends at the
+    latest.
+    """
+    ratio, most = float(np.exp(float(epsilon))), windows.most()
+    kept: dict[float, tuple[Mechanism, Shuffled]] = {}
+
+    def excess(log_gamma: float) -> float:
+        meter.update()
+        gamma = float(np.exp(log_gamma))
+        weights = windows.weights(gamma, _UNITS)
+        alpha = min(Fraction(min(row), max(row)) for row in weights)
+        mechanism = Mechanism.from_weights(weights, _UNITS, Privacy(alpha, neighbours="all"))
+        central = shuffled(mechanism, n)
+        found = central.delta(epsilon)
+        if found <= delta:
+            kept[gamma] = mechanism, central
+        return _scale(float(delta)) - _scale(found)
+
+    last = np.log(min(1.0, most / (most + ratio - 1) * (1 + 1e-9)))
+    first = np.log(_LEAST_BLANKET)
+    begin = Target(np.eye(2), ratio, moment).blanket(windows.apart(ratio))[0]
+    low = high = min(max(float(np.log(begin)), first), last)
+    step = 0.05
+    if excess(low) > 0:
+        while high < last and excess(high := min(last, high + step)) > 0:
+            low, step = high, 3 * step
+    else:
+        while low > first and excess(low := max(first, low - step)) <= 0:
+            high, step = low, 3 * step
+    if low < high:
+        root = brentq(excess, low, high, xtol=_CLOSE / 2)
+        if min(kept) > np.exp(root) * (1 + _CLOSE):
+            excess(root + _CLOSE / 2)
+    mechanism, central = kept[min(kept)]
+    mechanism.audit().require()
+    return mechanism, central
+
+
+def _scale(delta: float) -> float:
+    """About linear in the logarithm of the blanket."""
+    return float(np.sqrt(-2 * np.log(max(delta, 1e-300))))
