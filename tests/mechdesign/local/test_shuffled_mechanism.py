@@ -103,7 +103,7 @@ def divergence(table, n, ratio):
     k = len(table[0])
 
     def collections(values):
-        law = defaultdict(Fraction)
+        law: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
         for reports in product(range(len(table)), repeat=n):
             p = Fraction(1)
             for report, value in zip(reports, values, strict=True):
