@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
@@ -451,6 +451,37 @@ class VectorSpace:
         power = self.powers[place]
         return unit - power + (power - 1) // (self.q - 1), lead
 
+    def rank(self, vectors: Sequence[int]) -> int:
+        """How many of the vectors are independent, at most.
+
+        Parameters
+        ----------
+        vectors : sequence of int
+            Vectors 0 .. q^t - 1.
+
+        Returns
+        -------
+        int
+            The dimension of what they span.
+        """
+        field, basis = self.field, dict[int, AnyIntegers]()
+        for vector in vectors:
+            digits = self.digit(np.array(vector), np.arange(self.t))
+            for place, other in basis.items():  # each is 0 where those before it lead
+                times = np.full(self.t, field.negative(digits[place]))
+                digits = field.add(digits, field.multiply(times, other))
+            if digits.any():
+                place = int(np.flatnonzero(digits)[-1])
+                inverse = np.full(self.t, field.inverse(digits[place]))
+                basis[place] = field.multiply(inverse, digits)
+        return len(basis)
+
+    def difference(self, a: int, b: int) -> int:
+        """The vector a - b, of two vectors 0 .. q^t - 1."""
+        one, other = (self.digit(np.array(x), np.arange(self.t)) for x in (a, b))
+        digits = self.field.add(one, self.field.negative(other))
+        return int(digits @ self.powers[: self.t])
+
     def _blocks(self) -> Iterator[tuple[int, slice, npt.NDArray[np.int64]]]:
         """For every c* = 1 .. q-1 and place j, where the directions that lead at j are found.
 
@@ -613,6 +644,28 @@ def _butterfly(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
     difference = a - b
     a += b
     b[...] = difference
+
+
+def binary_basis(numbers: Iterable[int]) -> list[int]:
+    """Independent ones of some numbers, whose binary digits are vectors over F_2, reduced.
+
+    Parameters
+    ----------
+    numbers : iterable of int
+        At least 0.
+
+    Returns
+    -------
+    list of int
+        They span what the numbers do, and their highest digits are all different.
+    """
+    basis: list[int] = []
+    for number in numbers:
+        for other in basis:  # whose highest digit no later one has
+            number = min(number, number ^ other)
+        if number:
+            basis.append(number)
+    return basis
 
 
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:

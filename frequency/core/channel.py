@@ -33,6 +33,8 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact_sum, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
+from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.privacy import exact_epsilon
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
@@ -567,6 +569,41 @@ class Channel(Transport):
             The channel states none.
         """
         raise TypeError(f"{type(self).__name__} does not state the likelihoods of its reports")
+
+    # What `mechdesign.accounting.shuffled` asks
+
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """How the reports of any two values compare with a blanket that hides them.
+
+        Returns
+        -------
+        sequence of PairLaw
+            For any two values of a user, whatever the others hold, what a shuffled collection tells
+            is at most the largest bound that one of these gives: they may be laws above those of
+            the pairs. Empty where there are no two values.
+
+        Raises
+        ------
+        UnstatedLikelihoods
+            The channel states none.
+        """
+        raise UnstatedLikelihoods(type(self).__name__)
+
+    def attack_laws(self) -> Sequence[PairLaw]:
+        """How the reports of two values compare with those of users who all hold a third.
+
+        Returns
+        -------
+        sequence of PairLaw
+            Each exact for some three values that exist, chosen to reveal a user well. Empty where
+            there are no two values, or no such law is known.
+
+        Raises
+        ------
+        UnstatedLikelihoods
+            The channel states none.
+        """
+        raise UnstatedLikelihoods(type(self).__name__)
 
 
 def smallest_integer(largest: int) -> str:

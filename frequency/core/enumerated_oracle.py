@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import ALIKE, JointLaw, joint_law_of, law_above
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, json_integer, json_integers
 from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
@@ -24,6 +26,8 @@ from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign._support.text import shown
+from mechdesign.accounting.pair_law import PairLaw, TableLaws, attack_laws_of
 from mechdesign.symbolic.table_proof import TableProof, in_alpha
 
 _PRIME = (1 << 61) - 1
@@ -255,6 +259,53 @@ class EnumeratedOracle(CellOracle, PublicCoinChannel):
     def likelihood(self, reports: Reports, items: Items) -> Items:
         result: Items = self._ratios[1][self.kinds_of(reports), items]
         return result
+
+    # Among the reports of others: by the weights that are drawn
+
+    @property
+    def _drawn(self) -> list[list[int]]:
+        """The weights of the kinds of reports that occur."""
+        if self.law.privacy.neighbours != "all":
+            raise ValueError(
+                'reports are private locally: the table needs Privacy(alpha, neighbours="all"), got'
+                f" {shown(self.law.privacy)}"
+            )
+        return [list(row) for row in self.law.sampler.weights if any(row)]
+
+    def joint_law(self, items: Items) -> JointLaw:
+        rows, chosen = self._drawn, items.tolist()
+        total = sum(row[0] for row in rows)
+        return joint_law_of(
+            (
+                Fraction(sum(row), total * len(row)),
+                [Fraction(len(row) * row[item], sum(row)) for item in chosen],
+            )
+            for row in rows
+        )
+
+    def dominating_law(self) -> PairLaw:
+        if self.domain == 1:
+            return ALIKE
+        rows = self._drawn
+        laws = TableLaws(rows)
+        if len(laws) == 1:  # which all pairs have, and their reverse
+            return laws[0]
+        total, matrix = sum(row[0] for row in rows), np.array(rows, dtype=np.float64)
+        matrix /= total
+        apart = max(
+            float(np.abs(matrix - matrix[:, item : item + 1]).sum(axis=0).max())
+            for item in range(self.domain)
+        )
+        rounding = Fraction(len(rows) + 4, 1 << 50)
+        blanket = Fraction(sum(map(min, rows)), total)
+        return law_above(blanket, laws.largest_ratio, Fraction(apart) / 2 + rounding)
+
+    def pair_laws(self) -> Sequence[PairLaw]:
+        laws = TableLaws(self._drawn)  # none for one item
+        return tuple(laws[k] for k in range(len(laws)))
+
+    def attack_laws(self) -> tuple[PairLaw, ...]:
+        return attack_laws_of(self._drawn) if self.domain > 1 else ()
 
     def audit(self) -> Audit:
         return self.law.audit()

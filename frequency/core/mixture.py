@@ -17,16 +17,18 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import JointLaw, mixed, mixed_law
 from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.deployable import Step, json_integers, unstated
 from frequency.core.oracle import checked_users
-from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
+from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel, stating
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import exact, exact_sum
 from mechdesign._support.randomness import BitSource
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 from mechdesign.symbolic.proof_rules import MixturePart, MixtureProof
 
@@ -354,6 +356,28 @@ class Mixture(PublicCoinChannel):
             nodes = self.part_items(k, items[mine])
             result[mine] = self._firsts[k] + self._drawable[k].likelihood(part, nodes)
         return result
+
+    def joint_law(self, items: Items) -> JointLaw:
+        cells = Counter[tuple[PublicCoinChannel, bytes]]()
+        for k in self._ends[0].tolist():
+            nodes = self.part_items(k, items).astype(np.int64)
+            cells[stating(self.parts[k]), nodes.tobytes()] += self.part_weights[k]
+        return mixed(
+            (Fraction(weight, WORD), part.joint_law(np.frombuffer(nodes, dtype=np.int64)))
+            for (part, nodes), weight in cells.items()
+        )
+
+    def dominating_law(self) -> PairLaw:
+        weights = Counter[PublicCoinChannel]()
+        for k in self._ends[0].tolist():
+            weights[stating(self.parts[k])] += self.part_weights[k]
+        return mixed_law(
+            (Fraction(weight, WORD), part.dominating_law()) for part, weight in weights.items()
+        )
+
+    def pair_laws(self) -> Sequence[PairLaw]:
+        asked = self._ends[0].tolist()
+        return self.parts[asked[0]].pair_laws() if len(asked) == 1 else super().pair_laws()
 
     def audit(self) -> Audit:
         return max((channel.audit() for channel in self.parts), key=lambda audit: audit.ratio)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
 from frequency.core.deployable import Deployable, Step
 from mechdesign import Audit, Privacy
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 
@@ -243,6 +244,14 @@ class Protocol(Deployable):
     def proof(self) -> PrivacyProof:
         """Why reports are private, for every alpha in (0, 1): see `Channel.proof`."""
         return self.channel.proof().called(type(self).__name__, self.privacy_source)
+
+    def pair_laws(self) -> Sequence[PairLaw]:
+        """How the reports of any two values compare: see `Channel.pair_laws`."""
+        return self.channel.pair_laws()
+
+    def attack_laws(self) -> Sequence[PairLaw]:
+        """How they compare where all others hold one value: see `Channel.attack_laws`."""
+        return self.channel.attack_laws()
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from frequency.algebra.hash_functions import Coins
+from frequency.core.blanket import (
+    ALIKE,
+    JointLaw,
+    attack_law,
+    joint_law_of,
+    of_two_likelihoods,
+    two_likelihoods,
+)
 from frequency.core.channel import Channel, Reports
 from mechdesign._support.arrays import Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.exceptions import UnstatedLikelihoods
 
 Number = TypeVar("Number", int, Fraction)
 
@@ -159,10 +172,128 @@ class PublicCoinChannel(Channel):
         """`likelihood` of the blank reports that these coins draw."""
         return self.likelihood(self.blank(coins), items)
 
+    # Among the reports of others: see `frequency.core.blanket`. By default there is one kind of
+    # report, with two likelihoods. As those of an item have mean 1, all items then make as many
+    # blank reports likely.
+
+    def likely_together(self, items: Items) -> Fraction:
+        """The probability that a blank report is likely under all of some items.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            Different items, at least one, one row each.
+
+        Returns
+        -------
+        Fraction
+            Exact.
+
+        Raises
+        ------
+        UnstatedLikelihoods
+            The channel does not state it.
+        """
+        raise UnstatedLikelihoods(type(self).__name__)
+
+    @property
+    def least_together(self) -> Fraction:
+        """The least probability that a blank report is likely under two items, or less.
+
+        By default that of items 0 and 1, for channels to which all pairs are alike.
+        """
+        return self.likely_together(np.arange(2))
+
+    @property
+    def always_likely(self) -> Fraction:
+        """The probability that a blank report is likely under all items, or less."""
+        return self.likely_together(self.every_item()) if self.domain == 2 else Fraction(0)
+
+    def joint_law(self, items: Items) -> JointLaw:
+        """The law of the likelihoods of a report under some items.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            As of `items_of`, at least one row, not all of which need be different.
+
+        Returns
+        -------
+        JointLaw
+            Exact; the likelihoods are relative to the same law of reports for all items.
+
+        Raises
+        ------
+        UnstatedLikelihoods
+            The channel does not state it.
+        """
+        different, places = np.unique(items, axis=0, return_inverse=True)
+        low, high = self._two_likelihoods
+        found = of_two_likelihoods(
+            len(different), low, high, lambda chosen: self.likely_together(different[list(chosen)])
+        )
+        return joint_law_of(
+            (probability, [likelihoods[place] for place in places.ravel().tolist()])
+            for probability, likelihoods in found
+        )
+
+    def dominating_law(self) -> PairLaw:
+        """A pair law above those of all pairs of items in convex order, equal ones included.
+
+        Returns
+        -------
+        PairLaw
+            Under a blanket.
+
+        Raises
+        ------
+        UnstatedLikelihoods
+            The channel does not state enough.
+        """
+        if self.domain == 1:
+            return ALIKE
+        always = self.always_likely
+        return two_likelihoods(*self._two_likelihoods, max(self.least_together, always), always)
+
+    @property
+    def _two_likelihoods(self) -> tuple[Fraction, Fraction]:
+        if len(self.likelihoods) != 1 or len(self.likelihoods[0]) != 2:
+            raise UnstatedLikelihoods(type(self).__name__)
+        low, high = self.likelihoods[0]
+        return low, high
+
+    def pair_laws(self) -> Sequence[PairLaw]:
+        return (self.dominating_law(),) if self.domain > 1 else ()
+
+    def attack_items(self) -> list[Items]:
+        """Items that tell a user apart well.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Each of three rows: two items of the user, and the one that all others hold.
+        """
+        last = min(self.domain, 1 << 63) - 1
+        if last < 2:
+            return [np.array([0, 1, other]) for other in range(2 * last)]
+        half = (last + 1) // 2
+        return [np.array(items) for items in ((0, last, half), (0, half, last), (0, 1, 2))]
+
+    def attack_laws(self) -> tuple[PairLaw, ...]:
+        laws = (attack_law(self.joint_law(items)) for items in self.attack_items())
+        return tuple(dict.fromkeys(laws))
+
 
 def public_coin_channel(channel: Channel) -> PublicCoinChannel:
     """The channel itself; TypeError if it does not state the likelihoods of its reports."""
     if not isinstance(channel, PublicCoinChannel):
         raise TypeError(f"{type(channel).__name__} does not state the probabilities of its reports")
     _ = channel.likelihoods  # of all of its parts
+    return channel
+
+
+def stating(channel: Channel) -> PublicCoinChannel:
+    """The channel itself; UnstatedLikelihoods if it is none that has joint laws."""
+    if not isinstance(channel, PublicCoinChannel):
+        raise UnstatedLikelihoods(type(channel).__name__)
     return channel

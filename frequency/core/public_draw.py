@@ -16,14 +16,16 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import JointLaw, mixed
 from frequency.core.channel import Reports
 from frequency.core.deployable import Step, tossed, unstated
 from frequency.core.oracle import CellOracle
-from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
+from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel, stating
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
@@ -178,6 +180,45 @@ class PublicDraw(PublicCoinChannel):
         result, cell = reports.copy(), self.fields[1]
         result[cell] = self._drawable.candidate(reports[cell], numbers, largest)
         return result
+
+    def cells_together(self, items: Items) -> tuple[Items, Items]:
+        """The cells that some items are in together, and in how many settings of all.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            At least one item.
+
+        Returns
+        -------
+        tuple of numpy.ndarray of int64
+            Shapes (combinations, items) and (combinations,): settings are counted as often as they
+            are drawn.
+        """
+        sizes: list[int] = []
+
+        def first(k: int) -> Items:
+            sizes.append(k)
+            return np.zeros(1, dtype=np.int64)
+
+        self._draw(first)
+        every = iter(np.indices(sizes).reshape(len(sizes), -1))
+        setting = self._draw(lambda k: next(every))
+        users = len(setting[0])
+        cells = [self._cell(np.repeat(item[None], users, axis=0), setting) for item in items]
+        found, times = np.unique(np.stack(cells, axis=1), axis=0, return_counts=True)
+        return found, times
+
+    def joint_law(self, items: Items) -> JointLaw:
+        base, (cells, times) = stating(self.base), self.cells_together(items)
+        total = int(times.sum())
+        return mixed(
+            (Fraction(count, total), base.joint_law(row))
+            for row, count in zip(cells, times.tolist(), strict=True)
+        )
+
+    def dominating_law(self) -> PairLaw:
+        return stating(self.base).dominating_law()  # of two items that are never in one cell
 
     def audit(self) -> Audit:
         return self.base.audit()

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import law_of_ratio
 from frequency.core.channel import UNNUMBERED, Channel, Reports, smallest_integer
 from frequency.core.deployable import Step, json_integers
 from frequency.core.oracle import Oracle, variance_of
@@ -23,6 +24,7 @@ from frequency.core.tally import Sample, public
 from mechdesign import Audit, Privacy
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.symbolic.one_bit_proof import OneBitProof, acceptances
 
 
@@ -276,6 +278,14 @@ class Sampled(Channel):
         total[0] = kept.sum()
         total[1:] = self.inner.simulated_counts(items[some], kept[some], rng).ravel()
         return total
+
+    def pair_laws(self) -> tuple[PairLaw, ...]:
+        # Whatever the coins. How often they tell two items apart is not stated: they are not
+        # independent, and no attack is known exactly
+        return (law_of_ratio(Fraction(self.audit().ratio)),) if self.domain > 1 else ()
+
+    def attack_laws(self) -> tuple[PairLaw, ...]:
+        return ()
 
     def audit(self) -> Audit:
         if self.domain == 1:

@@ -18,6 +18,13 @@ from frequency.algebra.error_correcting_codes import Code
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins, LinearHash
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import (
+    JointLaw,
+    independent,
+    of_two_likelihoods,
+    product_law,
+    two_likelihoods,
+)
 from frequency.core.channel import Reports, local_privacy, smallest_integer
 from frequency.core.deployable import Step, json_integer
 from frequency.core.estimate import Estimate
@@ -37,6 +44,7 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, PublicDrawProof
 from mechdesign.symbolic.randomiser import Randomiser, in_either, unchanged
 
@@ -309,6 +317,32 @@ class Channels(PublicCoinChannel):
         minus = self.code.minus(items.astype(np.uint64)[:, None], index)
         result: Items = (sign == 1 - 2 * minus).sum(axis=1)
         return result
+
+    def joint_law(self, items: Items) -> JointLaw:
+        mine = self.channel_of(items.astype(np.uint64)).T.tolist()
+        return independent(
+            [self.oracle.joint_law(items), *(self._of_channels(items, own) for own in mine)]
+        )
+
+    def _of_channels(self, items: Items, mine: list[int]) -> JointLaw:
+        """The joint law of the signs in the items' channels of one hash function."""
+        every = np.arange(self.code.length)
+        minus = [self.code.minus(np.array([x]), every) for x in items.astype(np.uint64)]
+
+        def together(chosen: tuple[int, ...]) -> Fraction:
+            chance = Fraction(1)
+            for channel in {mine[k] for k in chosen}:  # with signs of their own
+                first, *others = (minus[k] for k in chosen if mine[k] == channel)
+                alike = np.logical_and.reduce([first == first, *(first == one for one in others)])
+                chance *= Fraction(int(alike.sum()), 2 * len(every))
+            return chance
+
+        return of_two_likelihoods(len(items), *self._choice.likelihoods, together)
+
+    def dominating_law(self) -> PairLaw:
+        # Of items that share all channels, with opposite codewords
+        sign = two_likelihoods(*self._choice.likelihoods, Fraction(0))
+        return product_law([self.oracle.dominating_law(), *[sign] * self.hashes])
 
     def audit(self) -> Audit:
         ratio = self._choice.ratio ** (self.hashes + 1)

@@ -20,6 +20,14 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, root
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import (
+    JointLaw,
+    independent,
+    joint_law_of,
+    law_of_ratio,
+    product_law,
+    two_likelihoods,
+)
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, json_integers
 from frequency.core.likelihood import Likelihood
@@ -36,6 +44,7 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import exact_sum, whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from mechdesign.symbolic.randomiser import favouring
 
@@ -298,6 +307,27 @@ class AttributeWise(PublicCoinChannel):
         result: Items = self._agreements[1][place]
         return result
 
+    def joint_law(self, items: Items) -> JointLaw:
+        return independent(
+            _of_one(choice, column.tolist())
+            for choice, column in zip(self.choices, self.attributes.values(items).T, strict=True)
+        )
+
+    def dominating_law(self) -> PairLaw:
+        # Of records that differ in every attribute
+        different = math.prod(math.comb(many + 2, 2) for many in self._sizes.values())
+        if different > MOST_AGREEMENTS:
+            return law_of_ratio(Fraction(self.audit().ratio))
+        return product_law(
+            two_likelihoods(*choice.likelihoods, Fraction(0))
+            for choice in self.choices
+            if choice.k > 1
+        )
+
+    def attack_laws(self) -> tuple[PairLaw, ...]:
+        different = math.prod(math.comb(many + 3, 3) for many in self._sizes.values())
+        return super().attack_laws() if different <= MOST_AGREEMENTS else ()
+
     def audit(self) -> Audit:
         # The report 0 .. 0 under the record 0 .. 0, and under the record that differs in every
         # attribute that can.
@@ -322,6 +352,22 @@ class AttributeWise(PublicCoinChannel):
             name=type(self).__name__,
             source=self.privacy_source,
         )
+
+
+def _of_one(choice: TruthOrLie, values: list[int]) -> JointLaw:
+    """The joint law of one attribute's perturbed value, under some values."""
+    low, high = choice.likelihoods
+    alone = len(set(values)) * Fraction(1, choice.k)
+    told = [(Fraction(1, choice.k), one) for one in set(values)]
+    return joint_law_of(
+        [
+            (1 - alone, [low] * len(values)),
+            *(
+                (chance, [high if value == one else low for value in values])
+                for chance, one in told
+            ),
+        ]
+    )
 
 
 class Convergence(NamedTuple):

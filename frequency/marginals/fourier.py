@@ -117,6 +117,10 @@ class Phase(SignChannel):
         result[some] = seen[some] / signal[some]
         return result
 
+    @property
+    def least_alike(self) -> Fraction:
+        return Fraction(self.domain % 2, self.domain)  # of phases as far apart as can be
+
     def audit(self) -> Audit:
         if self.domain == 1:
             return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import UnaryBits, uniform
-from frequency.algebra.finite_field import walsh_hadamard
+from frequency.algebra.finite_field import binary_basis, walsh_hadamard
 from frequency.algebra.hash_functions import FEW, Coins, PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
@@ -315,6 +315,17 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
         hash_, coefficient = index
         return np.bitwise_count(coefficient & self._cells_of(hash_, items)) & 1
 
+    def share_alike(self, items: Items) -> Fraction:
+        # Coefficients orthogonal to the differences of the cells, of each hash function
+        cells = self._cells_of(np.arange(self.hashes), items[:, None])
+        ranks = [len(binary_basis(column)) for column in (cells[1:] ^ cells[0]).T.tolist()]
+        alike = sum((self.width >> rank) - 1 for rank in ranks)
+        return Fraction(alike, self.hashes * (self.width - 1))
+
+    @property
+    def least_alike(self) -> Fraction:
+        return Fraction(self.width // 2 - 1, self.width - 1)  # cells that are all different
+
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         table = walsh_hadamard(aggregate.counts.astype(np.float64))
         return self._look_up(table, items) / (aggregate.n * self.contrast)
@@ -494,6 +505,20 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
         cell = self._cells_of(reports["hash"].astype(np.int64), items)
         byte = reports["bits"][np.arange(len(items)), cell >> 3].astype(np.int64)
         return byte >> (cell & 7) & 1
+
+    def likely_together(self, items: Items) -> Fraction:
+        cells = np.sort(self._cells_of(np.arange(self.hashes), items[:, None]), axis=0)
+        different = 1 + (np.diff(cells, axis=0) != 0).sum(axis=0)
+        numbers, times = np.unique(different, return_counts=True)
+        chances = (
+            self._bits.q**number * count
+            for number, count in zip(numbers.tolist(), times.tolist(), strict=True)
+        )
+        return sum(chances, Fraction(0)) / self.hashes
+
+    @property
+    def least_together(self) -> Fraction:
+        return self._bits.q**2  # of items that never collide
 
     def audit(self) -> Audit:
         # The hash function does not depend on the item; given it, two items differ in at most two

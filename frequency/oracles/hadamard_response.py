@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import TruthOrLie, uniform
-from frequency.algebra.finite_field import walsh_hadamard
+from frequency.algebra.finite_field import binary_basis, walsh_hadamard
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
@@ -277,6 +277,13 @@ class HRR(SymmetricOracle, PublicCoinChannel):
     def likelihood(self, reports: Reports, items: Items) -> Items:
         minus = np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1
         return (reports["sign"] == 1 - 2 * minus.astype(np.int64)).all(axis=1).astype(np.int64)
+
+    def likely_together(self, items: Items) -> Fraction:
+        # All have the same sign at indices orthogonal to their differences
+        first, t = int(items[0]), self.coefficients
+        rank = len(binary_basis(first ^ item for item in items[1:].tolist()))
+        alike = math.comb((self.padded >> rank) - 1, t)
+        return Fraction(alike, math.comb(self.padded - 1, t) << t)
 
     def audit(self) -> Audit:
         # The indices do not depend on the item. Given them, the pattern of the item has weight

@@ -221,6 +221,17 @@ class OLH(PureCellOracle, PublicCoinChannel):
         true = self._space.dot(reports["hash"].astype(np.int64), items)
         return (reports["value"] == true).astype(np.int64)
 
+    def likely_together(self, items: Items) -> Fraction:
+        # The hashes of all items agree for those a that are orthogonal to their differences
+        first, *others = items.tolist()
+        rank = self._space.rank([self._space.difference(item, first) for item in others])
+        return Fraction(1, self.hashes_to ** (rank + 1))
+
+    @property
+    def always_likely(self) -> Fraction:
+        q, t = self._order  # items 0, 1, q, q^2 ..
+        return Fraction(1, q ** (1 + sum(q**place < self.domain for place in range(t))))
+
     def audit(self) -> Audit:
         # a does not depend on the item. Given a, the value of the hash is told with weight
         # ``truth``, any other with ``lie``; some a tells any two items apart.

@@ -204,6 +204,11 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
             v.dot(v.vector(reports["hyperplane"].astype(np.int64)), v.vector(items)) == 0
         ).astype(np.int64)
 
+    def likely_together(self, items: Items) -> Fraction:
+        (order, t), space = self._order, self._space
+        rank = space.rank(space.vector(items).tolist())
+        return Fraction(points(order, t - rank), points(order, t))
+
     def audit(self) -> Audit:
         # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to
         # it; one that is not is (q - 1) of the q^(t-1) vectors of each other product, one for each

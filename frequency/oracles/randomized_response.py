@@ -157,6 +157,9 @@ class GRR(PureCellOracle, PublicCoinChannel):
     def likelihood(self, reports: Reports, items: Items) -> Items:
         return (reports["item"] == items).astype(np.int64)
 
+    def likely_together(self, items: Items) -> Fraction:
+        return Fraction(len(items) == 1, self.domain)
+
     def audit(self) -> Audit:
         # Report y has weight ``truth`` under value y and ``lie`` under every other value.
         return Audit(self._choice.ratio, self.max_ratio, 0, (0, min(1, self.domain - 1)))

@@ -26,6 +26,9 @@ from mechdesign._support.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 
+_AT_ONCE = 1 << 16
+"""How many indices are tried at a time."""
+
 
 class SignChannel(PublicCoinChannel):
     """A public uniform index, and the sign that the item has there.
@@ -177,6 +180,44 @@ class SignChannel(PublicCoinChannel):
         result = reports.copy()
         result["sign"] *= 1 - 2 * (numbers & 1)
         return result
+
+    def share_alike(self, items: Items) -> Fraction:
+        """The share of the indices at which some items all have the same sign.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            Different items, at least one, one row each.
+
+        Returns
+        -------
+        Fraction
+            Exact: by default all indices are tried.
+        """
+        shape = [len(numbers) for numbers in self._indices.values()]
+        total, alike = math.prod(shape), 0
+        for start in range(0, total, _AT_ONCE):
+            places = np.unravel_index(np.arange(start, min(start + _AT_ONCE, total)), shape)
+            index = [
+                r.start + place for r, place in zip(self._indices.values(), places, strict=True)
+            ]
+            minus = [
+                self._minus(np.repeat(item[None], len(index[0]), axis=0), *index) for item in items
+            ]
+            alike += int(np.logical_and.reduce([one == minus[0] for one in minus]).sum())
+        return Fraction(alike, total)
+
+    @property
+    def least_alike(self) -> Fraction:
+        """The least share of the indices at which two items have the same sign, or less."""
+        return Fraction(0)
+
+    def likely_together(self, items: Items) -> Fraction:
+        return self.share_alike(items) / 2  # and the blank sign is the same
+
+    @property
+    def least_together(self) -> Fraction:
+        return self.least_alike / 2
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
         index = [reports[name].astype(np.int64) for name in self._indices]

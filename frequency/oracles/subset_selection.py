@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -190,6 +191,12 @@ class SubsetSelection(BitVector, PureCellOracle):
         held = np.take_along_axis(held, moved, axis=1)
         result["bits"] = np.packbits(held, axis=1, bitorder="little")
         return result
+
+    def likely_together(self, items: Items) -> Fraction:
+        drawn = range(len(items))
+        return math.prod(
+            (Fraction(self.size - k, self.domain - k) for k in drawn), start=Fraction(1)
+        )
 
     def audit(self) -> Audit:
         # A set has weight p / C(D-1, k-1) under the items in it and (1-p) / C(D-1, k) under the

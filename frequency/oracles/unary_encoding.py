@@ -148,6 +148,10 @@ def unary_step(bits: UnaryBits, places: int) -> dict[str, Any]:
     return {"do": "bits", "places": places, "own": own, "other": other}
 
 
+_FEW = 8
+"""Of more items, that all bits are set is negligible for privacy."""
+
+
 @dataclass(frozen=True)
 class _Unary(BitVector):
     """Every bit by itself: 1 with probability p for the user's item, and q for the others."""
@@ -203,6 +207,13 @@ class _Unary(BitVector):
     def difference_variance(self, n: int, held: int | None = None) -> float:
         # Twice the variance of one item's estimate, as bits are independent
         return 2 * float(self.variance(n, 1 / (held or self.domain)))
+
+    def likely_together(self, items: Items) -> Fraction:
+        return self.q ** len(items)
+
+    @property
+    def always_likely(self) -> Fraction:
+        return self.q**self.domain if self.domain <= _FEW else Fraction(0)
 
     def audit(self) -> Audit:
         # Two items differ in two bits, and every other bit is as likely under both.

@@ -27,6 +27,7 @@ from mechdesign import Audit
 from mechdesign._support.arrays import Items
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import listed, shown
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 
@@ -134,6 +135,12 @@ class SurveyChannel(Channel):
 
     def proof(self) -> PrivacyProof:
         return self.inner.proof()
+
+    def pair_laws(self) -> Sequence[PairLaw]:
+        return self.inner.pair_laws()
+
+    def attack_laws(self) -> Sequence[PairLaw]:
+        return self.inner.attack_laws()
 
 
 @dataclass(frozen=True)

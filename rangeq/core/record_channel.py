@@ -42,6 +42,17 @@ class RecordChannel(Channel):
     def every_item(self) -> Items:
         return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
 
+    def attack_items(self) -> list[Items]:
+        """Records that tell a user apart well: see `PublicCoinChannel.attack_items`."""
+        if self.domain == 1:
+            return []
+        sizes = np.array(self.attributes.sizes)
+        first, last, odd = np.zeros_like(sizes), sizes - 1, np.arange(len(sizes)) % 2
+        other = np.where(sizes > 2, sizes // 2, odd * last)
+        if (sizes > 1).sum() == 1:  # and there may be no third record
+            other = np.where(sizes > 2, sizes // 2, last)
+        return [np.stack(rows) for rows in ((first, last, other), (first, last, last))]
+
     def combination(self, places: Sequence[int]) -> list[Any]:
         """What `combined` makes of a record, as descriptions have it.
 

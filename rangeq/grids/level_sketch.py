@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.finite_field import walsh_hadamard
+from frequency.algebra.finite_field import binary_basis, walsh_hadamard
 from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.sign_response import SignChannel
@@ -131,6 +131,24 @@ class LevelSketch(RecordChannel, SignChannel):
             "width": self.width,
             "seed": self.seed,
         }
+
+    def share_alike(self, items: Items) -> Fraction:
+        # Coefficients orthogonal to the differences of the hashes, at each level
+        levels = np.arange(math.prod(self.levels))
+        cells = [self.cell_of(np.repeat(item[None], len(levels), axis=0), levels) for item in items]
+        differences = np.array([cell ^ cells[0] for cell in cells]).T.tolist()
+        alike = sum((self.width >> len(binary_basis(row))) - 1 for row in differences)
+        return Fraction(alike, len(levels) * (self.width - 1))
+
+    @property
+    def least_alike(self) -> Fraction:
+        # Records with different hashes at all levels but those of a single cell
+        alone = math.prod(
+            sum(width >= size for width in widths)
+            for widths, size in zip(self.widths, self.attributes.sizes, strict=True)
+        )
+        share, apart = Fraction(alone, math.prod(self.levels)), self.width // 2 - 1
+        return share + (1 - share) * Fraction(apart, self.width - 1)
 
     def audit(self) -> Audit:
         # Level and index do not depend on the record; given them, one sign has weight ``truth`` and

@@ -115,6 +115,12 @@ class Blocks(PublicDraw):
         (angle,) = setting
         return (items + angle) % self.domain // self.width
 
+    def cells_together(self, items: Items) -> tuple[Items, Items]:
+        # At these angles an item comes into another block
+        angles = np.unique(np.append(-items % self.width, 0))
+        times = np.diff(angles, append=self.width)
+        return self._cell(items[None], (angles[:, None],)), times
+
     def _details(self) -> dict[str, Any]:
         return {"width": self.width, "blocks": {**self.base.parameters}}
 

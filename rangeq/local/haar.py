@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.finite_field import walsh_hadamard
+from frequency.algebra.finite_field import binary_basis, walsh_hadamard
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle, SymmetricOracle, variance_of
@@ -73,6 +74,11 @@ class HaarLevel(SignChannel, SymmetricOracle):
         own = np.stack([nodes, -nodes], axis=2).reshape(len(nodes), -1)
         result: Floats = variance_of(n, contributed - own**2 @ frequencies)
         return result
+
+    def share_alike(self, items: Items) -> Fraction:
+        # The last digit is the side: opposite sides of one node have opposite signs everywhere
+        basis = binary_basis(int(items[0]) ^ item for item in items[1:].tolist())
+        return Fraction(1 not in basis, 1 << len(basis))
 
     def audit(self) -> Audit:
         # The index does not depend on the item; given it, one sign has weight ``truth`` and the

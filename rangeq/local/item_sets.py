@@ -19,11 +19,12 @@ from frequency.algebra.exact_draws import uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import ConfidenceInterval, conditions
+from frequency.core.blanket import JointLaw, joint_law_of
 from frequency.core.channel import Channel, Reports
 from frequency.core.deployable import Step, json_integer
 from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
-from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel
+from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel, stating
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample
 from frequency.oracles.choice import OracleChoice, oracle_over
@@ -35,6 +36,7 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, ProcessedProof
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.haar import HaarHRR
@@ -44,6 +46,10 @@ Base: TypeAlias = Oracle | RangeProtocol
 
 Ranges: TypeAlias = Callable[[int, Any], RangeProtocol]
 """A class of range protocols, or what makes one from a number of items and an epsilon."""
+
+
+_SLOTS = 2
+"""How many items the sets of an attack have, at most."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +199,44 @@ class Slots(PublicCoinChannel):
 
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
         return self._drawable.candidate(reports, numbers, largest)
+
+    def joint_law(self, items: Items) -> JointLaw:
+        sets = [[one for one in row if one >= 0] for row in items.tolist()]
+        slots = [max(len(held), self.size) for held in sets]
+        sets = [held + [self.domain] * (k - len(held)) for held, k in zip(sets, slots, strict=True)]
+        different = sorted({one for held in sets for one in held})
+        place = {one: k for k, one in enumerate(different)}
+        return joint_law_of(
+            (
+                probability,
+                [
+                    sum((likelihoods[place[one]] for one in held), Fraction(0)) / len(held)
+                    for held in sets
+                ],
+            )
+            for probability, likelihoods in stating(self.base).joint_law(np.array(different))
+        )
+
+    def dominating_law(self) -> PairLaw:
+        return stating(self.base).dominating_law()  # a report is told of a slot that is not public
+
+    @property
+    def _one_set(self) -> bool:
+        """Whether all users drop all of their items."""
+        return self.kept is not None and not self.kept
+
+    def pair_laws(self) -> tuple[PairLaw, ...]:
+        return () if self._one_set else (self.dominating_law(),)
+
+    def attack_items(self) -> list[Items]:
+        if self._one_set:
+            return []
+        kept = list(range(min(self.domain, 2 * _SLOTS)) if self.kept is None else self.kept)
+        size = max(min(self.size, len(kept) // 2, _SLOTS), 1)
+        first, other, empty = np.full((3, size), -1)
+        first[:] = kept[:size]
+        other[: len(kept) - size] = kept[size : 2 * size]
+        return [np.stack(rows) for rows in ((first, other, empty), (first, empty, other))]
 
     def audit(self) -> Audit:
         # An empty set and a full one tell as much as two items

@@ -1,0 +1,238 @@
+"""What hides one report among others: pair laws of reports whose likelihoods have two values.
+
+Write u and v for the likelihoods of a report under two values of a user, relative to a blanket: a
+measure omega of mass gamma that is at most the probability of the report under every value. Let W =
+u - r v for a report y drawn with the probability omega(y), and W = 0 otherwise. Privacy among n
+shuffled reports is bounded by E(W_1 + ... + W_n)_+, see `mechdesign.accounting.shuffled`; this
+grows with the law of W in convex order. Four facts, for any r >= 1 and any convex f:
+
+1. *Apart is worse.* If u and v have the values low < high, and marginals that are the same for all
+   pairs, then E f(W) falls as the probability that both are high rises. For moving mass to (high,
+   high) and (low, low) from (high, low) and (low, high) changes a sum of two values of W into
+   another with the same total, and high - r low is the largest value, low - r high the least. In
+   particular a pair of equal values, u = v, is the best hidden. It stays true with factors that do
+   not depend on the two, W = u U - r v V with U, V >= 0, and so for products of such reports, one
+   factor after the other.
+2. *Other marginals.* If 1 <= u, v <= rho, they may be replaced by 1 and rho with the same means,
+   given y; W then has the same mean given y. The most that both can be rho together is the lesser
+   of the two probabilities, whose sum over y is (1 - TV - gamma) / (rho - 1), with TV the total
+   variation distance of the two laws. By 1, the largest such distance is the worst. So the numbers
+   gamma, rho and TV give a law above that of every pair.
+3. *The ratio alone.* With nothing but rho known: all W lie between 1 - r rho and rho - r, their
+   mean is 1 - r, and by 2 E W_+ is at most (rho - r) TV / (rho - 1), with TV at most (rho - 1) /
+   (rho + 1).
+   Binary randomised response of ratio rho has this mean, this E W_+, and no other values than the
+   two ends and 0: between these its E (W - t)_+ is linear in t, and that of any other law below.
+4. *Mixtures.* Public parts, drawn whatever the value, keep the order part by part. If the part, or
+   what is told in it, is not public, W is the conditional mean of the one that knows it: smaller.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from itertools import chain, combinations
+from typing import NamedTuple, TypeAlias
+
+from mechdesign.accounting.pair_law import PairClass, PairLaw, merged
+
+ALIKE: PairLaw = (PairClass(Fraction(1), Fraction(1), Fraction(1)),)
+"""Reports that say nothing."""
+
+
+class JointClass(NamedTuple):
+    """Reports with the same likelihoods under some values.
+
+    Attributes
+    ----------
+    probability : Fraction
+        Of the class, under a law of reports that depends on no value.
+    likelihoods : tuple of Fraction
+        How likely a report is under each of the values, relative to that law.
+    """
+
+    probability: Fraction
+    likelihoods: tuple[Fraction, ...]
+
+
+JointLaw: TypeAlias = tuple[JointClass, ...]
+"""All reports in classes."""
+
+
+def joint_law_of(classes: Iterable[tuple[Fraction, Sequence[Fraction]]]) -> JointLaw:
+    """The classes, those of equal likelihoods made one, in order of these."""
+    total: defaultdict[tuple[Fraction, ...], Fraction] = defaultdict(Fraction)
+    for probability, likelihoods in classes:
+        total[tuple(likelihoods)] += probability
+    return tuple(JointClass(mass, key) for key, mass in sorted(total.items()) if mass)
+
+
+def mixed(parts: Iterable[tuple[Fraction, JointLaw]]) -> JointLaw:
+    """The law of reports on public parts: each part's probability, and its own law."""
+    return joint_law_of(
+        (share * probability, likelihoods)
+        for share, law in parts
+        for probability, likelihoods in law
+    )
+
+
+def independent(laws: Iterable[JointLaw]) -> JointLaw:
+    """The law of several independent reports, at least one: likelihoods are multiplied."""
+    first, *others = laws
+    for law in others:
+        first = joint_law_of(
+            (p * q, [a * b for a, b in zip(one, other, strict=True)])
+            for p, one in first
+            for q, other in law
+        )
+    return first
+
+
+def of_two_likelihoods(
+    values: int,
+    low: Fraction,
+    high: Fraction,
+    together: Callable[[tuple[int, ...]], Fraction],
+) -> JointLaw:
+    """The joint law of different values, by inclusion and exclusion.
+
+    Parameters
+    ----------
+    values : int
+        How many there are, at least 1.
+    low, high : Fraction
+        The two likelihoods.
+    together : callable
+        From the numbers of at least one of the values to the probability that a report is likely
+        under all of these.
+
+    Returns
+    -------
+    JointLaw
+        Of all values.
+    """
+    numbers = range(values)
+    chances = {
+        chosen: together(chosen) if chosen else Fraction(1)
+        for chosen in chain.from_iterable(combinations(numbers, size) for size in range(values + 1))
+    }
+    return joint_law_of(
+        (
+            sum(
+                (
+                    (-1) ** (len(more) - len(chosen)) * chance
+                    for more, chance in chances.items()
+                    if set(chosen) <= set(more)
+                ),
+                Fraction(0),
+            ),
+            [high if number in chosen else low for number in numbers],
+        )
+        for chosen in chances
+    )
+
+
+def attack_law(joint: JointLaw) -> PairLaw:
+    """The pair law of the first two of three values where all other users hold the third."""
+    return merged(
+        PairClass(probability * held, first / held, second / held)
+        for probability, (first, second, held) in joint
+    )
+
+
+def two_likelihoods(
+    low: Fraction, high: Fraction, together: Fraction, always: Fraction = Fraction(0)
+) -> PairLaw:
+    """The pair law of reports that are likely or unlikely under a value, by fact 1.
+
+    Parameters
+    ----------
+    low, high : Fraction
+        The likelihoods, relative to a law of reports that depends on no value: low < 1 < high.
+    together : Fraction
+        The probability that a report is likely under both of two values, or less.
+    always : Fraction, default 0
+        The probability that it is likely under all values, or less; at most ``together``.
+
+    Returns
+    -------
+    PairLaw
+        Under the blanket, which is the less likely value, but where all are likely.
+    """
+    likely, ratio, one = (1 - low) / (high - low), high / low, Fraction(1)
+    together = max(together, 2 * likely - 1)
+    return merged(
+        [
+            PairClass(high * always, one, one),
+            PairClass(low * (together - always), ratio, ratio),
+            PairClass(low * (likely - together), ratio, one),
+            PairClass(low * (likely - together), one, ratio),
+            PairClass(low * (1 - 2 * likely + together), one, one),
+        ]
+    )
+
+
+def law_above(blanket: Fraction, ratio: Fraction, apart: Fraction) -> PairLaw:
+    """A pair law above those of all pairs of values, by fact 2.
+
+    Parameters
+    ----------
+    blanket : Fraction
+        The sum over all reports of the least probability under any value.
+    ratio : Fraction
+        The largest ratio of two probabilities of a report, at least 1.
+    apart : Fraction
+        The largest total variation distance of two laws, or more.
+
+    Returns
+    -------
+    PairLaw
+        Of likelihoods 1 and the ratio.
+    """
+    if ratio == 1:
+        return ALIKE
+    likely = (1 - blanket) / ((ratio - 1) * blanket)
+    together = max((1 - apart - blanket) / ((ratio - 1) * blanket), Fraction(0))
+    return two_likelihoods(blanket, blanket * ratio, min(together, likely))
+
+
+def law_of_ratio(ratio: Fraction) -> PairLaw:
+    """A pair law above those of all reports whose probabilities have at most this ratio: fact 3.
+
+    Parameters
+    ----------
+    ratio : Fraction
+        At least 1.
+
+    Returns
+    -------
+    PairLaw
+        That of binary randomised response.
+    """
+    return (
+        two_likelihoods(2 / (ratio + 1), 2 * ratio / (ratio + 1), Fraction(0))
+        if ratio > 1
+        else ALIKE
+    )
+
+
+def product_law(laws: Iterable[PairLaw]) -> PairLaw:
+    """The pair law of several independent reports."""
+    product = ALIKE
+    for law in laws:
+        product = merged(
+            PairClass(w * weight, u * first, v * second)
+            for w, u, v in product
+            for weight, first, second in law
+        )
+    return product
+
+
+def mixed_law(parts: Iterable[tuple[Fraction, PairLaw]]) -> PairLaw:
+    """The pair law of reports on public parts: each part's probability, and its own law."""
+    return merged(
+        PairClass(share * weight, first, second)
+        for share, law in parts
+        for weight, first, second in law
+    )
