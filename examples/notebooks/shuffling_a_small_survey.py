@@ -30,8 +30,7 @@ from matplotlib.figure import Figure
 from settings import arguments
 from statsmodels.datasets import fair
 
-from frequency import Tabular
-from mechdesign import Privacy, named
+from frequency import GRR
 from mechdesign.accounting import compose, shuffled
 from rangeq.central import CentralFlat
 
@@ -67,27 +66,18 @@ for name, values in answers.items():
 # promise less.
 
 # %%
-
-
-def response(k, epsilon):
-    """Randomised response with k answers: each answer but the true one with e^-epsilon times its
-    probability. A table, whose exact entries are drawn from and accounted for.
-    """
-    return named.krr(k, Privacy.from_epsilon(epsilon).alpha)
-
-
 locals_ = [1.0, 2.0, 3.0]
 bounds = {}
 print("local epsilon  " + "".join(f"{epsilon:18g}" for epsilon in locals_))
 for k in (2, 5):
-    collections = [shuffled(response(k, epsilon), n) for epsilon in locals_]
+    collections = [shuffled(GRR(k, epsilon), n) for epsilon in locals_]
     bounds[k] = [(c.epsilon(delta), c.epsilon_at_least(delta)) for c in collections]
     print(f"{k} answers      " + "".join(f"{f'{up:.3f} ({low:.3f})':>18}" for up, low in bounds[k]))
     for epsilon, (up, low) in zip(locals_, bounds[k], strict=True):
         assert 0 < low <= up < epsilon / 3
 assert all(up < 1.02 * low for up, low in bounds[5])  # nearly all is known
 assert all(up < 1.4 * low for up, low in bounds[2])
-few = shuffled(response(2, 3.0), 100)
+few = shuffled(GRR(2, 3.0), 100)
 print(f"100 users, 2 answers, local epsilon 3: {few.epsilon(delta):.3f}: no amplification")
 assert few.delta_at_least(2.99) > delta
 
@@ -103,12 +93,12 @@ assert few.delta_at_least(2.99) > delta
 
 # %%
 each, one = 3.0, 2.85
-collections = {name: shuffled(response(len(labels[name]), each), n) for name in labels}
+collections = {name: shuffled(GRR(len(labels[name]), each), n) for name in labels}
 spent = compose(collections.values()).delta(1)
 print(f"all three at local epsilon {each:g}: central epsilon 1 with delta {spent:.1e}")
 assert spent < delta
 for name in labels:
-    found = shuffled(response(len(labels[name]), one), n // 3).epsilon(delta)
+    found = shuffled(GRR(len(labels[name]), one), n // 3).epsilon(delta)
     print(f"one of three at local epsilon {one:g}: central epsilon {found:.2f} ({name})")
     assert found < 1
 adding = sum(collection.epsilon(delta / 3) for collection in collections.values())
@@ -135,7 +125,7 @@ assert adding > 1.5
 # %%
 def by_nobody(name):
     """Estimates of a third of the respondents, and the variance of these about all of them."""
-    oracle = Tabular(response(len(labels[name]), 1.0))
+    oracle = GRR(len(labels[name]), 1.0)
     drawn = rng.permutation(n)[: n // 3]
     estimate = oracle.estimate(oracle.aggregate(oracle.privatize(answers[name][drawn], rng)))
     shares = np.bincount(answers[name], minlength=oracle.domain) / n
@@ -143,7 +133,7 @@ def by_nobody(name):
 
 
 def by_shuffler(name):
-    oracle = Tabular(response(len(labels[name]), each))
+    oracle = GRR(len(labels[name]), each)
     reports = oracle.privatize(answers[name], rng)  # on the devices
     collected = rng.permutation(reports)  # by the shuffler, who has all of them
     collections[name].require(len(collected))

@@ -17,7 +17,7 @@ def variation_ratio(p, beta, q, n, ratio):
     """
     alpha = Fraction(beta) / (p - 1)
     r = alpha * p / q
-    laws = []
+    laws: list[Counter[tuple[int, int]]] = []
     for first, second in ((p * alpha, alpha), (alpha, p * alpha)):
         law: Counter[tuple[int, int]] = Counter()
         for both in range(n):
@@ -28,7 +28,7 @@ def variation_ratio(p, beta, q, n, ratio):
                 law[one, both - one + 1] += chance * second
                 law[one, both - one] += chance * (1 - first - second)
         laws.append(law)
-    return divergence(*laws, ratio)
+    return divergence(laws[0], laws[1], ratio)
 
 
 def test_merging_the_rest_of_a_user_with_that_of_others_is_no_bound():
