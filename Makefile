@@ -81,6 +81,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/one_bit.py
 	$(BIN)/python benchmarks/local_mechanisms.py
 	$(BIN)/python benchmarks/composition.py
+	$(BIN)/python benchmarks/shuffle_dummies.py
 	$(BIN)/python benchmarks/published_ranges.py
 	$(BIN)/python benchmarks/published_grids.py
 	$(BIN)/python benchmarks/large_domains.py
