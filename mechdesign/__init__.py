@@ -6,7 +6,8 @@
 from typing import TYPE_CHECKING
 
 from mechdesign import losses, named, properties, requirements
-from mechdesign.accounting.ledger import AlreadySpent, BudgetExceeded, Ledger, LedgerChanged
+from mechdesign.accounting.account import AlreadySpent, BudgetExceeded
+from mechdesign.accounting.ledger import Ledger, LedgerChanged
 from mechdesign.certificate import Certificate, Verification
 from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.error_distribution import ErrorDistribution

@@ -1,133 +1,85 @@
-"""A ledger of privacy budgets: what several collections from the same users cost together.
-
-All numbers are exact.
-"""
+"""A ledger of privacy budgets: what several collections from the same users cost together."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from threading import RLock
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from filelock import FileLock
 
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
 from mechdesign._support.strict_json import content_of, keyed
-from mechdesign._support.text import aligned, brief, from_text, shown, to_text
+from mechdesign._support.text import aligned, from_text, shown, to_text
+from mechdesign.accounting.account import (
+    Account,
+    Budget,
+    BudgetExceeded,
+    Cost,
+    Entry,
+    entry_of,
+    groups_of,
+    number,
+    recorded,
+)
+from mechdesign.accounting.privacy_curve import exact_delta
+from mechdesign.accounting.shuffling import TRUST
 from mechdesign.exceptions import InvalidFile, MechanismError
 from mechdesign.privacy import exact_epsilon
 
-FORMAT, VERSION = "mechdesign.ledger", 1
+FORMAT, VERSION = "mechdesign.ledger", 2
 
-NUMBER_BITS = 2048
-"""The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
+_KEYS = {1: ("epsilon", "entries"), 2: ("epsilon", "delta", "local", "entries")}
+"""Of a file, by its version."""
+
+_ENTRY_KEYS = {
+    1: ("epsilon", "what", "people"),
+    2: ("epsilon", "what", "users", "local", "shuffled", "rate", "profile"),
+}
+
+_POINTS = 256
+"""The most points of a profile in a file."""
+
+SHUFFLER = f"""\
+shuffled collections: {TRUST[0].lower()}{TRUST[1:]}, of at least so many honest reports. What a\
+ shuffler that fails loses is what each report tells: the local epsilon in the third column"""
+"""What is printed below the table if reports are shuffled."""
 
 NOT_COVERED = """not covered:
-- tighter sums: no advanced, Renyi or zero-concentrated composition, no amplification by\
- subsampling or shuffling
 - one user in two groups that were declared disjoint: such a user loses the sum
+- fewer honest reports than a shuffled collection was promised: Shuffled.require refuses fewer
 - the same question asked again over time: every answer costs again; answers are not memoised
 - users whose data depend on each other, as in a family: what all their reports reveal about one\
  adds up
 - what else is published about these users: by this curator or by others
-- the kind of trust: a local and a central epsilon may be added, but the sum protects only against\
- readers of the releases,
-  as central privacy does (the local part also against the collector of the reports)"""
+- the kind of trust: of a curator's release the curator knows the truth; an epsilon without a local\
+ one beside it
+  protects against readers of the releases only, as central privacy does"""
 """What a `Ledger` does not account for."""
-
-
-class BudgetExceeded(MechanismError):
-    """Spending so much would exceed the budget. Nothing was recorded.
-
-    Attributes: ``asked`` and ``remaining``, exact.
-    """
-
-    def __init__(self, asked: Fraction, remaining: Fraction, what: str = "") -> None:
-        self.asked, self.remaining, self.what = asked, remaining, what
-        of = f" for {what}" if what else ""
-        super().__init__(
-            f"epsilon {_text(asked)}{of} is more than the {_text(remaining)} that remains; nothing"
-            " was recorded"
-        )
-
-
-class AlreadySpent(MechanismError, ValueError):
-    """A collection of this name is in the ledger. Nothing was recorded."""
 
 
 class LedgerChanged(MechanismError):
     """The file has another budget, or lacks or adds collections. Nothing was written."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A collection: its epsilon, its name, and the groups of users; None: all users."""
-
-    epsilon: Fraction
-    what: str
-    users: tuple[str, ...] | None
-
-
-class _Account:
-    """A budget, its collections, and the sums that every spend needs."""
-
-    def __init__(self, epsilon: Fraction) -> None:
-        self.epsilon = epsilon
-        self.entries: list[Entry] = []
-        self._names: set[str] = set()
-        self._all_users = Fraction(0)
-        self._groups: dict[str, Fraction] = {}
-        """What each group has spent on collections that were not from all users."""
-        self._largest = Fraction(0)
-        """The largest of these."""
-        self._denominator = _bounded(epsilon, 1)
-
-    def left(self, groups: tuple[str, ...] | None) -> Fraction:
-        beyond = self._largest
-        if groups is not None:
-            beyond = max(self._groups.get(group, Fraction(0)) for group in groups)
-        return self.epsilon - self._all_users - beyond
-
-    def check(self, entry: Entry) -> None:
-        """Raise unless the entry may be added."""
-        if entry.what in self._names:
-            raise AlreadySpent(
-                f"{entry.what!r} is spent already: a second collection needs a name of its own; "
-                "nothing was recorded"
-            )
-        left = self.left(entry.users)
-        if entry.epsilon > left:
-            raise BudgetExceeded(entry.epsilon, left, entry.what)
-        _bounded(entry.epsilon, self._denominator)
-
-    def add(self, entry: Entry) -> None:
-        """Add an entry that `check` accepts."""
-        self._denominator = math.lcm(self._denominator, entry.epsilon.denominator)
-        self.entries.append(entry)
-        self._names.add(entry.what)
-        if entry.users is None:
-            self._all_users += entry.epsilon
-            return
-        for group in entry.users:
-            before = self._groups.get(group)
-            self._groups[group] = entry.epsilon if before is None else before + entry.epsilon
-            self._largest = max(self._largest, self._groups[group])
-
-
 class Ledger:
     """The privacy budget of every user, and what collections have spent of it.
 
-    The accounting is basic composition: collections from the same users add up. Those from disjoint
-    groups do not: the largest sum over groups counts, and a collection from all users counts for
-    every group. Whether groups are disjoint is not checked; the caller is responsible for it.
+    It keeps two currencies. What is released, or shuffled and then published, tells its readers at
+    most a central (epsilon, delta). What users report tells whoever sees the reports with their
+    senders at most a local epsilon, which is printed beside the central one.
+
+    With a delta of 0 epsilons add up, exactly. With a delta above 0 collections are composed:
+    epsilon at that delta is the least that `mechdesign.accounting.compose` proves, and the sum if
+    that is less. Local epsilons always add up. Collections from disjoint groups of users do not
+    add up: the group that has lost most counts, and a collection from all users counts for every
+    group. Whether groups are disjoint is not checked; the caller is responsible for it.
 
     A ledger is usually kept in a file, see `open`. ``Ledger(epsilon)`` makes one in memory, which
     `save` writes. Threads may share both kinds.
@@ -142,6 +94,11 @@ class Ledger:
         The budget of each user, in all: at least 0. Numbers are exact and nothing is rounded: a
         float stands for the binary number that it is, so that 0.1 is a little more than 1/10 and
         does not fit three times into "0.3". A string is read as the exact number it spells.
+    delta : float, Fraction, int, str or Decimal, default 0
+        The probability with which more may be lost, below 1: 1e-8, say, much less than one over the
+        number of users.
+    local : float, Fraction, int, str or Decimal, optional
+        The budget of what a user's reports tell whoever sees them all; None: no limit.
 
     Not covered, and printed below the table: `NOT_COVERED`.
 
@@ -153,14 +110,24 @@ class Ledger:
     (Fraction(1, 1), Fraction(0, 1), Fraction(1, 5))
     """
 
-    def __init__(self, epsilon: float | Rational) -> None:
-        self._account = _Account(exact_epsilon(epsilon))
+    def __init__(
+        self,
+        epsilon: float | Rational,
+        delta: float | Rational = 0,
+        local: float | Rational | None = None,
+    ) -> None:
+        self._account = Account(_budget(epsilon, delta, local))
         self._path: Path | None = None
         self._closed = False
         self._guard = RLock()
 
     @staticmethod
-    def open(path: str | os.PathLike[str], epsilon: float | Rational | None = None) -> Ledger:
+    def open(
+        path: str | os.PathLike[str],
+        epsilon: float | Rational | None = None,
+        delta: float | Rational = 0,
+        local: float | Rational | None = None,
+    ) -> Ledger:
         """The ledger in a file, from which many processes and threads may spend at once.
 
         `spend` reads the file again, and writes it durably before it returns: whenever a process
@@ -175,6 +142,8 @@ class Ledger:
         epsilon : float, Fraction, int, str or Decimal, optional
             The budget of each user, at least 0. If there is no file, one is made; the budget of
             an existing file must be the same. None: the file must exist.
+        delta, local : float, Fraction, int, str or Decimal, optional
+            As of `Ledger`, where an epsilon is given.
 
         Returns
         -------
@@ -197,14 +166,14 @@ class Ledger:
         >>> Ledger.open(path).remaining
         Fraction(3, 5)
         """
-        ledger = Ledger(0 if epsilon is None else epsilon)
+        ledger = Ledger(0 if epsilon is None else epsilon, delta, local)
         ledger._path = Path(os.path.realpath(path))
         if epsilon is None:
             ledger._account = _read(ledger._path)
             return ledger
         with _locked(ledger._path):
             if not ledger._path.exists():
-                _write(ledger._path, ledger._account.epsilon, [])
+                _write(ledger._path, ledger._account.budget, [])
             ledger._refresh()
         return ledger
 
@@ -216,8 +185,13 @@ class Ledger:
 
     @property
     def epsilon(self) -> Fraction:
-        """The budget of each user."""
-        return self._account.epsilon
+        """The budget of each user, at the delta of the budget."""
+        return self._account.budget.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The probability with which a user may lose more than `epsilon`."""
+        return self._account.budget.delta
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -227,7 +201,13 @@ class Ledger:
             return tuple(self._account.entries)
 
     def spend(
-        self, epsilon: float | Rational, what: str, users: str | Iterable[str] | None = None
+        self,
+        cost: Cost,
+        what: str,
+        users: str | Iterable[str] | None = None,
+        *,
+        local: float | Rational | None = None,
+        rate: Rational | None = None,
     ) -> None:
         """Record a collection before it begins.
 
@@ -235,13 +215,20 @@ class Ledger:
 
         Parameters
         ----------
-        epsilon : float, Fraction, int, str or Decimal
-            What it costs each of its users, above 0.
+        cost : float, Fraction, int, str, Decimal, Table or Shuffled
+            What it costs each of its users: an epsilon above 0; or a mechanism for counts, by its
+            exact entries; or the shuffled reports that `mechdesign.accounting.shuffled` describes.
         what : str
             Its name: not empty, and new.
         users : str or iterable of str, optional
             The group of users that it is from, or several; groups of different names are disjoint.
             None: all users.
+        local : float, Fraction, int, str or Decimal, optional
+            What each report tells whoever sees it with its sender, where users randomise what they
+            report. None: a curator's release, or what ``cost`` says of shuffled reports.
+        rate : Fraction, int, str or Decimal, optional
+            Of a mechanism for counts: each respondent is in the sample that is counted with this
+            probability, and nobody learns who is. None: all respondents are counted.
 
         Raises
         ------
@@ -256,7 +243,7 @@ class Ledger:
             all the same (the disk failed after the file was replaced), it counts when the file is
             read next.
         """
-        entry = _entry(epsilon, what, users)
+        entry = entry_of(cost, what, users, local, rate)
         if self._path is None:
             with self._guard:
                 self._account.check(entry)
@@ -267,7 +254,7 @@ class Ledger:
         with self._guard, _locked(self._path):
             self._refresh()
             self._account.check(entry)
-            _write(self._path, self.epsilon, [*self._account.entries, entry])
+            _write(self._path, self._account.budget, [*self._account.entries, entry])
             self._account.add(entry)
 
     def require(
@@ -295,15 +282,22 @@ class Ledger:
 
     def left(self, users: str | Iterable[str] | None = None) -> Fraction:
         """What every user of these groups (None: every user) has at least left."""
-        groups = _groups(users)
+        groups = groups_of(users)
         with self._guard:
             self._refresh()
             return self._account.left(groups)
 
     @property
     def spent(self) -> Fraction:
-        """The most that any user has spent."""
+        """The most that any user has spent, at the delta of the budget."""
         return self.epsilon - self.left()
+
+    @property
+    def local(self) -> Fraction:
+        """The most that the reports of any user tell whoever sees them all with their sender."""
+        with self._guard:
+            self._refresh()
+            return self._account.local(None)
 
     @property
     def remaining(self) -> Fraction:
@@ -315,9 +309,9 @@ class Ledger:
         if self._path is None or self._closed:
             return
         found = _read(self._path)
-        if found.epsilon != self.epsilon:
+        if found.budget != self._account.budget:
             raise LedgerChanged(
-                f"{self._path} is a ledger of {_text(found.epsilon)}, not of {_text(self.epsilon)}"
+                f"{self._path} is a ledger of {found.budget}, not of {self._account.budget}"
             )
         if not _continues(found, self._account):
             raise LedgerChanged(f"{self._path} lacks collections that were in it before")
@@ -341,7 +335,7 @@ class Ledger:
                     f"{path} has collections that this ledger lacks: load it again; nothing"
                     " was written"
                 )
-            _write(path, self.epsilon, self._account.entries)
+            _write(path, self._account.budget, self._account.entries)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
@@ -363,21 +357,38 @@ class Ledger:
         )
 
     def __str__(self) -> str:
-        rows = [("collection", "users", "epsilon")]
-        for entry in self.entries:
+        rows = [("collection", "users", "each report", "epsilon")]
+        entries = self.entries
+        for entry in entries:
             users = "all users" if entry.users is None else ", ".join(entry.users)
-            rows.append((entry.what, users, _text(entry.epsilon)))
+            local = "-" if entry.local is None else number(entry.local)
+            rows.append((entry.what, users, local, self._cost(entry)))
         account = self._account
-        left = account.left(None)
-        rows.append(("spent", "the most of any user", _text(account.epsilon - left)))
-        rows.append(("remaining", f"of {_text(account.epsilon)}", _text(left)))
-        return "\n".join([*aligned(rows), NOT_COVERED])
+        budget, left, reports = account.budget, account.left(None), account.local(None)
+        at = f" at delta {number(budget.delta)}" if budget.delta else ""
+        limit = "no limit" if budget.local is None else number(budget.local - reports)
+        spent = number(budget.epsilon - left)
+        rows.append(("spent", "the most of any user", number(reports), f"{spent}{at}"))
+        rows.append(("remaining", f"of {number(budget.epsilon)}{at}", limit, number(left)))
+        shuffled = any(entry.shuffled is not None for entry in entries)
+        return "\n".join([*aligned(rows), *[SHUFFLER] * shuffled, NOT_COVERED])
+
+    def _cost(self, entry: Entry) -> str:
+        """What an entry costs by itself, in words."""
+        delta = self._account.budget.delta
+        at = f" at delta {number(delta)}" if delta and entry.profile else ""
+        said = f"{number(self._account.alone(entry))}{at}"
+        if entry.shuffled is not None:
+            said += f", {entry.shuffled} shuffled"
+        if entry.rate is not None:
+            said += f", a secret sample with rate {number(entry.rate)}"
+        return said
 
     def __repr__(self) -> str:
         account = self._account
         return (
-            f"<Ledger of {_text(account.epsilon)}: {len(account.entries)} collections, "
-            f"{_text(account.left(None))} remaining>"
+            f"<Ledger of {account.budget}: {len(account.entries)} collections, "
+            f"{number(account.left(None))} remaining>"
         )
 
 
@@ -390,33 +401,84 @@ def _locked(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
     return FileLock(f"{os.path.realpath(path)}.lock").acquire(poll_interval=0.005)
 
 
-def _read(path: str | os.PathLike[str]) -> _Account:
+def _budget(
+    epsilon: float | Rational, delta: float | Rational, local: float | Rational | None
+) -> Budget:
+    reports = None if local is None else exact_epsilon(local)
+    whole = exact_epsilon(epsilon)
+    return Budget(whole, exact_delta(delta) if delta else Fraction(0), reports)
+
+
+def _read(path: str | os.PathLike[str]) -> Account:
     """What a file holds; InvalidFile unless it is a ledger within its budget."""
-    content = content_of(path, FORMAT, {VERSION: ("epsilon", "entries")})
+    content = content_of(path, FORMAT, _KEYS)
+    version = content["version"]
     try:
-        account = _Account(exact_epsilon(from_text(content["epsilon"])))
+        delta = from_text(content.get("delta", "0"))
+        local = content.get("local")
+        account = Account(
+            Budget(
+                exact_epsilon(from_text(content["epsilon"])),
+                exact_delta(delta) if delta else delta,
+                None if local is None else exact_epsilon(from_text(local)),
+            )
+        )
         if not isinstance(content["entries"], list):
             raise ValueError(f"entries are a list, got {shown(content['entries'])}")
         for found in content["entries"]:
-            keyed(found, "epsilon", "what", "people")
-            users = found["people"]
-            entry = _entry(from_text(found["epsilon"]), found["what"], users)
-            if users is not None and users != list(entry.users or ()):
-                raise ValueError(f"people are a list of different groups, got {shown(users)}")
-            account.check(entry)
+            entry = _entry(keyed(found, *_ENTRY_KEYS[version]), version)
+            account.check_number(entry)
             account.add(entry)
+        if not account.within:
+            raise ValueError("more is spent than the budget")
     except (ValueError, TypeError, MechanismError) as error:
         raise InvalidFile(f"{path}: not an intact ledger: {error!s:.300}") from error
     return account
 
 
-def _write(path: str | os.PathLike[str], epsilon: Fraction, entries: Sequence[Entry]) -> None:
+def _entry(found: dict[str, Any], version: int) -> Entry:
+    key = _ENTRY_KEYS[version][2]
+    users = found[key]
+    profile = found.get("profile", [])
+    if not isinstance(profile, list) or len(profile) > _POINTS:
+        raise ValueError(f"a profile is a list of at most {_POINTS} points, got {shown(profile)}")
+    local, rate = (
+        None if found.get(name) is None else from_text(found[name]) for name in ("local", "rate")
+    )
+    entry = recorded(
+        from_text(found["epsilon"]),
+        found["what"],
+        users,
+        local,
+        rate,
+        found.get("shuffled"),
+        tuple((from_text(ratio), from_text(delta)) for ratio, delta in profile),
+    )
+    if users is not None and users != list(entry.users or ()):
+        raise ValueError(f"{key} are a list of different groups, got {shown(users)}")
+    return entry
+
+
+def _write(path: str | os.PathLike[str], budget: Budget, entries: Sequence[Entry]) -> None:
+    def optional(value: Fraction | None) -> str | None:
+        return None if value is None else to_text(value)
+
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "epsilon": to_text(epsilon),
+        "epsilon": to_text(budget.epsilon),
+        "delta": to_text(budget.delta),
+        "local": optional(budget.local),
         "entries": [
-            {"epsilon": to_text(entry.epsilon), "what": entry.what, "people": entry.users}
+            {
+                "epsilon": to_text(entry.epsilon),
+                "what": entry.what,
+                "users": entry.users,
+                "local": optional(entry.local),
+                "shuffled": entry.shuffled,
+                "rate": optional(entry.rate),
+                "profile": [[to_text(ratio), to_text(delta)] for ratio, delta in entry.profile],
+            }
             for entry in entries
         ],
     }
@@ -424,51 +486,7 @@ def _write(path: str | os.PathLike[str], epsilon: Fraction, entries: Sequence[En
         stream.write((json.dumps(content, indent=1) + "\n").encode())
 
 
-def _continues(later: _Account, earlier: _Account) -> bool:
+def _continues(later: Account, earlier: Account) -> bool:
     """Whether ``later`` has the budget of ``earlier``, and begins with all its collections."""
     known = earlier.entries
-    return later.epsilon == earlier.epsilon and later.entries[: len(known)] == known
-
-
-def _entry(epsilon: float | Rational, what: str, users: str | Iterable[str] | None) -> Entry:
-    cost, groups = exact_epsilon(epsilon), _groups(users)
-    if cost == 0:
-        raise ValueError("a collection costs an epsilon above 0")
-    if not isinstance(what, str) or not what.strip():
-        raise ValueError(f"a collection needs a name, got {shown(what)}")
-    return Entry(cost, what, groups)
-
-
-def _bounded(epsilon: Fraction, denominator: int) -> int:
-    """The common denominator of an epsilon and others; ValueError if numbers become too long."""
-    if max(epsilon.numerator, epsilon.denominator).bit_length() <= NUMBER_BITS:
-        common = math.lcm(denominator, epsilon.denominator)
-        if common.bit_length() <= NUMBER_BITS:
-            return common
-    raise ValueError(
-        f"epsilon {_text(epsilon)}: sums of what is spent are exact, and would have numbers of more"
-        f" than {NUMBER_BITS} bits; nothing was recorded"
-    )
-
-
-def _groups(users: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    if users is None:
-        return None
-    groups = (
-        (users,)
-        if isinstance(users, str) or not isinstance(users, Iterable)
-        else tuple(dict.fromkeys(users))
-    )
-    if not groups or not all(isinstance(group, str) and group.strip() for group in groups):
-        raise ValueError(
-            f"users are the name of a group, or several, or None for all users, got {shown(users)}"
-        )
-    return groups
-
-
-def _text(value: Fraction) -> str:
-    """The number in full if that is short, else rounded and with a ~ before it."""
-    short = brief(value, 12)
-    if Fraction(short) == value:
-        return short
-    return to_text(value) if value.denominator <= 10**6 else f"~{short}"
+    return later.budget == earlier.budget and later.entries[: len(known)] == known

@@ -19,6 +19,9 @@ from mechdesign.accounting.privacy_curve import exp_above
 from mechdesign.privacy import Metric, Privacy, exact_epsilon
 from mechdesign.table import Table
 
+_POINTS, _UNITS = 64, 1 << 56
+"""Of a profile: how many points, and in which units their numbers are."""
+
 Ratios: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
 """Likelihood ratios, ascending, and the probability of each under the first distribution."""
 
@@ -180,6 +183,31 @@ class PrivacyLoss:
         ends = [(Fraction(0), Fraction(1)), *lower, *upper]
         law = masses(lower_hull(sorted(dict(ends).items())))
         return cls._from_second(law, upper[-1][1], NO_LOSS)
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        """delta at the logarithm of a ratio: exact for this pair of distributions."""
+        above = (p * (1 - ratio / own) for own, p in self.ratios if own > ratio)
+        return sum(above, self.infinite)
+
+    def points(self) -> tuple[tuple[Fraction, Fraction], ...]:
+        """Points of delta for `from_profile`, with short numbers, rounded up.
+
+        Returns
+        -------
+        tuple of (Fraction, Fraction)
+            At most 66 of e^epsilon and delta, e^epsilon ascending from 1.
+        """
+        places = [ratio for ratio, _ in self.ratios if ratio > 1]
+        step = -(-len(places) // _POINTS)
+        rounded = {Fraction(math.floor(ratio * _UNITS), _UNITS) for ratio in places[::-step]}
+        points = {
+            ratio: Fraction(math.ceil(self.delta(ratio) * _UNITS**2), _UNITS**2)
+            for ratio in {Fraction(1), *rounded}
+        }
+        if places:
+            top = Fraction(math.ceil(places[-1] * _UNITS), _UNITS)
+            points[top] = Fraction(math.ceil(self.infinite * _UNITS**2), _UNITS**2)
+        return tuple(sorted(points.items()))
 
     @classmethod
     def _from_second(

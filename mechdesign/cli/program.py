@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from mechdesign import __version__
 from mechdesign._support.text import printable
-from mechdesign.accounting.ledger import BudgetExceeded
+from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.cli.compare_suppression_command import add_compare_suppression
 from mechdesign.cli.explain_command import add_explain
 from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design, add_plot

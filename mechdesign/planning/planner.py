@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import brief, shown
-from mechdesign.accounting.ledger import BudgetExceeded, Ledger
+from mechdesign.accounting.account import BudgetExceeded
+from mechdesign.accounting.ledger import Ledger
 from mechdesign.planning import search
 from mechdesign.planning.ranking import Plan, ranked
 from mechdesign.planning.search import (

@@ -3,6 +3,7 @@
 import copy
 import errno
 import json
+import math
 import os
 import pickle
 import stat
@@ -27,11 +28,26 @@ from mechdesign import (
     InvalidFile,
     Ledger,
     LedgerChanged,
+    Mechanism,
+    Privacy,
+    named,
     plan,
 )
-from mechdesign.accounting.ledger import NOT_COVERED
+from mechdesign.accounting import PrivacyLoss, compose, shuffled
+from mechdesign.accounting.ledger import NOT_COVERED, SHUFFLER
+from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 from tests.processes import heard, tell
+
+ENTRY: dict[str, Any] = {
+    "epsilon": "1/2",
+    "what": "x",
+    "users": None,
+    "local": None,
+    "shuffled": None,
+    "rate": None,
+    "profile": [],
+}
 
 
 def spent_by(entries, group):
@@ -147,12 +163,10 @@ def test_the_table_says_what_is_not_covered():
     ledger.spend(Fraction(1, 3), "ages", users=("north", "south"))
     ledger.spend(0.1, "incomes")
     text = str(ledger)
-    assert text.splitlines()[1].split() == ["ages", "north,", "south", "1/3"]
+    assert text.splitlines()[1].split() == ["ages", "north,", "south", "-", "1/3"]
     assert "~0.1" in text, "no short number: marked as rounded"
     assert text.endswith(NOT_COVERED)
     for word in (
-        "Renyi",
-        "subsampling",
         "disjoint",
         "over time",
         "depend on each other",
@@ -192,7 +206,13 @@ def test_what_another_has_spent_is_not_overwritten(tmp_path):
     "change",
     [
         {"format": "mechdesign.mechanism"},
-        {"version": 2},
+        {"version": 3},
+        {"version": 1},
+        {"delta": "1"},
+        {"delta": "-1/2"},
+        {"delta": 0},
+        {"local": "-1"},
+        {"local": "1/1000000"},
         {"version": 1.0},
         {"version": True},
         {"comment": "harmless"},
@@ -203,17 +223,27 @@ def test_what_another_has_spent_is_not_overwritten(tmp_path):
         {"epsilon": "-1", "entries": []},
         {"entries": None},
         {"entries": [{"epsilon": "1/2", "what": "x"}]},
-        {"entries": [{"epsilon": "1/2", "what": "x", "people": None, "note": ""}]},
-        {"entries": [{"epsilon": "1/2", "what": "x", "people": None}] * 2},
-        {"entries": [{"epsilon": "1/2", "what": "x", "people": [3]}]},
-        {"entries": [{"epsilon": "1/2", "what": "x", "people": "north"}]},
-        {"entries": [{"epsilon": "1/2", "what": "x", "people": ["north", "north"]}]},
-        {"entries": {"epsilon": "1/2", "what": "x", "people": None}},
+        {"entries": [{**ENTRY, "note": ""}]},
+        {"entries": [ENTRY] * 2},
+        {"entries": [{**ENTRY, "users": [3]}]},
+        {"entries": [{**ENTRY, "users": "north"}]},
+        {"entries": [{**ENTRY, "users": ["north", "north"]}]},
+        {"entries": ENTRY},
+        {"entries": [{**ENTRY, "local": "0"}]},
+        {"entries": [{**ENTRY, "local": "1/2"}]},
+        {"entries": [{**ENTRY, "rate": "2"}]},
+        {"entries": [{**ENTRY, "shuffled": "3"}]},
+        {"entries": [{**ENTRY, "shuffled": 0}]},
+        {"entries": [{**ENTRY, "profile": 3}]},
+        {"entries": [{**ENTRY, "profile": [["1", "2"]]}]},
+        {"entries": [{**ENTRY, "profile": [["1/2", "1/2"]]}]},
+        {"entries": [{**ENTRY, "profile": [["9", "1/2"]]}]},
+        {"entries": [{**ENTRY, "profile": [["1", "1/3"]] * 257}]},
     ],
 )
 def test_damaged_files_are_refused(tmp_path, change):
-    path, ledger = tmp_path / "ledger.json", Ledger("1")
-    ledger.spend("1/2", "ages")
+    path, ledger = tmp_path / "ledger.json", Ledger("1", local="1/4")
+    ledger.spend("1/2", "ages", local="1/4")
     ledger.save(path)
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, **change}))
@@ -444,3 +474,121 @@ def test_a_kill_leaves_a_ledger_that_has_every_spend_that_returned(tmp_path):
         assert set(returned) <= set(names)
         assert len(names) <= first + len(returned) + 1
     assert len(returned) > 10
+
+
+# ------------------------------------------------------------------ both currencies, and a delta
+
+
+RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+
+
+def test_shuffled_reports_cost_what_the_collection_tells_and_print_what_a_report_does():
+    ledger = Ledger("0.2", delta="1e-8")
+    reports = shuffled(RESPONSE, 10_000)
+    ledger.spend(reports, "browsers")
+    alone = reports.epsilon("1e-8")
+    assert alone <= ledger.spent <= Fraction(102, 100) * Fraction(alone)
+    assert float(ledger.local) == reports.local_epsilon
+    assert ledger.remaining == Fraction(1, 5) - ledger.spent
+    first, *_ = str(ledger).splitlines()[1:]
+    assert "~1.09861" in first
+    assert "10000 shuffled" in first
+    assert SHUFFLER in str(ledger)
+    with pytest.raises(BudgetExceeded, match="browsers again"):
+        for k in range(20):
+            ledger.spend(reports, f"browsers again {k}")
+    count = len(ledger.entries)
+    composed = compose([reports.profile()] * count).epsilon("1e-8")
+    assert (
+        composed <= 0.2 * 1.01 < compose([reports.profile()] * (count + 1)).epsilon("1e-8") * 1.03
+    )
+    assert ledger.spent < count * Fraction(alone) * Fraction(3, 4)  # tighter than the sum
+
+
+def test_composed_epsilons_are_never_below_those_of_the_releases_themselves():
+    table = named.geometric(4, "2/3")
+    ledger, releases = Ledger("9", delta="1e-6"), []
+    for k in range(8):
+        ledger.spend(table, f"counts {k}")
+        ledger.spend("0.2", f"sums {k}")
+        releases += [table, PrivacyLoss.pure("0.2")]
+        assert ledger.spent >= compose(releases).epsilon_at_least("1e-6")
+    pure = 8 * Fraction("0.2") + 8 * Fraction(math.log(1.5))
+    assert ledger.spent < pure
+    assert Ledger("1").delta == 0
+
+
+def test_disjoint_groups_compose_in_parallel_with_a_delta_too():
+    ledger = Ledger("1.4", delta="1e-6")
+    for group in ("north", "south", "west"):
+        for k in range(30):
+            ledger.spend("0.05", f"{group} {k}", users=group)
+    assert ledger.spent == Fraction(compose([PrivacyLoss.pure("0.05")] * 30).epsilon("1e-6")) < 1.4
+    assert ledger.left("east") == Fraction("1.4")
+    with pytest.raises(BudgetExceeded):
+        ledger.spend("0.9", "everybody")
+
+
+def test_the_budget_of_reports_is_kept_apart():
+    ledger = Ledger("2", local="1")
+    ledger.spend("0.6", "first", local="0.6")
+    ledger.spend("0.6", "released")
+    with pytest.raises(BudgetExceeded, match=r"the reports of second is more than the 0\.4"):
+        ledger.spend("0.5", "second", local="0.5")
+    ledger.spend("0.4", "third", local="0.4", users="north")
+    assert (ledger.local, ledger.spent) == (1, Fraction(8, 5))
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(shuffled(RESPONSE, 10_000), "shuffled")
+
+
+def test_a_sample_with_a_rate_costs_less():
+    table = named.geometric(8, "1/2")
+    whole, sample = Ledger("1", delta="1e-9"), Ledger("1", delta="1e-9")
+    whole.spend(table, "all")
+    sample.spend(table, "some", rate="1/10")
+    assert sample.spent < Fraction(15, 100) * whole.spent
+    assert sample.entries[0].rate == Fraction(1, 10)
+    assert "a secret sample with rate 0.1" in str(sample)
+    for cost in ("0.5", shuffled(RESPONSE, 100)):
+        with pytest.raises(ValueError, match="a rate is that of a sample"):
+            sample.spend(cost, "none", rate="1/10")
+
+
+def test_both_currencies_outlive_the_process(tmp_path):
+    path = tmp_path / "ledger.json"
+    with Ledger.open(path, "1", "1e-8", "9") as ledger:
+        ledger.spend(shuffled(RESPONSE, 5000), "browsers", users=["a", "b"])
+        ledger.spend(named.geometric(3, "1/2"), "counts", rate="1/4", users="c")
+        ledger.spend("0.1", "asked", local="0.1")
+        spent, entries = ledger.spent, ledger.entries
+    again = Ledger.open(path)
+    assert (again.entries, again.spent, again.delta) == (entries, spent, Fraction("1e-8"))
+    assert Ledger.open(path, "1", "1e-8", "9").epsilon == 1
+    for other in (("1", "1e-9", "9"), ("1", "1e-8", None), ("1", 0, "9")):
+        with pytest.raises(LedgerChanged, match="is a ledger of 1 at delta"):
+            Ledger.open(path, *other)
+    assert len(path.read_bytes()) < 20_000
+
+
+def test_a_file_of_the_first_version_is_read_and_continued(tmp_path):
+    path = tmp_path / "ledger.json"
+    entry = {"epsilon": "1/4", "what": "ages", "people": ["north"]}
+    content = {"format": "mechdesign.ledger", "version": 1, "epsilon": "1", "entries": [entry]}
+    path.write_text(json.dumps(content))
+    with Ledger.open(path, "1") as ledger:
+        assert ledger.left("north") == Fraction(3, 4)
+        ledger.spend("3/4", "incomes")
+    assert json.loads(path.read_text())["version"] == 2
+    assert [entry.what for entry in Ledger.load(path).entries] == ["ages", "incomes"]
+
+
+@pytest.mark.parametrize("delta", [-1, 1, 2.0, math.nan, "x"])
+def test_a_delta_is_a_small_probability(delta):
+    with pytest.raises(ValueError, match="delta"):
+        Ledger("1", delta=delta)
+
+
+def test_an_output_that_is_impossible_for_a_neighbour_has_no_epsilon():
+    table = Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy("1/2"))
+    with pytest.raises(UnboundedRatio):
+        Ledger("1", delta="1e-6").spend(table, "open")

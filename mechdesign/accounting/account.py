@@ -1,0 +1,335 @@
+"""Account: what collections have cost each group of users, in both currencies.
+
+A *report* tells whoever sees it at most its local epsilon; what is released, or shuffled and then
+published, tells everybody else at most a central (epsilon, delta). Both are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+from mechdesign._support.numbers import Rational, exact, whole
+from mechdesign._support.text import brief, shown, to_text
+from mechdesign.accounting.composition import Composition
+from mechdesign.accounting.privacy_curve import exp_below, log_above
+from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.accounting.shuffling import LARGEST_N, Shuffled
+from mechdesign.accounting.subsampling import thinned
+from mechdesign.exceptions import MechanismError, UnboundedRatio
+from mechdesign.privacy import exact_epsilon
+from mechdesign.table import Table
+
+NUMBER_BITS = 2048
+"""The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
+
+Cost: TypeAlias = float | Rational | Table | Shuffled
+"""What a collection costs: an epsilon, or what it is worked out from."""
+
+
+class BudgetExceeded(MechanismError):
+    """Spending so much would exceed the budget. Nothing was recorded.
+
+    Attributes: ``asked`` and ``remaining``, exact.
+    """
+
+    def __init__(self, asked: Fraction, remaining: Fraction, what: str = "") -> None:
+        self.asked, self.remaining, self.what = asked, remaining, what
+        of = f" for {what}" if what else ""
+        super().__init__(
+            f"epsilon {number(asked)}{of} is more than the {number(remaining)} that remains;"
+            " nothing was recorded"
+        )
+
+
+class AlreadySpent(MechanismError, ValueError):
+    """A collection of this name is in the ledger. Nothing was recorded."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A collection, and what it costs.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        What it tells those who see the release at most, with delta = 0; above 0.
+    what : str
+        Its name.
+    users : tuple of str or None
+        The groups that it is from; None: all users.
+    local : Fraction or None
+        What each report tells whoever sees it with its sender; None: a curator's release.
+    shuffled : int or None
+        At least how many reports are shuffled; None: they are not.
+    rate : Fraction or None
+        The probability with which each respondent is in the sample; None: all are asked.
+    profile : tuple of (Fraction, Fraction)
+        Points (e^epsilon, at least delta) of the privacy of the release; empty: only its epsilon
+        is known.
+    """
+
+    epsilon: Fraction
+    what: str
+    users: tuple[str, ...] | None
+    local: Fraction | None = None
+    shuffled: int | None = None
+    rate: Fraction | None = None
+    profile: tuple[tuple[Fraction, Fraction], ...] = ()
+
+
+@lru_cache(maxsize=1024)
+def _loss(epsilon: Fraction, profile: tuple[tuple[Fraction, Fraction], ...]) -> PrivacyLoss:
+    return PrivacyLoss.from_profile(profile) if profile else PrivacyLoss.pure(epsilon)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What each user may lose in all.
+
+    Attributes
+    ----------
+    epsilon, delta : Fraction
+        To those who see what is released or shuffled: epsilon, with this delta.
+    local : Fraction or None
+        To whoever sees the user's reports, with their sender; None: no limit.
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    local: Fraction | None = None
+
+    def __str__(self) -> str:
+        at = f" at delta {number(self.delta)}" if self.delta else ""
+        reports = "" if self.local is None else f", and of {number(self.local)} for reports"
+        return f"{number(self.epsilon)}{at}{reports}"
+
+
+class Account:
+    """A budget, its collections, and the sums that every spend needs."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.entries: list[Entry] = []
+        self._names: set[str] = set()
+        self._denominator = bounded(budget.epsilon, 1)
+        self._central = Sums()
+        self._local = Sums()
+
+    def left(self, groups: tuple[str, ...] | None) -> Fraction:
+        """What every user of these groups (None: every user) has at least left to release.
+
+        Epsilons of further releases add up to what is spent already, also with a delta.
+        """
+        spent = self._central.largest(groups)
+        if self.budget.delta:
+            spent = min(spent, self._composed(groups))
+        return self.budget.epsilon - spent
+
+    def local(self, groups: tuple[str, ...] | None) -> Fraction:
+        """The most that the reports of any of these users tell who sees them all."""
+        return self._local.largest(groups)
+
+    def check(self, entry: Entry) -> None:
+        """Raise unless the entry may be added."""
+        self.check_number(entry)
+        if self.budget.local is not None and entry.local is not None:
+            left = self.budget.local - self.local(entry.users)
+            if entry.local > left:
+                raise BudgetExceeded(entry.local, left, f"the reports of {entry.what}")
+        if not self._fits(entry.users, entry):
+            raise BudgetExceeded(self.alone(entry), self.left(entry.users), entry.what)
+
+    def check_number(self, entry: Entry) -> None:
+        """Raise if the name is taken, or a number is too long."""
+        if entry.what in self._names:
+            raise AlreadySpent(
+                f"{entry.what!r} is spent already: a second collection needs a name of its own; "
+                "nothing was recorded"
+            )
+        bounded(entry.epsilon, self._denominator)
+
+    @property
+    def within(self) -> bool:
+        """Whether nobody has spent more than the budget."""
+        local = self.budget.local
+        return self._fits(None) and (local is None or self.local(None) <= local)
+
+    def _fits(self, users: tuple[str, ...] | None, *new: Entry) -> bool:
+        """Whether what these users have spent, with new entries, is within the budget."""
+        pure = sum((entry.epsilon for entry in new), self._central.largest(users))
+        if pure <= self.budget.epsilon or not self.budget.delta:
+            return pure <= self.budget.epsilon
+        return self._composed(users, *new) <= self.budget.epsilon
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry that `check` accepts."""
+        self._denominator = math.lcm(self._denominator, entry.epsilon.denominator)
+        self.entries.append(entry)
+        self._names.add(entry.what)
+        self._central.add(entry.users, entry.epsilon)
+        self._local.add(entry.users, entry.local or Fraction(0))
+
+    def alone(self, entry: Entry) -> Fraction:
+        """What an entry costs by itself, at the delta of the budget."""
+        return (
+            entry.epsilon
+            if not self.budget.delta
+            else _composed(_costs([entry]), self.budget.delta)
+        )
+
+    def _composed(self, groups: tuple[str, ...] | None, *new: Entry) -> Fraction:
+        """The epsilon of all that any of these users has lost, at the delta of the budget."""
+        named = {group for entry in self.entries for group in entry.users or ()}
+        asked = [*sorted(named), None] if groups is None else groups
+        held = {_costs(self._entries_of(group), new) for group in asked}
+        return max((_composed(costs, self.budget.delta) for costs in held), default=Fraction(0))
+
+    def _entries_of(self, group: str | None) -> list[Entry]:
+        """The collections from a group of users; None: from those in no group."""
+        return [entry for entry in self.entries if entry.users is None or group in entry.users]
+
+
+_Costs: TypeAlias = frozenset[tuple[tuple[Fraction, tuple[tuple[Fraction, Fraction], ...]], int]]
+"""Epsilons and profiles, and how often each occurs."""
+
+
+def _costs(*entries: Iterable[Entry]) -> _Costs:
+    counts = Counter((entry.epsilon, entry.profile) for part in entries for entry in part)
+    return frozenset(counts.items())
+
+
+@lru_cache(maxsize=256)
+def _composed(costs: _Costs, delta: Fraction) -> Fraction:
+    """The epsilon of collections at a delta: composed, or added up if that is less."""
+    pure = sum((epsilon * times for (epsilon, _), times in costs), Fraction(0))
+    losses = {_loss(*cost): times for cost, times in costs}
+    return min(pure, Fraction(Composition(Counter(losses)).epsilon(delta)))
+
+
+class Sums:
+    """Of epsilons: those from all users, and those from each group."""
+
+    def __init__(self) -> None:
+        self._all_users = Fraction(0)
+        self._groups: dict[str, Fraction] = {}
+        """What each group has spent on collections that were not from all users."""
+        self._most = Fraction(0)
+        """The largest of these."""
+
+    def largest(self, groups: tuple[str, ...] | None) -> Fraction:
+        """The largest sum of these groups; None: of all users."""
+        beyond = self._most
+        if groups is not None:
+            beyond = max(self._groups.get(group, Fraction(0)) for group in groups)
+        return self._all_users + beyond
+
+    def add(self, groups: tuple[str, ...] | None, epsilon: Fraction) -> None:
+        """Add an epsilon of some groups; None: of all users."""
+        if groups is None:
+            self._all_users += epsilon
+            return
+        for group in groups:
+            self._groups[group] = self._groups.get(group, Fraction(0)) + epsilon
+            self._most = max(self._most, self._groups[group])
+
+
+def entry_of(
+    cost: Cost,
+    what: str,
+    users: str | Iterable[str] | None,
+    local: float | Rational | None,
+    rate: Rational | None,
+) -> Entry:
+    """The entry of a collection: see `mechdesign.Ledger.spend`."""
+    groups = groups_of(users)
+    if not isinstance(what, str) or not what.strip():
+        raise ValueError(f"a collection needs a name, got {shown(what)}")
+    reports = None if local is None else exact_epsilon(local)
+    shared = None if rate is None else exact(rate, "rate")
+    if shared is not None and not isinstance(cost, Table):
+        raise ValueError(
+            "a rate is that of a sample of the respondents whom a table counts; who sends reports"
+            " is no secret, and an epsilon does not say what a sample is worth"
+        )
+    if isinstance(cost, Shuffled):
+        if local is not None:
+            raise ValueError("shuffled reports say themselves what each of them tells")
+        pure = Fraction(cost.local_epsilon)
+        points = cost.profile().points()
+        return recorded(pure, what, groups, pure, None, cost.n, points)
+    if isinstance(cost, Table):
+        loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))
+        if loss.infinite:
+            raise UnboundedRatio("an output is impossible for a neighbour: no epsilon bounds that")
+        pure = Fraction(log_above(loss.ratios[-1][0]))
+        return recorded(pure, what, groups, reports, shared, None, loss.points())
+    return recorded(exact_epsilon(cost), what, groups, reports, None, None, ())
+
+
+def recorded(
+    epsilon: Fraction,
+    what: str,
+    users: str | Iterable[str] | None,
+    local: Fraction | None,
+    rate: Fraction | None,
+    shuffled: int | None,
+    profile: tuple[tuple[Fraction, Fraction], ...],
+) -> Entry:
+    """An entry; ValueError for what no collection costs."""
+    if exact_epsilon(epsilon) == 0 or (local is not None and exact_epsilon(local) == 0):
+        raise ValueError("a collection costs an epsilon above 0")
+    if not isinstance(what, str) or not what.strip():
+        raise ValueError(f"a collection needs a name, got {shown(what)}")
+    if rate is not None and not 0 < rate <= 1:
+        raise ValueError(f"a rate is above 0 and at most 1, got {brief(rate)}")
+    if shuffled is not None:
+        whole(shuffled, "shuffled", 1, LARGEST_N, what="a number of reports")
+    for value in (local or 0, rate or 0, *(value for point in profile for value in point)):
+        bounded(Fraction(value), 1)
+    entry = Entry(epsilon, what, groups_of(users), local, shuffled, rate, profile)
+    if any(above >= exp_below(epsilon) for above, delta in profile if delta):
+        raise ValueError("a release has no delta above 0 where its epsilon holds without one")
+    _loss(epsilon, profile)  # what is no profile is refused
+    return entry
+
+
+def bounded(epsilon: Fraction, denominator: int) -> int:
+    """The common denominator of an epsilon and others; ValueError if numbers become too long."""
+    if max(epsilon.numerator, epsilon.denominator).bit_length() <= NUMBER_BITS:
+        common = math.lcm(denominator, epsilon.denominator)
+        if common.bit_length() <= NUMBER_BITS:
+            return common
+    raise ValueError(
+        f"epsilon {number(epsilon)}: sums of what is spent are exact, and would have numbers of"
+        f" more than {NUMBER_BITS} bits; nothing was recorded"
+    )
+
+
+def groups_of(users: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """The names of groups, each once; None: all users."""
+    if users is None:
+        return None
+    groups = (
+        (users,)
+        if isinstance(users, str) or not isinstance(users, Iterable)
+        else tuple(dict.fromkeys(users))
+    )
+    if not groups or not all(isinstance(group, str) and group.strip() for group in groups):
+        raise ValueError(
+            f"users are the name of a group, or several, or None for all users, got {shown(users)}"
+        )
+    return groups
+
+
+def number(value: Fraction) -> str:
+    """The number in full if that is short, else rounded and with a ~ before it."""
+    short = brief(value, 12)
+    if Fraction(short) == value:
+        return short
+    return to_text(value) if value.denominator <= 10**6 else f"~{short}"
