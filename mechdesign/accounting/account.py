@@ -261,7 +261,7 @@ def entry_of(
         if local is not None:
             raise ValueError("shuffled reports say themselves what each of them tells")
         pure = Fraction(cost.local_epsilon)
-        points = cost.profile().points()
+        points = cost.profile.points()
         return recorded(pure, what, groups, pure, None, cost.n, points)
     if isinstance(cost, Table):
         loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))

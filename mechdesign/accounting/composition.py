@@ -234,7 +234,7 @@ def _loss(release: Release) -> PrivacyLoss:
     if isinstance(release, Table):
         return PrivacyLoss.of(release)
     if isinstance(release, Shuffled):
-        return release.profile()
+        return release.profile
     if isinstance(release, PrivacyLoss):
         return release
     raise TypeError(

@@ -273,6 +273,7 @@ class AmongDummies(PrivacyCurve):
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         return self.counts.least_divergence(ratio, self._attack)
 
+    @cached_property
     def profile(self) -> PrivacyLoss:
         """The privacy loss as a distribution, to be composed with others.
 

@@ -37,16 +37,13 @@ from flint import acb, acb_mat, arb, ctx, fmpq
 
 from mechdesign._support.arrays import Floats
 
-SMOOTHING = 0.03
-"""The standard deviation of what is added to S, relative to that of the tilted S."""
-
-_WIDTH = 24.0
+_UPPER_PERIOD, _LOWER_PERIOD = 16.0, 24.0
 """The period P, relative to the standard deviation of the tilted S."""
 
 _FOLD = 8
 """How many uniform variables are added for the lower bound."""
 
-_NEGLIGIBLE = 45.0
+_NEGLIGIBLE = 28.0
 """Minus the logarithm of what is left of an integrand where its sum ends."""
 
 _HALVINGS = 40
@@ -202,37 +199,63 @@ class Mean:
     shift: arb
     function: type[Function]
 
-    def upper(self, smoothing: float = SMOOTHING) -> arb:
-        """At least the mean; a ball whose upper end is the bound."""
+    def upper(self, smoothing: float) -> arb:
+        """At least the mean: a ball whose upper end is the bound.
+
+        Parameters
+        ----------
+        smoothing : float
+            The standard deviation of what is added to S, relative to that of the tilted S, or to
+            three times the distance in which its tail falls by e if that is less.
+
+        Returns
+        -------
+        arb
+            The larger, the more was added.
+        """
         if self._never_positive:
             return arb(0)
         with ctx.workprec(self._precision):
             tilt, deviation = self._saddle
-            period = _WIDTH * deviation
-            c, variance = arb(tilt), (arb(smoothing) * arb(deviation)) ** 2
-            reach = math.sqrt(2 * _NEGLIGIBLE) / (smoothing * deviation)
+            added = smoothing * min(deviation, 3 / tilt)
+            period = _UPPER_PERIOD * deviation
+            c, variance = arb(tilt), arb(added) ** 2
+            reach = math.sqrt(2 * _NEGLIGIBLE) / added
 
             def smooth(z: acb) -> acb:
-                return (variance * (z * z + self.function.drift * z) / 2).exp()
+                exponent = variance * (z * z + self.function.drift * z) / 2
+                return (exponent - z * self.shift).exp()
 
             total, end = self._trapezoids(tilt, period, reach, smooth)
             # |F| is at most 1 / t^2, and what is left at most that of a normal density
             rest = (variance * (c * c + self.function.drift * c - end * end) / 2).exp()
             return total + self._chernoff(c) * rest / (arb.pi() * variance * end**3)
 
-    def lower(self, smoothing: float = SMOOTHING) -> arb:
-        """At most the mean; a ball whose lower end is the bound."""
+    def lower(self, smoothing: float) -> arb:
+        """At most the mean: a ball whose lower end is the bound.
+
+        Parameters
+        ----------
+        smoothing : float
+            As of `upper`, but of what is subtracted.
+
+        Returns
+        -------
+        arb
+            At least 0.
+        """
         if self._never_positive:
             return arb(0)
         with ctx.workprec(self._precision):
             tilt, deviation = self._saddle
-            period = _WIDTH * deviation
-            c, half = arb(tilt), arb(smoothing) * arb(deviation) / _FOLD
-            reach = _FOLD * 2.5 / (smoothing * deviation)
+            added = smoothing * min(deviation, 3 / tilt)
+            period = _LOWER_PERIOD * deviation
+            c, half = arb(tilt), arb(added) / _FOLD
+            reach = _FOLD * 2 / added
 
             def smooth(z: acb) -> acb:
                 y = half * z
-                return ((-y).exp() * y.sinh() / y) ** _FOLD
+                return ((-y).exp() * y.sinh() / y) ** _FOLD * (-z * self.shift).exp()
 
             total, end = self._trapezoids(tilt, period, reach, smooth)
             # |(e^(-2y) - 1) / 2y| <= 1 / |y| for Re y > 0
@@ -272,7 +295,7 @@ class Mean:
         total = arb(0)
         for j in range(rows * _BLOCK):
             z = acb(c, h * j)
-            term = self.function.transform(z) * smooth(z) * (-z * self.shift).exp()
+            term = self.function.transform(z) * smooth(z)
             for moment, times in moments:
                 term *= moment[divmod(j, _BLOCK)] ** times
             total += term.real / 2 if j == 0 else term.real

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from mechdesign._support.arrays import Floats
 from mechdesign.exceptions import UnboundedRatio
 
-_ATTACKS = 4
+_ATTACKS = 2
 """How many attacks on a table are tried."""
 
 _UNBOUNDED = (

@@ -13,13 +13,13 @@ from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import brief
 from mechdesign.privacy import exact_epsilon
 
-_CLOSE = 1e-4
+_CLOSE = 2e-4
 """Of an epsilon found, relative to it."""
 
-_SMOOTHINGS = (0.02, 0.005)
+_SMOOTHINGS = (0.05, 0.02)
 """How much is smoothed for upper bounds: the less, the tighter and the slower."""
 
-_SHIFT = 0.01
+_SHIFT = 0.03
 """The same for lower bounds."""
 
 _ENOUGH = 1.03
@@ -128,17 +128,16 @@ class PrivacyCurve(ABC):
         target = exact_delta(delta)
         coarse, fine = _SMOOTHINGS
 
-        def least(smoothing: float) -> float:
-            near = self._crossing(self.nearly, smoothing, target)[0]
-            return self._crossing(self.above, smoothing, target, near)[1]
-
-        found = least(coarse)
+        near = 0.0
+        if type(self).nearly is not PrivacyCurve.nearly:
+            near = self._crossing(self.nearly, coarse, target)[0]
+        found = self._crossing(self.above, coarse, target, near)[1]
         if found in (0, math.inf):
             return found
         ratio = exp_below(Fraction(found))
         if self.above(ratio, coarse) <= self.above(ratio, fine) * _ENOUGH:
             return found
-        return min(found, least(fine))
+        return min(found, self._crossing(self.above, fine, target, 0.98 * found)[1])
 
     def epsilon_at_least(self, delta: float | Rational) -> float:
         """A lower bound on the epsilon that holds with this delta.
@@ -184,11 +183,13 @@ class PrivacyCurve(ABC):
             return (low, low) if start == 0 else self._crossing(bound, smoothing, target)
         most = self.largest_epsilon
         top = _LARGEST if most == math.inf else most
-        step = _CLOSE * start or _FIRST
+        step = 4 * _CLOSE * start or _FIRST
         while (at_high := margin(high := min(top, low + step))) > 0:
             if high == top:
                 return top, most
-            low, at_low, step = high, at_high, 8 * step
+            # A little beyond where the line through the two points ends
+            ahead = 1.1 * at_high * step / max(at_low - at_high, 1e-9)
+            low, at_low, step = high, at_high, min(max(ahead, 2 * step), 64 * step)
         # The Illinois method (regula falsi)
         side = 0
         while high - low > _CLOSE * high:

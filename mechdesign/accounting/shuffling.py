@@ -37,8 +37,8 @@ LARGEST_N = 10**12
 _BITS = 192
 """The precision of the laws."""
 
-_BULK, _POINTS, _SMOOTHING = Fraction(1, 10**16), 48, 0.02
-"""Of a profile: delta at the last but one of its points, their number, and how exact they are."""
+_BULK, _POINTS, _TAIL = Fraction(1, 10**16), 40, 20
+"""Of a profile: how many points there are up to this delta, and how many beyond."""
 
 _BRANCHES = 48
 """How many groups of pairs are looked at for one delta."""
@@ -131,23 +131,21 @@ class Shuffled(PrivacyCurve):
             best = best.max(self._mean(_difference(law, ratio)).lower(smoothing).lower() / self.n)
         return best
 
+    @cached_property
     def profile(self) -> PrivacyLoss:
         """The privacy loss as one finite distribution, to be composed with others.
 
         It is the least one whose delta is at least the bounds at about a hundred epsilons. Nothing
         is known of it from below.
-
-        Returns
-        -------
-        PrivacyLoss
-            Of a pair of distributions that dominates all neighbours.
         """
         top, bulk = self.local_epsilon, self.epsilon(_BULK)
-        grid = {min(top, bulk * k / _POINTS) for k in range(_POINTS + 1)} | {top}
+        grid = {min(top, bulk * k / _POINTS) for k in range(_POINTS + 1)}
+        if bulk:
+            grid |= {min(top, bulk * (top / bulk) ** (k / _TAIL)) for k in range(_TAIL)}
         points = []
         for epsilon in sorted(grid):
             ratio = exp_below(Fraction(epsilon))
-            found = self.above(ratio, _SMOOTHING)
+            found = self.above(ratio, 0.02)
             points.append((ratio, Fraction(min(1.0, float_above(found)))))
         return PrivacyLoss.from_profile([*points, (self.largest_ratio, Fraction(0))])
 

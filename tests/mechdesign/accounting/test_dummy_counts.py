@@ -167,7 +167,7 @@ def test_two_collections_tell_no_more_than_their_composition(ratio):
     law = law_of(counts)
     more = {z + 1: p for z, p in law.items()}
     exact = divergence(together(more, law, more, law), together(law, more, law, more), ratio)
-    loss = AmongDummies(counts, Fraction(1), CERTAIN).profile()
+    loss = AmongDummies(counts, Fraction(1), CERTAIN).profile
     told = compose([loss] * 2).above(ratio, 0.005)
     assert not arb(fmpq(exact.numerator, exact.denominator)) > told
     assert float(exact) == pytest.approx(float(told.upper()), rel=0.01)

@@ -122,7 +122,7 @@ def test_equal_columns_among_others():
 
 def test_a_profile_composes_to_nearly_the_same():
     bounds = shuffled(RESPONSE, 10_000)
-    loss = bounds.profile()
+    loss = bounds.profile
     for delta in ("1e-4", "1e-8"):
         alone = compose([loss]).epsilon(delta)
         assert bounds.epsilon(delta) <= alone <= 1.02 * bounds.epsilon(delta)
