@@ -19,13 +19,16 @@ _CLOSE = 2e-4
 _SMOOTHINGS = (0.05, 0.02)
 """How much is smoothed for upper bounds: the less, the tighter and the slower."""
 
+_FINEST = 0.005
+"""The same where one bound is asked for."""
+
 _SHIFT = 0.03
 """The same for lower bounds."""
 
 _ENOUGH = 1.03
 """If less smoothing improves a bound by no more than this factor, it is not searched with."""
 
-_FIRST, _LARGEST = 2.0**-10, 2048.0
+_FIRST, _LARGEST = 2.0**-4, 2048.0
 """The first epsilon above 0 that is tried, and the largest where ratios have no bound."""
 
 _BITS = 128
@@ -82,8 +85,7 @@ class PrivacyCurve(ABC):
             An epsilon that is not finite or below 0.
         """
         ratio = exp_below(exact_epsilon(epsilon))
-        coarse, fine = (float_above(self.above(ratio, smoothing)) for smoothing in _SMOOTHINGS)
-        return min(1.0, coarse, fine)
+        return min(1.0, *(float_above(self.above(ratio, x)) for x in (*_SMOOTHINGS, _FINEST)))
 
     def delta_at_least(self, epsilon: float | Rational) -> float:
         """A lower bound on delta: no better accounting could show less.
@@ -104,7 +106,7 @@ class PrivacyCurve(ABC):
             An epsilon that is not finite or below 0.
         """
         ratio = exp_above(exact_epsilon(epsilon))
-        return _float_below(self.below(ratio, _SHIFT))
+        return _float_below(self.below(ratio, 2 * _FINEST))
 
     def epsilon(self, delta: float | Rational) -> float:
         """An epsilon that holds with this delta.
@@ -173,17 +175,22 @@ class PrivacyCurve(ABC):
         """
         upward = bound != self.below
 
-        def margin(epsilon: float) -> float:
+        def bounded(epsilon: float) -> arb:
             rounded = exp_below if upward else exp_above
             found = bound(rounded(Fraction(epsilon)), smoothing)
-            return _margin(found.upper() if upward else found.lower(), target)
+            return found.upper() if upward else found.lower()
 
-        low, at_low = start, margin(start)
+        def margin(epsilon: float) -> float:
+            return _margin(bounded(epsilon), target)
+
+        at_start = bounded(start)
+        low, at_low = start, _margin(at_start, target)
         if at_low <= 0:
             return (low, low) if start == 0 else self._crossing(bound, smoothing, target)
         most = self.largest_epsilon
         top = _LARGEST if most == math.inf else most
-        step = 4 * _CLOSE * start or _FIRST
+        # For a normal privacy loss delta(0) is its deviation / sqrt(2 pi)
+        step = 4 * _CLOSE * start or min(_FIRST, float(at_start) * (1 + at_low))
         while (at_high := margin(high := min(top, low + step))) > 0:
             if high == top:
                 return top, most
