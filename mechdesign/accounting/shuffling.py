@@ -69,8 +69,6 @@ class Shuffled(PrivacyCurve):
     ----------
     n : int
         At least how many users follow the protocol.
-    largest_ratio : Fraction
-        The largest likelihood ratio of a single report.
     """
 
     def __init__(self, laws: PairLaws, attacks: Iterable[PairLaw], n: int) -> None:
@@ -80,6 +78,7 @@ class Shuffled(PrivacyCurve):
 
     @property
     def largest_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a single report."""
         return self._laws.largest_ratio
 
     @property
