@@ -92,7 +92,7 @@ def test_commands_of_the_page_on_tables_of_counts_print_what_is_shown(
 
 
 @pytest.mark.slow
-def test_the_table_of_the_page_on_shuffled_reports_is_what_is_computed() -> None:
+def test_the_tables_of_the_page_on_shuffled_reports_are_what_is_computed() -> None:
     text = PAGES["shuffling.md"].read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d) \| (\d+) \| (.*) \|$", text, flags=re.MULTILINE)
     assert len(rows) == 6
@@ -101,6 +101,15 @@ def test_the_table_of_the_page_on_shuffled_reports_is_what_is_computed() -> None
         for n, cell in zip((10, 100, 1000, 10**4, 10**6), cells.split(" | "), strict=True):
             upper, lower = map(float, re.findall(r"[\d.]+", cell))
             collection = shuffled(response, n)
+            assert collection.epsilon("1e-8") == pytest.approx(upper, rel=1e-2, abs=6e-5)
+            assert collection.epsilon_at_least("1e-8") == pytest.approx(lower, rel=1e-2, abs=6e-5)
+    lines = re.findall(r"^\| `(\w+\(.*ε₀.*\))` \| (.*) \|$", text, flags=re.MULTILINE)
+    assert len(lines) == 9
+    for code, cells in lines:
+        for local, cell in zip(("1", "4"), cells.split(" | "), strict=True):
+            protocol = eval(code.replace("ε₀", local), {**vars(frequency), **vars(rangeq)})
+            upper, lower = map(float, re.findall(r"[\d.]+", cell))
+            collection = shuffled(protocol, 10**5)
             assert collection.epsilon("1e-8") == pytest.approx(upper, rel=1e-2, abs=6e-5)
             assert collection.epsilon_at_least("1e-8") == pytest.approx(lower, rel=1e-2, abs=6e-5)
 
