@@ -270,6 +270,8 @@ class Mean:
 
     @property
     def _never_positive(self) -> bool:
+        if not all(part.values or part.complete for part in self.parts):
+            return True  # a summand that is minus infinity
         top = sum((part.times * part.largest for part in self.parts), arb(0)) - self.shift
         return bool(top.upper() <= 0)
 

@@ -119,7 +119,19 @@ class Shuffled(PrivacyCurve):
                 groups += [group[len(group) // 2 :], group[: len(group) // 2]]
         for group in groups:
             accepted = accepted.max(self._delta(group, ratio, smoothing))
-        return accepted
+        return accepted.min(self._alone(ratio))
+
+    def _alone(self, ratio: Fraction) -> arb:
+        """At least the delta of a single report: many tell no more, nor does a rare one among them.
+
+        In floats, and more by twice what roundings amount to.
+        """
+        times, found, longest = float(ratio), 0.0, 0
+        for weights, first, second in self._laws.floats:
+            found = max(found, float(weights @ np.maximum(first - times * second, 0)))
+            longest = max(longest, len(weights))
+        roundings = self._laws.terms + longest + 64
+        return arb(found) + roundings * arb(2) ** -50 * arb(1 + times)
 
     def nearly(self, ratio: Fraction, smoothing: float) -> arb:
         return self._delta(self._by_variance[:1], ratio, smoothing) if self._laws else arb(0)
