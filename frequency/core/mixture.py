@@ -377,7 +377,9 @@ class Mixture(PublicCoinChannel):
 
     def pair_laws(self) -> Sequence[PairLaw]:
         asked = self._ends[0].tolist()
-        return self.parts[asked[0]].pair_laws() if len(asked) == 1 else super().pair_laws()
+        if len(asked) == 1 and self.domain > 1:
+            return self.parts[asked[0]].pair_laws()
+        return super().pair_laws()
 
     def audit(self) -> Audit:
         return max((channel.audit() for channel in self.parts), key=lambda audit: audit.ratio)

@@ -228,7 +228,7 @@ class PublicCoinChannel(Channel):
             The channel does not state it.
         """
         different, places = np.unique(items, axis=0, return_inverse=True)
-        low, high = self._two_likelihoods
+        low, high = self.low_and_high
         found = of_two_likelihoods(
             len(different), low, high, lambda chosen: self.likely_together(different[list(chosen)])
         )
@@ -253,10 +253,11 @@ class PublicCoinChannel(Channel):
         if self.domain == 1:
             return ALIKE
         always = self.always_likely
-        return two_likelihoods(*self._two_likelihoods, max(self.least_together, always), always)
+        return two_likelihoods(*self.low_and_high, max(self.least_together, always), always)
 
     @property
-    def _two_likelihoods(self) -> tuple[Fraction, Fraction]:
+    def low_and_high(self) -> tuple[Fraction, Fraction]:
+        """The two likelihoods; UnstatedLikelihoods if there are others."""
         if len(self.likelihoods) != 1 or len(self.likelihoods[0]) != 2:
             raise UnstatedLikelihoods(type(self).__name__)
         low, high = self.likelihoods[0]

@@ -16,7 +16,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import two_likelihoods
 from frequency.core.deployable import json_integers
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.mixture import Mixture, weights_of
@@ -27,6 +29,7 @@ from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.text import listed, shown
+from mechdesign.accounting.pair_law import PairLaw
 
 Index = tuple[int, ...]
 """Of a Fourier coefficient: c, one number for each attribute, 0 for most.
@@ -39,6 +42,9 @@ LARGEST_COEFFICIENTS = 1 << 16
 
 LARGEST_COUNTS = 1 << 22
 """How many counts there may be in an aggregate of them."""
+
+_LARGEST_LIST = 1 << 20
+"""Of how many phases together the differences are listed."""
 
 LARGEST_DENSE = 1 << 24
 """How many signs the likelihood of a marginal may list."""
@@ -245,6 +251,19 @@ class Directions(Mixture):
         if self._masks is None:
             return super()._nodes_of(parts, items)
         return (np.bitwise_count(items & self._masks[parts]) & 1).astype(np.int64)
+
+    def dominating_law(self) -> PairLaw:
+        # Only the phases' differences matter: those of record 0 and all others, if they are few
+        if self.domain == 1 or self.domain * len(self.parts) > _LARGEST_LIST:
+            return super().dominating_law()
+        unit, records = math.lcm(*self.phases), np.arange(self.domain)
+        alike: Any = np.zeros(self.domain, dtype=object)
+        for k, (order, weight) in enumerate(zip(self.phases, self.part_weights, strict=True)):
+            phase = self.part_items(k, records)
+            shifts = order - 2 * np.minimum(phase, order - phase)  # with the same sign, of `order`
+            alike += shifts.astype(object) * (weight * (unit // order))
+        together = Fraction(int(alike[1:].min()), 2 * unit * WORD)
+        return two_likelihoods(*self.parts[0].low_and_high, together)
 
     def part_expression(self, part: int) -> list[Any]:
         order, steps = self.phases[part], []

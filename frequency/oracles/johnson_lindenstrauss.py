@@ -16,6 +16,9 @@ from frequency.oracles.count_mean_sketch import SignSketch, checked_size
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 
+_LARGEST_PRODUCT = 1 << 25
+"""How many products of signs are added up to compare all pairs of items."""
+
 
 @dataclass(frozen=True)
 class JLOracle(SignSketch):
@@ -82,6 +85,15 @@ class JLOracle(SignSketch):
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         (row,) = index
         return self._matrix.bits(row, features(items))
+
+    @property
+    def least_alike(self) -> Fraction:
+        # Of all pairs, if they are few
+        if self.domain**2 * self.rows > _LARGEST_PRODUCT:
+            return Fraction(0)
+        minus = self._minus(np.arange(self.domain)[:, None], np.arange(self.rows))
+        signs = 1 - 2 * minus.astype(np.float64)  # of which sums are whole numbers
+        return Fraction(self.rows + int((signs @ signs.T).min()), 2 * self.rows)
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         chosen, total = self._all(items), aggregate.counts.sum().astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,16 +10,21 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import WORD
 from frequency.algebra.finite_field import binary_basis, walsh_hadamard
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import two_likelihoods
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle, SymmetricOracle, variance_of
+from frequency.core.public_coins import stating
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
+from mechdesign.accounting.pair_law import PairLaw
 from rangeq.core.cuts import Cuts
+from rangeq.core.levels import TreeLevels
 from rangeq.core.protocol import EvenTree
 from rangeq.core.tree import Tree, inverse
 from rangeq.local.hierarchy import per_user
@@ -87,6 +92,37 @@ class HaarLevel(SignChannel, SymmetricOracle):
 
 
 @dataclass(frozen=True)
+class HaarLevels(TreeLevels):
+    """The coefficients of all levels.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    protocol : str
+        The protocol's name, which client and server share.
+    channels : tuple of HaarLevel
+        Of the levels 1 .. height.
+    weights : tuple of int
+        The probability of each level, in units of 2^-64.
+    tree : Tree
+        Over the domain.
+    """
+
+    def dominating_law(self) -> PairLaw:
+        # Of two items that part at a level: above it they are in one node; there they are siblings,
+        # whose signs are opposite everywhere; below it they have the same sign half of the time.
+        shares = [Fraction(weight, WORD) for weight in self.weights]
+        together = min(
+            sum(shares[:level], Fraction(0)) / 2 + sum(shares[level + 1 :], Fraction(0)) / 4
+            for level in range(len(shares))
+        )
+        return two_likelihoods(*stating(self.channels[0]).low_and_high, together)
+
+
+@dataclass(frozen=True)
 class HaarHRR(EvenTree):
     """One bit: a Walsh-Hadamard coefficient of a random level of the item's Haar transform.
 
@@ -133,6 +169,11 @@ class HaarHRR(EvenTree):
     @cached_property
     def tree(self) -> Tree:
         return Tree.of(self.domain, 2)
+
+    @cached_property
+    def channel(self) -> TreeLevels:
+        given, kind = super().channel, HaarLevels if self.oracle is None else TreeLevels
+        return kind(*(getattr(given, item.name) for item in fields(given)))
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:

@@ -16,15 +16,18 @@ import pytest
 
 import frequency
 import rangeq
+from frequency import marginals
 from frequency.core.blanket import law_above, law_of_ratio
 from frequency.core.protocol import channel_of
 from frequency.core.public_coins import PublicCoinChannel
+from frequency.heavy import UniqueHeavyHitter
 from frequency.heavy.sampled import Sampled
 from mechdesign import Mechanism, Privacy, named
 from mechdesign._support.randomness import bit_source
 from mechdesign.accounting import shuffled
 from mechdesign.accounting.pair_law import PairClass, merged, require_pair_law
 from mechdesign.exceptions import UnstatedLikelihoods
+from rangeq import grids
 from rangeq.local.item_sets import Slots
 from tests.contracts.examples import COLLECTED, PROTOCOLS, SURVEYS
 from tests.contracts.published import probability
@@ -55,6 +58,9 @@ SMALL = {
     "wave of 9": lambda: rangeq.SquareWave(9, 0.1),
     "wave of 12": lambda: rangeq.SquareWave(12, 2.0),
     "HaarHRR of 8": lambda: rangeq.HaarHRR(8, 1.0, ("1/2", "1/8", "3/8")),
+    "HaarHRR2D of two sizes": lambda: grids.HaarHRR2D({"x": 8, "y": 3}, 1.0),
+    "HaarHRR2D of 3 attributes": lambda: grids.HaarHRR2D({"x": 4, "y": 2, "z": 2}, 1.0),
+    "InpHT of all": lambda: marginals.InpHT(marginals.Domain({"a": 4, "b": 3, "c": 2}), 3, 1.0),
     "table": lambda: frequency.Tabular(skewed()),
     "tables of a tree": lambda: rangeq.HierarchicalHistogram(9, 1.2, 3, (skewed(), "GRR")),
 }
@@ -64,10 +70,9 @@ ABOVE = {
     "CountMeanSketch": "its few hash functions make all items collide",
     "InpHTCMS": "its few hash functions make all items collide",
     "LevelSketch": "its few hash functions make all items collide",
-    "HaarHRR2D": "no records are siblings in all parts",
-    "HaarHRR": "no items are siblings at all levels",
-    "HaarHRR of 8": "no items are siblings at all levels",
-    "JLOracle": "no items have opposite signs in all rows",
+    "HaarHRR2D of two sizes": "the least of the parts' probabilities is taken, in units of 2^-64",
+    "JLOracle": "its few rows have one where all signs are the same",
+    "HaarHRR2D of 3 attributes": "pairs of attributes are taken one by one",
     "PaddedSets": "slots are not public",
     "SuccinctHistogram": "no items have opposite signs in all rows",
     "tables of a tree": "tables of different columns, in a mixture",
@@ -99,6 +104,8 @@ def table_of(protocol):
     channel, source = channel_of(protocol), bit_source(np.random.default_rng(1))
     values, found = values_of(channel), np.zeros(0, dtype=channel.report_dtype)
     rows = [told(channel, value) for value in values]
+    if isinstance(protocol, UniqueHeavyHitter):
+        rows.append(None)  # users without an item
     while len(found) <= MOST:
         drawn = np.zeros(4000, dtype=channel.report_dtype)
         channel.fill(values[np.arange(len(drawn)) % len(values)], drawn, source)

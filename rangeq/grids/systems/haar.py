@@ -6,13 +6,17 @@ Range queries, section 6; thesis 7.1.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import two_likelihoods
 from mechdesign._support.arrays import Floats, Items
+from mechdesign.accounting.pair_law import PairLaw
 from rangeq.grids.cells import MOST_CELLS, Grid, equal_cells
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.estimate import PairwiseEstimate
@@ -70,6 +74,37 @@ class HaarCoefficients(GroupChannel):
             child = items[:, place] >> (self.heights[place] - level)
             node, side = (node << (level - 1)) + (child >> 1), side ^ (child & 1)
         return 2 * node + side
+
+    def dominating_law(self) -> PairLaw:
+        # For each pair of attributes the least probability that a sign is likely under two records,
+        # over the levels at which these part; each attribute's own signs are shared by its pairs.
+        least = 0
+        for j, k in self.attributes.pairs:
+            height, other_height = self.heights[j], self.heights[k]
+            one, other = np.arange(1, height + 2), np.arange(1, other_height + 2)[:, None]
+            pair = _quarters(one, other, height, other_height)
+            own = _quarters_alone(one, height) + _quarters_alone(other, other_height)
+            least += int(((len(self.heights) - 1) * pair + own).min())
+        together = Fraction(least * min(self.part_weights), 4 * (len(self.heights) - 1) * WORD)
+        return two_likelihoods(*self.parts[0].low_and_high, together)
+
+
+def _quarters_alone(parting: Items, height: int) -> Items:
+    """Four times the sum over an attribute's levels of the probability that both are likely.
+
+    Of two values that part at a level 1 .. height, or at none, height + 1: in one node above it,
+    opposite there, and as often alike as not below.
+    """
+    return 2 * (parting - 1) + np.maximum(height - parting, 0)
+
+
+def _quarters(one: Items, other: Items, height: int, other_height: int) -> Items:
+    """The same for the pairs of levels of two attributes."""
+    # In one node of both: the side is another one at the level of parting of one, but not both
+    levels, others = np.minimum(one, height), np.minimum(other, other_height)
+    parts, other_parts = one <= height, other <= other_height
+    opposite = parts * (others - other_parts) + other_parts * (levels - parts)
+    return 2 * (levels * others - opposite) + (height * other_height - levels * others)
 
 
 def _of(alone: tuple[tuple[tuple[int, int]], ...], place: int) -> list[tuple[int, int]]:

@@ -17,6 +17,7 @@ from frequency.algebra.finite_field import (
     Field,
     VectorSpace,
     best_order,
+    binary_basis,
     orders_near,
     prime_power,
     space,
@@ -681,3 +682,38 @@ def test_tables_stay_small(domain, epsilon):
         q, t = kind(domain, epsilon)._order
         assert capacity(q, t) >= domain
         assert q**t <= max(1 << 22, 8 * domain)
+
+
+@pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 2), (5, 2), (101, 2)])
+def test_rank_by_what_is_orthogonal(q, t):
+    """A subspace of dimension r has q^(t - r) vectors orthogonal to it."""
+    v, rng = space(q, t), np.random.default_rng(1)
+    every = np.arange(v.size)
+    for many in (1, 2, 3, 4):
+        chosen = rng.integers(0, v.size, many).tolist()
+        chosen[-1] = v.difference(chosen[-1], chosen[0]) if many > 2 else chosen[-1]
+        assert v.rank(chosen) == v.rank(chosen[::-1]) == v.rank(chosen * 2)
+        zero = [v.dot(every, np.full(v.size, vector)) == 0 for vector in chosen]
+        assert np.logical_and.reduce(zero).sum() == q ** (t - v.rank(chosen))
+    a, b = rng.integers(0, v.size, (2, 50))
+    for x, y in zip(a.tolist(), b.tolist(), strict=True):
+        found = np.full(v.size, v.difference(x, y))
+        negative = v.field.negative(v.dot(every, np.full(v.size, y)))
+        assert (
+            v.dot(every, found) == v.field.add(v.dot(every, np.full(v.size, x)), negative)
+        ).all()
+
+
+def test_binary_basis_by_enumeration():
+    rng = np.random.default_rng(2)
+    for many in range(6):
+        numbers = rng.integers(0, 16, many).tolist()
+        spans = []
+        for spanning in (numbers, binary_basis(numbers)):
+            spans.append({0})
+            for number in spanning:
+                spans[-1] |= {number ^ other for other in spans[-1]}
+        basis = binary_basis(numbers)
+        assert spans[0] == spans[1]
+        assert len(spans[0]) == 1 << len(basis)
+        assert len({number.bit_length() for number in basis}) == len(basis)
