@@ -43,7 +43,7 @@ from frequency.oracles.unary_encoding import OUE, SUE
 from frequency.schema.domain import LARGEST_RECORDS, Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
-from mechdesign.planning.task import Offer, Task, predicted_error
+from mechdesign.planning.task import CuratedTask, Offer, Task, predicted_error
 
 _CONFIDENCE = 0.95
 """Of the statement about heavy hitters."""
@@ -137,6 +137,11 @@ class Frequencies(Task):
         enough = 1.01**2 * min(variance for variance, _ in short.values())
         good = [name for name, (variance, _) in short.items() if variance <= enough]
         return min(good, key=lambda name: (short[name][1], short[name][0])), ""
+
+    def by_curator(self) -> CuratedTask:
+        if self.domain == 2:  # one count, which changes by one; the other is the rest of n
+            return CuratedTask("curated-ranges", 1, {}, changed=1)
+        return CuratedTask("curated-ranges", self.domain, {"unordered": "0"})
 
 
 def _fits(oracle: Oracle) -> bool:
@@ -257,6 +262,9 @@ class Marginals(Task):
             f"its estimates have intervals, and its error is within {_WITH_INTERVALS - 1:.0%} of"
             f" that of {CALM.__name__}, whose do not"
         )
+
+    def by_curator(self) -> CuratedTask:
+        return CuratedTask("curated-marginals", self.domain, {"k": self.k})
 
     @staticmethod
     def _error(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from frequency import HRR
 from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
-from mechdesign.planning.task import Offer, Task
+from mechdesign.planning.task import CuratedTask, Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel, cell_variance
@@ -37,6 +37,9 @@ from rangeq.local.square_wave import SquareWave
 
 _CIRCULAR, _TREE = "circular", "tree"
 """The optimised ones: their levels, oracles and probabilities are others at every epsilon."""
+
+_DECILES = tuple(Fraction(tenth, 10) for tenth in range(1, 10))
+"""The quantiles that a curator is asked for: each more costs accuracy there, and none here."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,11 @@ class Ranges(Task):
             f"no protocol errs less than {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
         )
 
+    def by_curator(self) -> CuratedTask:
+        if self.workload != "ranges":
+            return super().by_curator()
+        return CuratedTask("curated-ranges", self.domain, {})
+
 
 @dataclass(frozen=True)
 class PrefixQueries(Ranges):
@@ -124,6 +132,9 @@ class Quantiles(PrefixQueries):
     unit: ClassVar[str] = (
         "root mean square error, at most, of the rank of a quantile, as a fraction of the users"
     )
+
+    def by_curator(self) -> CuratedTask:
+        return CuratedTask("curated-quantiles", self.domain, {"q": _DECILES})
 
 
 @dataclass(frozen=True)

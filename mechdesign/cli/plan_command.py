@@ -19,6 +19,7 @@ from mechdesign.cli.options import (
     say,
 )
 from mechdesign.planning.planner import plan
+from mechdesign.planning.trust import LOCAL
 
 
 def add_plan(add: AddCommand) -> None:
@@ -30,13 +31,16 @@ def add_plan(add: AddCommand) -> None:
         " error takes",
         "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain"
         " age=5,smokes=2,works=2 --n 10000 --error 0.05 --detail k=3\n  mechdesign plan count"
-        " --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM",
+        " --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM\n"
+        "  mechdesign plan frequencies --domain 64"
+        " --n 100000 --epsilon 0.25 --delta 1e-8 --trust shuffled",
     )
     chosen.add_argument(
         "task",
         help=(
             "count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles,"
-            " shaped, conjunctions, curated-ranges, curated-quantiles, ..."
+            " shaped, conjunctions, curated-ranges, curated-marginals,"
+            " curated-quantiles, ..."
         ),
     )
     chosen.add_argument(
@@ -50,7 +54,21 @@ def add_plan(add: AddCommand) -> None:
     chosen.add_argument(
         "--n", type=int, help="number of users who report; of n, epsilon and error give two"
     )
-    chosen.add_argument("--epsilon", help="privacy loss of a report")
+    chosen.add_argument(
+        "--epsilon", help="privacy loss of a report; with --trust that of what is published of all"
+    )
+    chosen.add_argument(
+        "--trust",
+        default=LOCAL,
+        metavar="WHOM",
+        help=(
+            "local: nobody (the default); shuffled: a shuffler, who publishes reports without their"
+            " senders, needs --delta; curator: one who knows all values"
+        ),
+    )
+    chosen.add_argument(
+        "--delta", help="of the promise about all users, with --trust shuffled: far below 1/n"
+    )
     chosen.add_argument(
         "--error", help="target, in the task's unit, which the first line of the table states"
     )
@@ -84,6 +102,8 @@ def _plan(options: argparse.Namespace) -> int:
         n=options.n,
         epsilon=options.epsilon,
         error=options.error,
+        delta=options.delta,
+        trust=options.trust,
         ledger=None if options.ledger is None else Ledger.open(options.ledger),
         candidates=candidates,
         **details,

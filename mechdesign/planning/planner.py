@@ -18,6 +18,7 @@ from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import brief, shown
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.accounting.ledger import Ledger
+from mechdesign.accounting.privacy_curve import exact_delta
 from mechdesign.planning import search
 from mechdesign.planning.ranking import Plan, ranked
 from mechdesign.planning.search import (
@@ -36,6 +37,7 @@ from mechdesign.planning.task import (
     is_unknown,
     predicted_error,
 )
+from mechdesign.planning.trust import CURATOR, LOCAL, TRUSTS, ByCurator, ByShuffler
 from mechdesign.privacy import exact_epsilon
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ def plan(
     n: int | None = None,
     epsilon: float | Rational | None = None,
     error: float | Rational | None = None,
+    delta: float | Rational | None = None,
+    trust: str = LOCAL,
     ledger: Ledger | None = None,
     **details: Any,
 ) -> Plan:
@@ -68,17 +72,28 @@ def plan(
     ----------
     task : str
         "count", "frequencies", "marginals", "heavy hitters", "ranges", "prefixes", "quantiles",
-        "shaped", "conjunctions", "curated ranges", "curated quantiles", or a task that another
-        package adds.
+        "shaped", "conjunctions", "curated ranges", "curated marginals", "curated quantiles", or
+        a task that another package adds.
     domain : int, sequence of int or mapping of str to int
         What the task is about: respondents in the group; items; numbers of values of the
         attributes; bits of an item. See the task.
     n : int, optional
         How many users report, 1 to 10^12.
     epsilon : float, Fraction, int, str or Decimal, optional
-        The privacy loss of a report, or of the release of a curator, above 0.
+        The privacy loss of a report, or of the release of a curator, above 0; unless ``trust``
+        is "local", that of what is published of all users.
     error : float, Fraction, int, str or Decimal, optional
         The target, above 0, in the task's unit.
+    delta : float, Fraction, int, str or Decimal, optional
+        Of the central promise, strictly between 0 and 1: far below 1/n. Required for "shuffled",
+        without effect for "curator", whose mechanisms keep a delta of 0.
+    trust : {"local", "shuffled", "curator"}, default "local"
+        Nobody; a shuffler, who publishes all reports without their senders; a curator, who knows
+        all values. The same ``epsilon`` and ``delta`` are then the same promise, about datasets of
+        n users that differ in one user's value. For "shuffled" n and epsilon are given, and each
+        protocol has the largest local epsilon whose n shuffled reports are proved to keep the
+        promise: ``best.local_epsilon``; ``shuffled(best.protocol, n)`` states it in full. Where a
+        curator knows the truth anyway, "curator" changes nothing.
     ledger : Ledger, optional
         A budget: an epsilon given must fit what remains for all users. An epsilon not given is all
         that remains; or, if n and error are given, at most that. Of a ledger in a file that is what
@@ -110,6 +125,7 @@ def plan(
     """
     asked = _task(task, domain, details)
     n, epsilon, target = _number(n), _epsilon(epsilon), _target(error)
+    asked = _trusting(asked, trust, _delta(delta), ledger, target)
     largest = LARGEST_EPSILON
     if ledger is not None and epsilon is not None:
         ledger.require(epsilon, "this plan")
@@ -199,6 +215,57 @@ def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
     except (ValueError, TypeError) as error:
         raise InvalidRequest(f"{key}: {error}") from error
     return made
+
+
+def _trusting(
+    asked: Task, trust: Any, delta: Fraction | None, ledger: Ledger | None, target: float | None
+) -> Task:
+    """The task of the same question under a central promise, if there is one."""
+    if trust not in TRUSTS:
+        raise InvalidRequest(f"trust must be one of {', '.join(TRUSTS)}, got {shown(trust)}")
+    if trust == LOCAL:
+        if delta is not None:
+            raise InvalidRequest(
+                'delta is for a central promise, trust="shuffled" or "curator": the epsilon of a'
+                " report, or of a release, holds with a delta of 0"
+            )
+        return asked
+    if trust == CURATOR:
+        if not asked.users_report:
+            return asked
+        curated = asked.by_curator()
+        if asked.added:
+            raise InvalidRequest(
+                "candidates of one's own are for the curator's own task,"
+                f' {curated.task}, with trust="local"'
+            )
+        own = _task(curated.task, curated.domain, curated.details)
+        return ByCurator(asked.domain, asked, own, curated.changed, delta)
+    if not asked.users_report:
+        raise InvalidRequest(
+            "here a curator knows the truth and no user reports: there is nothing to shuffle"
+        )
+    if delta is None:
+        raise InvalidRequest(
+            'trust="shuffled" needs a delta strictly between 0 and 1, far below 1/n'
+        )
+    if target is not None or ledger is not None:
+        raise InvalidRequest(
+            'trust="shuffled" takes n and epsilon, and predicts the error: give no error and no'
+            " ledger"
+        )
+    return ByShuffler(asked.domain, asked, delta)
+
+
+def _delta(delta: Any) -> Fraction | None:
+    if delta is None:
+        return None
+    try:
+        return exact_delta(delta)
+    except (ValueError, TypeError) as error:
+        raise InvalidRequest(
+            f"delta must be strictly between 0 and 1, got {shown(delta)}"
+        ) from error
 
 
 def _number(n: Any) -> int | None:

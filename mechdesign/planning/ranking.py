@@ -37,6 +37,7 @@ class Candidate:
     client: str
     server: str
     other_errors: tuple[tuple[str, float], ...] = ()
+    local_epsilon: float | Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Plan:
                 "best": item is self.best,
                 "error": item.error,
                 **dict(item.other_errors),
-                "epsilon": float(item.epsilon),
+                **self._promised(item),
                 "n": item.n,
                 "bits": item.bits,
                 "client": item.client,
@@ -101,6 +102,18 @@ class Plan:
             }
             for item in self.candidates
         ]
+
+    def _promised(self, item: Candidate) -> dict[str, object]:
+        """The columns of a candidate's epsilons."""
+        if not self.task.trust:
+            return {"epsilon": float(item.epsilon)}
+        local = item.local_epsilon
+        return {
+            "trust": self.task.trust,
+            "central epsilon": float(item.epsilon),
+            "delta": float(self.task.central_delta),
+            "local epsilon": "" if local is None else float(local),
+        }
 
     def csv(self) -> str:
         """The table in full, as comma-separated values with a header; unknown errors are empty."""
@@ -172,12 +185,16 @@ class Plan:
     def __str__(self) -> str:
         given = {"n": str(self.best.n or ""), "epsilon": brief(self.best.epsilon)}
         known = [name for name in given if name != self.solved_for and given[name]]
-        said = [self.task.question, *(f"{name} = {given[name]}" for name in known)]
+        central = {"epsilon": "central epsilon"} if self.task.trust else {}
+        said = [self.task.question, *(f"{central.get(k, k)} = {given[k]}" for k in known)]
+        if self.task.trust:
+            said += [f"delta = {brief(self.task.central_delta)}", f"trust = {self.task.trust}"]
         if self.target is not None:
             said.append(f"error at most {brief(self.target)}")
         shown_columns = ["error"] if self.solved_for == "error" else [self.solved_for, "error"]
         others = [name for name, _ in self.best.other_errors]
-        rows = [("", "candidate", *shown_columns, *others, "bits", "client", "server")]
+        titles = [central.get(name, name) for name in shown_columns]
+        rows = [("", "candidate", "local epsilon", *titles, *others, "bits", "client", "server")]
         for item in self.candidates:
             cells = {
                 "error": "unknown" if math.isnan(item.error) else f"{item.error:.3g}",
@@ -190,6 +207,7 @@ class Plan:
                 (
                     mark,
                     item.name,
+                    "" if item.local_epsilon is None else brief(item.local_epsilon, 4),
                     *(cells[name] for name in shown_columns),
                     *(
                         "-" if math.isnan(value) else f"{value:.3g}"
@@ -213,7 +231,7 @@ class Plan:
         if self.unknown:
             lines.append(f"nothing is predicted of: {', '.join(self.unknown)}")
         for name, reason in self.refused:
-            if name in self.task.added:
+            if name in self.task.added or self.task.trust:
                 lines.append(f"cannot serve: {name}: {reason}")
         if self.task.symbols and any(item.server for item in self.candidates):
             lines.append(f"costs: {self.task.symbols}")
@@ -225,6 +243,8 @@ class Plan:
                 f" {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''}"
                 f" {self.bound}"
             )
+        if self.task.trusted:
+            lines.append(self.task.trusted)
         return "\n".join(map(printable, lines))
 
 
@@ -256,6 +276,7 @@ def ranked(
                 offer.client,
                 offer.server,
                 task.other_errors(offer.protocol),
+                offer.local_epsilon,
             )
         )
     if not candidates:

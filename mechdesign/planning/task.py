@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from mechdesign.exceptions import MechanismError, PrivacyViolation
 from mechdesign.privacy import Privacy
@@ -40,6 +40,8 @@ class Offer:
     client, server : str
         Elementary steps up to a constant, to make a report and to turn n of them into estimates;
         empty where not stated.
+    local_epsilon : float, Fraction or None
+        The privacy loss of a report alone, if epsilon is that of all shuffled reports.
     """
 
     protocol: Any
@@ -47,6 +49,29 @@ class Offer:
     bits: int | None = None
     client: str = ""
     server: str = ""
+    local_epsilon: float | Fraction | None = None
+
+
+class CuratedTask(NamedTuple):
+    """How a curator answers the question of a task in which users report, in numbers of users.
+
+    Attributes
+    ----------
+    task : str
+        The name of the curator's task among the entry points.
+    domain : object
+        Its domain.
+    details : dict of str to object
+        Its details.
+    changed : int, default 2
+        How often a mechanism's epsilon is lost when one user's value changes: 2 if it is the loss
+        by one user more or less.
+    """
+
+    task: str
+    domain: Any
+    details: dict[str, Any]
+    changed: int = 2
 
 
 @dataclass(frozen=True)
@@ -77,6 +102,19 @@ class Task(ABC):
 
     other_errors_are: ClassVar[str] = ""
     """What the names of `other_errors` stand for."""
+
+    trust: ClassVar[str] = ""
+    """Whom a central promise trusts; empty where there is none beyond that of the protocols."""
+
+    @property
+    def trusted(self) -> str:
+        """With what, in a sentence."""
+        return ""
+
+    @property
+    def central_delta(self) -> Fraction:
+        """Of a central promise."""
+        return Fraction(0)
 
     @property
     @abstractmethod
@@ -187,6 +225,21 @@ class Task(ABC):
             In words; empty with the name.
         """
         return "", ""
+
+    def by_curator(self) -> CuratedTask:
+        """How a trusted curator answers the same question.
+
+        Returns
+        -------
+        CuratedTask
+            Of errors that are in the unit of this task when divided by n.
+
+        Raises
+        ------
+        InvalidRequest
+            There is no such task.
+        """
+        raise InvalidRequest(f"no mechanism of a curator is known for {self.question}")
 
     def other_errors(self, protocol: Any) -> tuple[tuple[str, float], ...]:
         """What the table of a plan shows of a candidate beside the error that it is ranked by.

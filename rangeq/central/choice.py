@@ -1,6 +1,7 @@
-"""Which release: the tasks "curated-ranges" and "curated-quantiles" of `mechdesign.plan`.
+"""Which release: the tasks "curated-ranges", "curated-marginals" and "curated-quantiles".
 
-Errors follow from the sizes and epsilon alone: no data enter the choice.
+They are tasks of `mechdesign.plan`. Errors follow from the sizes and epsilon alone: no data enter
+the choice.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
 from frequency.schema import Domain, Schema
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, is_whole
+from mechdesign._support.numbers import Rational, is_whole, whole
 from mechdesign._support.text import listed, shown
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
@@ -197,6 +199,65 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
                 tree = Hierarchy(shape, 1, lists, budget=budget)
                 found[BestTree(lists, budget)] = tree.average_variance()
     return min(found, key=lambda one: found[one])
+
+
+@dataclass(frozen=True)
+class CuratedMarginals(Task):
+    """The numbers of users in the cells of all marginals of ``k`` attributes, from a curator.
+
+    Candidates are the histogram of all records, `CentralFlat`, whose noise adds up in a marginal's
+    cell ("records"), and a `CentralFlat` for each marginal, which share epsilon evenly
+    ("marginals"): its protocol is a dictionary of them.
+
+    Attributes
+    ----------
+    domain : sequence of int, mapping or Domain
+        The numbers of values of the attributes.
+    k : int
+        How many attributes a marginal has.
+    """
+
+    k: int = 2
+
+    users_report: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        domain = Domain.of(self.domain)
+        k = whole(self.k, "k", 1, len(domain), what="a number of attributes")
+        set_fields(self, domain=domain, k=k)
+
+    @property
+    def question(self) -> str:
+        return (
+            f"marginals of {self.k} of {len(self.domain)} attributes of"
+            f" {' x '.join(map(str, self.domain.sizes))} values, from a curator"
+        )
+
+    @property
+    def error_is(self) -> str:
+        return "root mean square error of a cell of a marginal, in users, for any data"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("records", "marginals")
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        views = list(combinations(self.domain.names, self.k))
+        shapes = [tuple(self.domain[one] for one in view) for view in views]
+        if name == "records":
+            whole_table = CentralFlat(self.domain.sizes, epsilon)
+            (noise,) = whole_table.rounded_variances
+            assert noise is not None
+            cells = math.prod(self.domain.sizes)
+            parts = [cells / math.prod(shape) for shape in shapes]
+            return Offer(whole_table, math.sqrt(noise * sum(parts) / len(parts)))
+        share = epsilon / len(views)
+        tables = {
+            view: CentralFlat(shape, share) for view, shape in zip(views, shapes, strict=True)
+        }
+        (noise,) = tables[views[0]].rounded_variances
+        assert noise is not None
+        return Offer(tables, math.sqrt(noise))
 
 
 @dataclass(frozen=True)

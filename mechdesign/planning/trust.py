@@ -1,0 +1,255 @@
+"""Who is trusted with what: the candidates of a task under one central promise.
+
+Central epsilon, and delta, are about what is published of all users: two datasets are neighbours if
+they differ in the value of one user, and n is public. Tasks here are made of others: their
+candidates have the local epsilon, or are the mechanisms of a curator, that keep that promise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+from mechdesign._support.frozen import set_fields
+from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_below, float_above
+from mechdesign.accounting.shuffling import TRUST as SHUFFLER_TRUST
+from mechdesign.accounting.shuffling import shuffled
+from mechdesign.exceptions import UnstatedLikelihoods
+from mechdesign.planning.search import LARGEST_EPSILON
+from mechdesign.planning.task import Offer, Task, all_names, offered
+
+LOCAL, SHUFFLED, CURATOR = TRUSTS = ("local", "shuffled", "curator")
+"""Nobody is trusted; a shuffler, or a curator, is."""
+
+CURATOR_TRUST = (
+    "The curator is trusted with every user's true value, to keep it, and to publish nothing but"
+    " the release"
+)
+
+_HALF = (
+    "Mechanisms have half of epsilon, which is lost by one user more or less: a changed value is"
+    " both."
+)
+
+_DIGITS = 4
+"""Significant digits of a local epsilon that was searched for; it is rounded down."""
+
+_SMOOTHING = 0.02
+"""Of the bounds on delta in a search: see `PrivacyCurve.above`."""
+
+_MARGIN = Fraction(2, 10**4)
+"""A local epsilon is certified at a central one that is smaller by so much, relative to it.
+
+`PrivacyCurve.epsilon` then finds no more than was promised: it is within half of that of the least.
+"""
+
+_CLOSE, _AIM = 0.004, 0.001
+"""A search ends where sqrt(-2 ln delta) is above its goal by no more than the first, relative to
+it; it aims at the second.
+"""
+
+_STEPS = 16
+"""A search ends after so many, with the largest local epsilon that was certified by then."""
+
+
+@dataclass(frozen=True)
+class ByShuffler(Task):
+    """The protocols of a task, at the largest local epsilons whose shuffled reports keep a promise.
+
+    They are certified by an upper bound of `mechdesign.accounting.shuffled`, and never below the
+    central epsilon, which any reports of that epsilon keep.
+
+    Attributes
+    ----------
+    asked : Task
+        The task; ``domain`` is its own.
+    delta : Fraction
+        Of the central promise.
+    """
+
+    asked: Task
+    delta: Fraction
+
+    trust: ClassVar[str] = SHUFFLED
+    trusted: ClassVar[str] = (
+        f"{SHUFFLER_TRUST}. If it does not, what holds is the local epsilon of each report."
+    )
+
+    def __post_init__(self) -> None:
+        set_fields(self, symbols=self.asked.symbols)
+
+    @property
+    def central_delta(self) -> Fraction:
+        return self.delta
+
+    @property
+    def question(self) -> str:
+        return self.asked.question
+
+    @property
+    def error_is(self) -> str:
+        return self.asked.error_is
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return all_names(self.asked)
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        asked = name, epsilon, n
+        if asked not in self._offers:
+            self._offers[asked] = self._offer(name, epsilon, n)
+        return self._offers[asked]
+
+    @cached_property
+    def _offers(self) -> dict[tuple[str, float | Fraction, int], Offer]:
+        """Those that were searched for, which takes long."""
+        return {}
+
+    def _offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        def collection(local: float | Fraction) -> PrivacyCurve:
+            return shuffled(offered(self.asked, name, local, n).protocol, n)
+
+        try:
+            local = largest_local_epsilon(collection, epsilon, self.delta, n)
+        except UnstatedLikelihoods as error:
+            raise ValueError(str(error)) from error
+        return replace(offered(self.asked, name, local, n), local_epsilon=local)
+
+
+def largest_local_epsilon(
+    collection: Callable[[float | Fraction], PrivacyCurve],
+    epsilon: float | Fraction,
+    delta: Fraction,
+    n: int,
+) -> float | Fraction:
+    """The largest local epsilon found whose shuffled reports are proved to keep a central promise.
+
+    Parameters
+    ----------
+    collection : callable
+        From a local epsilon to the privacy of the collection; ValueError where there is none.
+    epsilon : float or Fraction
+        The central one, above 0.
+    delta : Fraction
+        Strictly between 0 and 1.
+    n : int
+        The number of reports, from which a first guess is made.
+
+    Returns
+    -------
+    float or Fraction
+        At least the central epsilon, which always serves; a decimal of four digits if it is more.
+        At most 16, or the central one.
+
+    Raises
+    ------
+    ValueError
+        There is no collection of the central epsilon either.
+    UnstatedLikelihoods
+        The protocol states no likelihoods.
+    """
+    collection(epsilon)
+    ratio = exp_below(Fraction(epsilon) * (1 - _MARGIN))
+    goal = _score(float(delta))
+
+    def score(local: Fraction) -> float:
+        """Above the goal if the promise is kept; its logarithm is about linear."""
+        try:
+            bound = float_above(collection(local).above(ratio, _SMOOTHING))
+        except ValueError:
+            return 0.0
+        return min(_score(bound), goal) if bound > delta else max(_score(bound), goal)
+
+    low: float | Fraction = epsilon
+    high = LARGEST_EPSILON
+    # About what amplification allows: e^local is proportional to n epsilon^2
+    guess = 2 * math.log(float(epsilon)) + math.log(n / (goal * goal))
+    known: list[tuple[float, float]] = []
+    for _ in range(_STEPS):
+        middle = (float(low) + float(high)) / 2
+        local = _rounded(guess if low < guess < high else middle)
+        if not low < local < high:
+            break
+        found = score(local)
+        low, high = (local, high) if found >= goal else (low, local)
+        if goal <= found <= goal * (1 + _CLOSE):
+            break
+        if 0 < found < math.inf:
+            known.append((float(local), math.log(found)))
+        guess = _aim(known, math.log(goal * (1 + _AIM)))
+    return low
+
+
+def _aim(known: list[tuple[float, float]], goal: float) -> float:
+    """Where a line through the last two points, or one of slope -1/2, reaches the goal."""
+    if not known:
+        return math.nan
+    (x, y), slope = known[-1], -0.5
+    if len(known) > 1 and (y - known[-2][1]) * (x - known[-2][0]) < 0:
+        slope = (y - known[-2][1]) / (x - known[-2][0])
+    return x + (goal - y) / slope
+
+
+def _score(delta: float) -> float:
+    return math.sqrt(-2 * math.log(delta)) if 0 < delta < 1 else (0.0 if delta >= 1 else math.inf)
+
+
+def _rounded(epsilon: float) -> Fraction:
+    """The decimal of a few digits below it."""
+    step = Fraction(10) ** (math.floor(math.log10(epsilon)) + 1 - _DIGITS)
+    return math.floor(Fraction(epsilon) / step) * step
+
+
+@dataclass(frozen=True)
+class ByCurator(Task):
+    """The mechanisms of a curator that answer the question of a task in which users report.
+
+    They keep epsilon, with a delta of 0. Their errors, in users, are brought to the task's unit.
+
+    Attributes
+    ----------
+    asked : Task
+        The task in which users report; ``domain`` is its own.
+    curated : Task
+        The curator's own task.
+    changed : int
+        How often a mechanism's epsilon is lost when a user's value changes: 2 if it is the loss by
+        one user more or less.
+    delta : Fraction or None
+        Of the central promise, if it has one.
+    """
+
+    asked: Task
+    curated: Task
+    changed: int
+    delta: Fraction | None
+
+    trust: ClassVar[str] = CURATOR
+
+    @property
+    def trusted(self) -> str:
+        return f"{CURATOR_TRUST}. {_HALF}" if self.changed == 2 else f"{CURATOR_TRUST}."
+
+    @property
+    def central_delta(self) -> Fraction:
+        return self.delta or Fraction(0)
+
+    @property
+    def question(self) -> str:
+        return self.asked.question
+
+    @property
+    def error_is(self) -> str:
+        return self.asked.error_is
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.curated.names
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        offer = self.curated.offer(name, epsilon / self.changed, n)
+        return replace(offer, error=offer.error / n)
