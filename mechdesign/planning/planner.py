@@ -236,8 +236,8 @@ def _trusting(
         curated = asked.by_curator()
         if asked.added:
             raise InvalidRequest(
-                "candidates of one's own are for the curator's own task,"
-                f' {curated.task}, with trust="local"'
+                "candidates that users report by are not ranked with a curator's: give those to a"
+                f" plan for {curated.task}"
             )
         own = _task(curated.task, curated.domain, curated.details)
         return ByCurator(asked.domain, asked, own, curated.changed, delta)

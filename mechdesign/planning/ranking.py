@@ -24,8 +24,8 @@ class Candidate:
 
     Both are given, or one is the least that the protocol needs.
 
-    Attributes are those of `Offer`, and ``name``, ``epsilon``, ``n`` (None where no
-    user reports) and `Task.other_errors`.
+    Attributes are those of `Offer`, and ``name``, ``epsilon`` (of the promise, central or local),
+    ``n`` (None where no user reports) and `Task.other_errors`.
     """
 
     name: str
@@ -103,6 +103,11 @@ class Plan:
             for item in self.candidates
         ]
 
+    @property
+    def _central(self) -> str:
+        """What a central epsilon comes with."""
+        return f"delta = {brief(self.task.central_delta)}, trust = {self.task.trust}"
+
     def _promised(self, item: Candidate) -> dict[str, object]:
         """The columns of a candidate's epsilons."""
         if not self.task.trust:
@@ -162,6 +167,8 @@ class Plan:
         if grid and not known:
             raise ValueError("the errors of all candidates are unknown: there is nothing to draw")
         users = "" if best.n is None else f", n = {best.n}"
+        if self.task.trust:
+            users += f", central epsilon, {self._central}"
         title = fill(f"{self.task.question}{users}; error: {self.task.error_is}", 75)
         label = f"{best.name}\n({brief(middle, 4)}, {brief(best.error, 3)})"
         marked = None if math.isnan(best.error) else (middle, best.error, label)
@@ -188,7 +195,7 @@ class Plan:
         central = {"epsilon": "central epsilon"} if self.task.trust else {}
         said = [self.task.question, *(f"{central.get(k, k)} = {given[k]}" for k in known)]
         if self.task.trust:
-            said += [f"delta = {brief(self.task.central_delta)}", f"trust = {self.task.trust}"]
+            said.append(self._central)
         if self.target is not None:
             said.append(f"error at most {brief(self.target)}")
         shown_columns = ["error"] if self.solved_for == "error" else [self.solved_for, "error"]
@@ -231,7 +238,7 @@ class Plan:
         if self.unknown:
             lines.append(f"nothing is predicted of: {', '.join(self.unknown)}")
         for name, reason in self.refused:
-            if name in self.task.added or self.task.trust:
+            if name in self.task.added or self.best.local_epsilon is not None:
                 lines.append(f"cannot serve: {name}: {reason}")
         if self.task.symbols and any(item.server for item in self.candidates):
             lines.append(f"costs: {self.task.symbols}")

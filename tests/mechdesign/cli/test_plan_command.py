@@ -77,6 +77,18 @@ def test_the_command_on_ranges_and_attributes(capsys):
     assert "strings of up to 2 bytes" in capsys.readouterr().out
 
 
+def test_the_command_under_a_central_promise(capsys, tmp_path):
+    given_ = {"n": 100_000, "epsilon": "0.25", "delta": "1e-8"}
+    command = ["plan", "frequencies", "--domain", "64", "--n", "100000", "--epsilon", "0.25"]
+    command += ["--delta", "1e-8", "--trust"]
+    for trust in ("shuffled", "curator"):
+        out = tmp_path / f"{trust}.csv"
+        assert main([*command, trust, "--out", str(out)]) == 0
+        found = plan("frequencies", 64, trust=trust, **given_)
+        assert capsys.readouterr().out == f"{found}\nwrote {out}\n"
+        assert out.read_text() == found.csv()
+
+
 @pytest.mark.parametrize(
     ("code", "arguments", "message"),
     [
@@ -104,6 +116,14 @@ def test_the_command_on_ranges_and_attributes(capsys):
         (2, "plan count --domain 4 --epsilon 1 --plot x.txt", "must end in .png, .pdf, .svg"),
         (2, "plan count --domain 4 --epsilon 1 --out x.json", "must end in .csv"),
         (2, "plan count --domain 4 --epsilon 1 --ledger none.json", "none.json"),
+        (2, "plan frequencies --domain 4 --n 9 --epsilon 1 --trust shuffled", "needs a delta"),
+        (2, "plan frequencies --domain 4 --n 9 --epsilon 1 --trust me", "trust must be one of"),
+        (2, "plan frequencies --domain 4 --n 9 --epsilon 1 --delta 1e-6", "a central promise"),
+        (
+            2,
+            "plan frequencies --domain 4 --n 9 --epsilon 1 --trust shuffled --delta 2",
+            "delta must be strictly between 0 and 1, got '2'",
+        ),
         (2, "plan marginals --domain a=2,a=3 --n 9 --epsilon 1", "distinct names"),
         (
             1,

@@ -2,12 +2,12 @@
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from mechdesign import InvalidRequest, plan
+from mechdesign import InvalidRequest, Privacy, plan
 from mechdesign.planning.ranking import ranked
 from rangeq.central import CentralFlat, Hierarchy, QuantileRelease, TreeQuantiles, Wavelet
 from rangeq.central.choice import BestTree, CuratedQuantiles, CuratedRanges, best_tree
@@ -154,3 +154,25 @@ def test_the_planner_knows_the_tasks():
 def test_what_cannot_be_planned(task, domain, details):
     with pytest.raises(InvalidRequest):
         plan(task, domain, epsilon=1, **details)
+
+
+def test_marginals_by_a_curator_from_one_table_or_from_one_each():
+    sizes = {"age": 5, "sex": 2, "works": 3}
+    found = {item.name: item for item in plan("curated-marginals", sizes, epsilon=1).candidates}
+    records = found["records"].protocol
+    cells = [float(records.variance({a: 0, b: 0})) for a, b in combinations(range(3), 2)]
+    assert found["records"].error == pytest.approx(math.sqrt(sum(cells) / 3))
+    tables = found["marginals"].protocol
+    assert list(tables) == list(combinations(sizes, 2))
+    assert [table.sizes for table in tables.values()] == [(5, 2), (5, 3), (2, 3)]
+    ratio = math.prod(table.audit().ratio for table in tables.values())
+    assert ratio <= 1 / Privacy.from_epsilon(1).alpha
+    for table in tables.values():
+        assert table.variance({0: 0, 1: 0}) == pytest.approx(found["marginals"].error ** 2)
+    # Of pairs noise adds up over 3, 2 or 5 cells, or is that of a third of epsilon: 9 times more
+    assert plan("curated-marginals", sizes, epsilon=1).best.name == "records"
+    assert plan("curated-marginals", sizes, epsilon=1, k=1).best.name == "marginals"
+    assert plan("curated-marginals", [2] * 12, epsilon=1, k=2).best.name == "marginals"
+    for details in ({"k": 0}, {"k": 4}, {"k": "2"}):
+        with pytest.raises(InvalidRequest):
+            plan("curated-marginals", sizes, epsilon=1, **details)
