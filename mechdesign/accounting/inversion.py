@@ -49,6 +49,9 @@ _NEGLIGIBLE = 28.0
 _HALVINGS = 40
 """Steps in which the saddle point is found."""
 
+_LEAST = arb(2) ** -150
+"""Sums that are nowhere larger are not looked at: logarithms in balls end there."""
+
 _BLOCK = 64
 """How many terms have a factor in common."""
 
@@ -119,7 +122,7 @@ class Summands:
     def largest(self) -> arb:
         """The largest value, or 0 if that is possible and larger."""
         possible = [*self.values, arb(0)] if self.missing.upper() > 0 else self.values
-        return reduce(arb.max, possible)
+        return reduce(arb.max, possible, arb.neg_inf())
 
 
 def _log(p: arb) -> float:
@@ -213,8 +216,8 @@ class Mean:
         arb
             The larger, the more was added.
         """
-        if self._never_positive:
-            return arb(0)
+        if self._most < _LEAST:
+            return self._most
         with ctx.workprec(self._precision):
             tilt, deviation = self._saddle
             added = smoothing * min(deviation, 3 / tilt)
@@ -244,7 +247,7 @@ class Mean:
         arb
             At least 0.
         """
-        if self._never_positive:
+        if self._most < _LEAST:
             return arb(0)
         with ctx.workprec(self._precision):
             tilt, deviation = self._saddle
@@ -268,12 +271,11 @@ class Mean:
                 total -= self._chernoff(t) * self.function.factor(t) * ratio / (1 - ratio)
             return total.nonnegative_part()
 
-    @property
-    def _never_positive(self) -> bool:
-        if not all(part.values or part.complete for part in self.parts):
-            return True  # a summand that is minus infinity
-        top = sum((part.times * part.largest for part in self.parts), arb(0)) - self.shift
-        return bool(top.upper() <= 0)
+    @cached_property
+    def _most(self) -> arb:
+        """The largest value of S less the shift, if that is above 0; f is never above it."""
+        most = sum((part.times * part.largest for part in self.parts), arb(0)) - self.shift
+        return most if most.upper() > 0 else arb(0)
 
     @property
     def _precision(self) -> int:

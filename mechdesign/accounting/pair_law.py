@@ -18,6 +18,9 @@ from mechdesign.exceptions import UnboundedRatio
 _ATTACKS = 2
 """How many attacks on a table are tried."""
 
+_LARGEST = 1 << 900
+"""The largest ratio: floats end there."""
+
 _UNBOUNDED = (
     "an output is possible under one input and impossible under another: nothing hides it, whatever"
     " the other users hold"
@@ -157,6 +160,10 @@ class TableLaws(PairLaws):
             for row, low in zip(self._rows, self._omega, strict=True)
         ]
         self._ratios = sorted({ratio for row in ratios for ratio in row})
+        if self._ratios[-1] > _LARGEST:
+            raise UnboundedRatio(
+                "an output is more than 2^900 times as likely under one input as under another"
+            )
         place = {ratio: k for k, ratio in enumerate(self._ratios)}
         self._places = np.array([[place[ratio] for ratio in row] for row in ratios])
         kinds = {low: k for k, low in enumerate(dict.fromkeys(self._omega))}
@@ -232,7 +239,8 @@ def attack_laws_of(weights: Sequence[Sequence[int]]) -> tuple[PairLaw, ...]:
     """
     rows = [row for row in weights if any(row)]
     total = sum(row[0] for row in rows)
-    table = np.array([[w / total for w in row] for row in rows])
+    least = 2.0**-1000  # of rows whose probabilities are 0 in floats
+    table = np.array([[max(w / total, least) for w in row] for row in rows])
     scores = []
     for held in range(table.shape[1]):
         scaled = table / np.sqrt(table[:, [held]])

@@ -245,4 +245,7 @@ def _under_second(loss: PrivacyLoss) -> tuple[Floats, Floats, float]:
 
 def _spread(loss: PrivacyLoss) -> tuple[Fraction, float]:
     """By which neighbours are compared: which of them are told apart best by many outputs."""
-    return loss.infinite, sum(float(p) * math.log(ratio) ** 2 for ratio, p in loss.ratios)
+    logs = [math.log(ratio.numerator) - math.log(ratio.denominator) for ratio, _ in loss.ratios]
+    return loss.infinite, sum(
+        float(p) * log**2 for log, (_, p) in zip(logs, loss.ratios, strict=True)
+    )

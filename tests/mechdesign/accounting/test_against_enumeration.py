@@ -20,6 +20,7 @@ from mechdesign.accounting.convex_order import dominating
 from mechdesign.accounting.inversion import Advantage, Function, Mean, Summands, ball
 from mechdesign.accounting.pair_law import TableLaws, attack_laws_of
 from mechdesign.accounting.privacy_curve import exp_above, exp_below
+from mechdesign.exceptions import UnboundedRatio
 from mechdesign.table import Table
 from tests.mechdesign.accounting.enumerated import composed_delta, shuffled_delta
 
@@ -130,6 +131,22 @@ def test_a_report_alone_tells_what_its_table_says(table, epsilon):
     alone = shuffled_delta(table.table, 1, exp_below(Fraction(epsilon)))
     assert alone <= shuffled(table, 1).delta(epsilon) <= alone * 1.0001 + 2**-40
     assert shuffled(table, 5).delta(epsilon) <= alone * 1.0001 + 2**-40
+
+
+def test_where_floats_end():
+    """Ratios that differ from 1 by 1e-400, and ratios of 1e400."""
+    tiny = Fraction(1, 10**400)
+    same = table_of([[Fraction(1, 2)] * 2, [Fraction(1, 2) + tiny, Fraction(1, 2) - tiny]])
+    for bounds in (shuffled(same, 10), compose([same] * 2)):
+        assert bounds.delta_at_least(0) == 0 <= tiny < bounds.delta(0) < 1e-40
+        assert bounds.epsilon("1e-30") == 0
+    rare = table_of([[tiny, 1 - tiny], [Fraction(1, 2)] * 2])
+    with pytest.raises(UnboundedRatio, match=r"more than 2\^900 times as likely"):
+        shuffled(rare, 10)
+    both = compose([rare])
+    assert both.delta_at_least(1) <= Fraction(1, 2) <= both.delta(1) < 0.51
+    rarer = table_of([[tiny, 1 - tiny], [tiny / 2, 1 - tiny / 2]])
+    assert shuffled(rarer, 10).delta("0.1") < 1e-100
 
 
 # -------------------------------------------------------------------------------- composition
