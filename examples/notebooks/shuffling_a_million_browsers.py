@@ -50,32 +50,19 @@ below = np.cumsum(np.bincount(tabs, minlength=256)) / n
 # ## How much noise must a report have?
 #
 # The reports hide each other. For n of them and a central (epsilon, delta), the devices may use the
-# largest *local epsilon* with which all reports together keep that promise. Two questions share
-# 0.25: as they compose, each can have more than half, 0.17 at the same delta. `shuffled` proves
-# each number.
-
+# largest *local epsilon* with which all reports together are proved to keep that promise. Two
+# questions share 0.25: as they compose, each can have more than half, 0.17 at the same delta.
 
 # %%
-def largest(make, central):
-    """The largest local epsilon, to 0.1, with which n shuffled reports keep (central, delta)."""
-    low, high = 1.0, 12.0
-    while high - low > 0.1:
-        middle = (low + high) / 2
-        keeps = shuffled(make(middle), n).delta(central) <= delta
-        low, high = (middle, high) if keeps else (low, middle)
-    return round(low, 2)
+planned = plan("frequencies", 64, n=n, epsilon=0.17, delta=delta, trust="shuffled")
+print(planned)
 
+# %% [markdown]
+# The tabs are counted in a tree, whose nodes are reported by the same randomised response.
 
-def asked_of_one(local):
-    return GRR(64, local)
-
-
-def counted_in_tree(local):
-    return HierarchicalHistogram(256, local, 16, "GRR")
-
-
-oracle = asked_of_one(largest(asked_of_one, 0.17))
-tree = counted_in_tree(largest(counted_in_tree, 0.17))
+# %%
+oracle = planned.best.protocol
+tree = HierarchicalHistogram(256, planned.best.local_epsilon, 16, "GRR")
 collections = {"language": shuffled(oracle, n), "tabs": shuffled(tree, n)}
 for name, collection in collections.items():
     central = collection.epsilon(delta)
@@ -124,6 +111,7 @@ alone = {
     "tabs": plan("prefixes", 256, n=n // 2, epsilon=epsilon).best.protocol,
 }
 print("local protocols:", *(type(protocol).__name__ for protocol in alone.values()))
+assert planned.best.name == "GRR"
 by_nobody = {
     name: protocol.estimate(protocol.aggregate(protocol.privatize(values, rng)))
     for (name, protocol), values in zip(
