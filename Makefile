@@ -80,6 +80,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/succinct_histograms.py
 	$(BIN)/python benchmarks/one_bit.py
 	$(BIN)/python benchmarks/local_mechanisms.py
+	$(BIN)/python benchmarks/shuffling.py
 	$(BIN)/python benchmarks/composition.py
 	$(BIN)/python benchmarks/shuffle_dummies.py
 	$(BIN)/python benchmarks/published_ranges.py

@@ -7,7 +7,7 @@ one release; its optimistic one bounds the truth from below, up to its floating-
 "rho" is the least rho of zero-concentrated privacy, followed by what the Renyi accountant of
 dp_accounting makes of it.
 
-Needs the extra `accounting`.
+Times are the processor's seconds, of all ordered pairs of neighbours. Needs the extra `accounting`.
 
 python benchmarks/composition.py [--quick]
 """
@@ -50,9 +50,9 @@ TABLES: dict[str, Callable[[float], Mechanism]] = {
 
 
 def timed(run: Callable[..., T], *arguments: object) -> tuple[T, float]:
-    start = time.perf_counter()
+    start = time.process_time()
     found = run(*arguments)
-    return found, time.perf_counter() - start
+    return found, time.process_time() - start
 
 
 def theirs(mechanism: Mechanism, k: int, interval: float, pessimistic: bool) -> float:
