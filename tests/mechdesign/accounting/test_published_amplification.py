@@ -20,7 +20,8 @@ def clones(most, n, ratio):
     ``most`` is e^(local epsilon). C is binomial with n - 1 and 1 / most, A with C and 1/2; the user
     adds one to A with probability most / (most + 1), or else to C - A.
     """
-    own, first = most / (most + 1), defaultdict(Fraction)
+    own = most / (most + 1)
+    first: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for c in range(n):
         chance = math.comb(n - 1, c) * (1 - 1 / most) ** (n - 1 - c) / most**c
         for a in range(c + 1):
