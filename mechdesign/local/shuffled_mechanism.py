@@ -39,8 +39,6 @@ _LEAST_BLANKET = 1e-6
 _CLOSE = 1e-3
 """Of the mass of a blanket found, relative to it."""
 
-_WIDEST = 64
-
 _CLOSE_ENOUGH = 0.01
 """Randomised response is not improved on if it is no further above the bound, relatively."""
 
@@ -177,8 +175,7 @@ def shuffle_optimal(
         moment = largest_moment(mechanism.matrix, ratio)
         bound = MomentProgram(matrix, ratio, moment).bound(mechanism.matrix)
         if variance > (1 + _CLOSE_ENOUGH) * bound:
-            widths = [1 << step for step in range(min(k, _WIDEST).bit_length())]
-            found = certified(optimised(Target(matrix, ratio, moment), widths))
+            found = certified(optimised(Target(matrix, ratio, moment)))
             moment = max(moment, largest_moment(found[0].matrix, ratio))
             bound = MomentProgram(matrix, ratio, moment).bound(found[0].matrix)
             if found[2] < variance:

@@ -29,6 +29,11 @@ _SHARPNESS = (30, 200, 2000)
 
 _STEPS = 500
 
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+
+_WIDEST = (8, 64)
+"""Of the windows to start from: where few are drawn at random, wide ones lead astray."""
+
 _NEGLIGIBLE = 0.05
 """A truthful report that is likely less than this, relative to the blanket, is left out."""
 
@@ -176,37 +181,45 @@ def randomised_response(domain: int) -> Windows:
     return Windows(domain, (1,), np.ones(1), np.ones(1))
 
 
-def optimised(target: Target, widths: Sequence[int]) -> Windows:
-    """Windows of at most these widths and of little variance, found from one start.
+def optimised(target: Target) -> Windows:
+    """Windows of little variance: the best of what is found from a few starts.
 
     Parameters
     ----------
     target : Target
         What is minimised, and under what.
-    widths : sequence of int
-        At least 1 each.
     """
+    found = [
+        _descended(target, [width for width in _WIDTHS if width <= min(most, len(target.gram))])
+        for most in _WIDEST
+    ]
+    return min(found, key=lambda pair: pair[0])[1]
+
+
+def _descended(target: Target, widths: Sequence[int]) -> tuple[float, Windows]:
+    """A local minimum and its value, from windows of these widths, nearly even."""
     domain = len(target.gram)
     rng = np.random.default_rng(0)  # so that a design is reproducible
     heights = np.concatenate([rng.uniform(0.8, 1.2, size=width) / width for width in widths])
     shares = np.full(len(widths), 1 / len(widths))
-    windows = Windows(domain, tuple(widths), heights / heights.sum(), shares)
+    windows, value = Windows(domain, tuple(widths), heights / heights.sum(), shares), np.inf
     for _ in range(2):
         program = _Program(target, windows)
         z = np.log(np.maximum(np.concatenate([windows.shares, windows.heights]), 1e-12))
         for sharpness in _SHARPNESS:
-            z = minimize(
+            found = minimize(
                 program.objective,
                 z,
                 args=(sharpness,),
                 jac=True,
                 method="L-BFGS-B",
                 options={"maxiter": _STEPS, "maxcor": 30, "ftol": 1e-11, "gtol": 1e-10},
-            ).x
+            )
+            z, value = found.x, float(found.fun)
         shares, heights = program.split(z)
         windows = Windows(domain, windows.widths, heights, shares)
         windows = windows.trimmed(target.blanket(windows.apart(target.ratio))[0])
-    return windows
+    return value, windows
 
 
 class _Program:
