@@ -83,6 +83,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/shuffling.py
 	$(BIN)/python benchmarks/composition.py
 	$(BIN)/python benchmarks/shuffle_dummies.py
+	$(BIN)/python benchmarks/shuffle_designs.py
 	$(BIN)/python benchmarks/published_ranges.py
 	$(BIN)/python benchmarks/published_grids.py
 	$(BIN)/python benchmarks/large_domains.py

@@ -25,13 +25,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import expit, logit
 
 from mechdesign._support.arrays import Floats
 
-_LEAST = 1e-4
-"""The ends of the grid of least entries m, apart from 0."""
+_LARGEST_LOG = 300.0
 
-_COARSE = 80
+_COARSE, _RANGE = 80, (-4.0, 6.0)
+"""Points of a grid, and where it begins and ends, in logarithms of odds."""
 
 _SPLITS, _PIECES = 6, 8
 """How often intervals are split for the bound, and in how many."""
@@ -74,15 +75,16 @@ class MomentProgram:
         u = table / table.mean(axis=1)[:, None]
         inverse = np.linalg.inv(table.T @ u)
         begin = np.einsum("ij,ij->j", vectors, inverse @ self.gram @ inverse @ vectors)
-        excess = max(float(np.sum(self.gram * inverse)) - np.trace(self.gram) / k, 1e-12)
-        z = np.concatenate(
-            [
-                np.log(np.maximum(begin * k, 1e-9 * begin.max() * k)),
-                [np.log(excess / self.moment)],
-                np.zeros(k),
-            ]
-        )
-        grid = np.exp(np.linspace(np.log(_LEAST), 0, _COARSE))
+        total = float(np.sum(self.gram * inverse))
+        excess = total - float(np.trace(self.gram)) / k
+        if excess <= 0:
+            return 0.0
+        # All multipliers may have the same factor: with this one they are of order 1
+        logs = np.log(np.maximum(begin, 1e-9 * begin.max()) * (k / total))
+        z = np.concatenate([logs, [np.log(excess / total / self.moment)], np.zeros(k)])
+        # Least entries around those of the table
+        grid = expit(logit(float(u.min())) + np.linspace(*_RANGE, _COARSE))
+        grid[-1] = 1.0
         for sharpness in _SHARPNESS:
             z = minimize(
                 self._objective,
@@ -92,7 +94,7 @@ class MomentProgram:
                 method="L-BFGS-B",
                 options={"maxiter": 400, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-9},
             ).x
-        return max(0.0, self._proved(z))
+        return max(0.0, self._proved(z, grid))
 
     @property
     def _spectrum(self) -> tuple[Floats, Floats]:
@@ -109,6 +111,12 @@ class MomentProgram:
         """What the variance of a row costs, relative to its square."""
         return 1 + self.ratio**2 + 2 * self.ratio / (len(self.gram) - 1)
 
+    def _multipliers(self, z: Floats) -> tuple[Floats, float, Floats]:
+        """The eigenvalues of S, c and l."""
+        *logs, c = np.clip(z[: -len(self.gram)], -_LARGEST_LOG, _LARGEST_LOG)
+        shift: Floats = z[-len(self.gram) :]
+        return np.exp(logs), float(np.exp(c)), shift - shift.mean()
+
     def _objective(self, z: Floats, grid: Floats, sharpness: float) -> tuple[float, Floats]:
         """Minus the logarithm of a bound, with a smooth maximum, and its gradient.
 
@@ -116,8 +124,7 @@ class MomentProgram:
         """
         k, drift = len(self.gram), (self.ratio - 1) ** 2
         values, vectors = self._spectrum
-        s, c, shift = np.exp(z[: len(values)]), float(np.exp(z[len(values)])), z[-k:]
-        shift = shift - shift.mean()
+        s, c, shift = self._multipliers(z)
         squares, left = vectors**2, 1 - grid
         above = np.maximum(s - c * self._charge / grid[:, None], 0.0)
         rows = k * (left**2)[:, None] * (above @ squares.T) + np.outer(left, shift)
@@ -145,7 +152,7 @@ class MomentProgram:
         )
         return float(np.log(price) - 2 * np.log(root.sum())), gradient
 
-    def _proved(self, z: Floats) -> float:
+    def _proved(self, z: Floats, grid: Floats) -> float:
         """The bound of these multipliers.
 
         The largest m is sought in intervals, with every term at its largest in each. Those whose
@@ -153,8 +160,7 @@ class MomentProgram:
         """
         k, drift = len(self.gram), (self.ratio - 1) ** 2
         values, vectors = self._spectrum
-        s, c, shift = np.exp(z[: len(values)]), float(np.exp(z[len(values)])), z[-k:]
-        shift = shift - shift.mean()
+        s, c, shift = self._multipliers(z)
 
         def most(low: Floats, high: Floats) -> Floats:
             above = np.maximum(s - c * self._charge / high[:, None], 0.0)
@@ -163,8 +169,8 @@ class MomentProgram:
             result: Floats = rows.max(axis=1) - c * drift / high
             return result
 
-        high = np.exp(np.linspace(np.log(_LEAST), 0, _COARSE))
-        low, price, reached = np.append(0.0, high[:-1]), np.inf, -np.inf
+        high, low = grid, np.append(0.0, grid[:-1])
+        price, reached = np.inf, -np.inf
         for _ in range(_SPLITS):
             found = most(low, high)
             reached = max(reached, float(most(high, high).max()))

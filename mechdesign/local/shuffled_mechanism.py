@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
+from scipy.special import expit, logit
 from scipy.stats import norm
 
 from mechdesign._support.arrays import Floats
@@ -37,7 +38,7 @@ _LEAST_BLANKET = 1e-6
 """The blanket has at least this mass, also if less would keep (epsilon, delta)."""
 
 _CLOSE = 1e-3
-"""Of the mass of a blanket found, relative to it."""
+"""Of the odds of the blanket found, relative to them."""
 
 _CLOSE_ENOUGH = 0.01
 """Randomised response is not improved on if it is no further above the bound, relatively."""
@@ -135,7 +136,7 @@ def shuffle_optimal(
     n : int
         At least how many users will follow the protocol, 1 to 10^12.
     epsilon, delta : float, Fraction, int, str or Decimal
-        The privacy of the collection: epsilon from 1e-4 to 20, delta strictly between 0 and 1.
+        The privacy of the collection: epsilon from 1e-4 to 10, delta strictly between 0 and 1.
         Neighbouring datasets differ in one user's value.
     progress : bool, default False
         Show how far it is, on standard error.
@@ -154,32 +155,28 @@ def shuffle_optimal(
     users = whole(n, "n", 1, LARGEST_N, what="a number of users")
     matrix, queries = gram(workload, k)
     asked, allowed = exact_epsilon(epsilon), exact_delta(delta)
-    if not Fraction(1, 10**4) <= asked <= 20:
-        raise ValueError(f"epsilon must be between 1e-4 and 20, got {shown(epsilon)}")
+    if not Fraction(1, 10**4) <= asked <= 10:
+        raise ValueError(f"epsilon must be between 1e-4 and 10, got {shown(epsilon)}")
     if k == 1:
         only = Mechanism([[1]], Privacy(1, neighbours="all"))
         return ShuffleDesign(only, shuffled(only, users), asked, allowed, queries, 0.0, 0.0, matrix)
     ratio = float(np.exp(float(asked)))
     with ProgressMeter(f"shuffled design of {k} inputs", unit="tables", shown=progress) as meter:
-
-        def certified(windows: Windows) -> tuple[Mechanism, Shuffled, float]:
-            """The table with about the least blanket that keeps (epsilon, delta); its variance."""
-            mechanism, central = _hidden(windows, users, asked, allowed, moment, meter)
-            return mechanism, central, float(np.mean(variances_by_input(mechanism.matrix, *known)))
-
-        known = matrix, np.full(k, 1 / k)
         moment = _normal_moment(users, ratio, float(allowed))
-        mechanism, central, variance = certified(randomised_response(k))
+        response = randomised_response(k)
+        mechanism, central = _hidden(response, users, asked, allowed, moment, meter)
+        variance = _average_variance(mechanism, matrix)
         # The exact delta differs from that of a normal distribution: what randomised response may
         # have is what others are allowed
         moment = largest_moment(mechanism.matrix, ratio)
         bound = MomentProgram(matrix, ratio, moment).bound(mechanism.matrix)
         if variance > (1 + _CLOSE_ENOUGH) * bound:
-            found = certified(optimised(Target(matrix, ratio, moment)))
-            moment = max(moment, largest_moment(found[0].matrix, ratio))
-            bound = MomentProgram(matrix, ratio, moment).bound(found[0].matrix)
-            if found[2] < variance:
-                mechanism, central, variance = found
+            windows = optimised(Target(matrix, ratio, moment))
+            other, its_central = _hidden(windows, users, asked, allowed, moment, meter)
+            moment = max(moment, largest_moment(other.matrix, ratio))
+            bound = MomentProgram(matrix, ratio, moment).bound(other.matrix)
+            if (found := _average_variance(other, matrix)) < variance:
+                mechanism, central, variance = other, its_central, found
     return ShuffleDesign(
         mechanism,
         central,
@@ -190,6 +187,11 @@ def shuffle_optimal(
         max(min(bound, variance), 0.0),
         matrix,
     )
+
+
+def _average_variance(mechanism: Mechanism, matrix: Floats) -> float:
+    even = np.full(len(matrix), 1 / len(matrix))
+    return float(np.mean(variances_by_input(mechanism.matrix, matrix, even)))
 
 
 def _normal_moment(n: int, ratio: float, delta: float) -> float:
@@ -224,9 +226,9 @@ def _hidden(
     ratio, most = float(np.exp(float(epsilon))), windows.most()
     kept: dict[float, tuple[Mechanism, Shuffled]] = {}
 
-    def excess(log_gamma: float) -> float:
+    def excess(log_odds: float) -> float:
         meter.update()
-        gamma = float(np.exp(log_gamma))
+        gamma = float(expit(log_odds))
         weights = windows.weights(gamma, _UNITS)
         alpha = min(Fraction(min(row), max(row)) for row in weights)
         mechanism = Mechanism.from_weights(weights, _UNITS, Privacy(alpha, neighbours="all"))
@@ -236,10 +238,9 @@ def _hidden(
             kept[gamma] = mechanism, central
         return _scale(float(delta)) - _scale(found)
 
-    last = np.log(min(1.0, most / (most + ratio - 1) * (1 + 1e-9)))
-    first = np.log(_LEAST_BLANKET)
+    first, last = float(logit(_LEAST_BLANKET)), float(np.log(most / (ratio - 1))) + 1e-9
     begin = Target(np.eye(2), ratio, moment).blanket(windows.apart(ratio))[0]
-    low = high = min(max(float(np.log(begin)), first), last)
+    low = high = min(max(float(logit(begin)), first), last)
     step = 0.05
     if excess(low) > 0:
         while high < last and excess(high := min(last, high + step)) > 0:
@@ -249,7 +250,7 @@ def _hidden(
             high, step = low, 3 * step
     if low < high:
         root = brentq(excess, low, high, xtol=_CLOSE / 2)
-        if min(kept) > np.exp(root) * (1 + _CLOSE):
+        if min(kept) > expit(root + _CLOSE):
             excess(root + _CLOSE / 2)
     mechanism, central = kept[min(kept)]
     mechanism.audit().require()
@@ -257,5 +258,5 @@ def _hidden(
 
 
 def _scale(delta: float) -> float:
-    """About linear in the logarithm of the blanket."""
+    """About linear in the logarithm of the odds of the blanket."""
     return float(np.sqrt(-2 * np.log(max(delta, 1e-300))))

@@ -35,7 +35,8 @@ _WIDEST = (8, 64)
 """Of the windows to start from: where few are drawn at random, wide ones lead astray."""
 
 _NEGLIGIBLE = 0.05
-"""A truthful report that is likely less than this, relative to the blanket, is left out."""
+"""Truthful reports that are likely less than this, relative to the blanket, are left out; where
+none is likely more than the blanket, relative to the likeliest."""
 
 _RARE = 1e-3
 """A width that fewer truthful reports have is left out."""
@@ -160,11 +161,12 @@ class Windows:
 
     def trimmed(self, gamma: float) -> Windows:
         """The same without windows and ends of windows that are hardly ever sent."""
+        least = _NEGLIGIBLE * min(1.0, (1 - gamma) / gamma * self.most())
         widths, heights, shares, before = [], [], [], 0
         for width, share, count in zip(self.widths, self.shares, self.places, strict=True):
             mine = self.heights[before : before + width]
             before += width
-            kept = np.flatnonzero((1 - gamma) * mine > _NEGLIGIBLE * gamma * share / count)
+            kept = np.flatnonzero((1 - gamma) * mine > least * gamma * share / count)
             if len(kept) and mine.sum() > _RARE:
                 mine = mine[kept[0] : kept[-1] + 1]
                 widths.append(len(mine))
