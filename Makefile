@@ -17,6 +17,7 @@ demo: .venv/demo
 	$(BIN)/python examples/marginal_figures.py --quick --out demo
 	$(BIN)/python examples/heavy_hitters.py --quick --out demo
 	$(BIN)/python examples/grid_figures.py --quick --out demo
+	$(BIN)/python examples/three_trusts.py --quick --out demo
 
 # A page that asks, and its collector, until Ctrl-C; CHECK=1: reports are sent and counted instead.
 survey: .venv/demo
