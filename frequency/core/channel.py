@@ -33,7 +33,7 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact_sum, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown, to_text
-from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.privacy import exact_epsilon
 from mechdesign.symbolic.privacy_proof import PrivacyProof
@@ -572,12 +572,12 @@ class Channel(Transport):
 
     # What `mechdesign.accounting.shuffled` asks
 
-    def pair_laws(self) -> Sequence[PairLaw]:
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
         """How the reports of any two values compare with a blanket that hides them.
 
         Returns
         -------
-        sequence of PairLaw
+        sequence of PairLaw or PairLaws
             For any two values of a user, whatever the others hold, what a shuffled collection tells
             is at most the largest bound that one of these gives: they may be laws above those of
             the pairs. Empty where there are no two values.

@@ -27,7 +27,7 @@ from mechdesign import Audit, Mechanism
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
-from mechdesign.accounting.pair_law import PairLaw, TableLaws, attack_laws_of
+from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws, attack_laws_of
 from mechdesign.symbolic.table_proof import TableProof, in_alpha
 
 _PRIME = (1 << 61) - 1
@@ -300,9 +300,8 @@ class EnumeratedOracle(CellOracle, PublicCoinChannel):
         blanket = Fraction(sum(map(min, rows)), total)
         return law_above(blanket, laws.largest_ratio, Fraction(apart) / 2 + rounding)
 
-    def pair_laws(self) -> Sequence[PairLaw]:
-        laws = TableLaws(self._drawn)  # none for one item
-        return tuple(laws[k] for k in range(len(laws)))
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
+        return TableLaws(self._drawn)  # none for one item
 
     def attack_laws(self) -> tuple[PairLaw, ...]:
         return attack_laws_of(self._drawn) if self.domain > 1 else ()

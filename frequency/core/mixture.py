@@ -28,7 +28,7 @@ from mechdesign import Audit, PrivacyViolation
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.numbers import exact, exact_sum
 from mechdesign._support.randomness import BitSource
-from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 from mechdesign.symbolic.proof_rules import MixturePart, MixtureProof
 
@@ -375,7 +375,7 @@ class Mixture(PublicCoinChannel):
             (Fraction(weight, WORD), part.dominating_law()) for part, weight in weights.items()
         )
 
-    def pair_laws(self) -> Sequence[PairLaw]:
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
         asked = self._ends[0].tolist()
         if len(asked) == 1 and self.domain > 1:
             return self.parts[asked[0]].pair_laws()

@@ -15,7 +15,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
 from frequency.core.deployable import Deployable, Step
 from mechdesign import Audit, Privacy
-from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 
@@ -245,7 +245,7 @@ class Protocol(Deployable):
         """Why reports are private, for every alpha in (0, 1): see `Channel.proof`."""
         return self.channel.proof().called(type(self).__name__, self.privacy_source)
 
-    def pair_laws(self) -> Sequence[PairLaw]:
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
         """How the reports of any two values compare: see `Channel.pair_laws`."""
         return self.channel.pair_laws()
 

@@ -21,7 +21,7 @@ from frequency.core.blanket import (
 from frequency.core.channel import Channel, Reports
 from mechdesign._support.arrays import Items
 from mechdesign._support.randomness import BitSource
-from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.exceptions import UnstatedLikelihoods
 
 Number = TypeVar("Number", int, Fraction)
@@ -263,7 +263,7 @@ class PublicCoinChannel(Channel):
         low, high = self.likelihoods[0]
         return low, high
 
-    def pair_laws(self) -> Sequence[PairLaw]:
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
         return (self.dominating_law(),) if self.domain > 1 else ()
 
     def attack_items(self) -> list[Items]:

@@ -27,7 +27,7 @@ from mechdesign import Audit
 from mechdesign._support.arrays import Items
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import listed, shown
-from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 
@@ -136,7 +136,7 @@ class SurveyChannel(Channel):
     def proof(self) -> PrivacyProof:
         return self.inner.proof()
 
-    def pair_laws(self) -> Sequence[PairLaw]:
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
         return self.inner.pair_laws()
 
     def attack_laws(self) -> Sequence[PairLaw]:

@@ -55,7 +55,7 @@ TRUST = (
 class StatesLikelihoods(Protocol):
     """A local protocol that states how likely its reports are."""
 
-    def pair_laws(self) -> Sequence[PairLaw]:
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
         """Laws under a blanket, one of which bounds the privacy loss of any two values."""
 
     def attack_laws(self) -> Sequence[PairLaw]:
@@ -272,4 +272,6 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
         return Shuffled(TableLaws(weights), attack_laws_of(weights), n)
     if not (hasattr(source, "pair_laws") and hasattr(source, "attack_laws")):
         raise UnstatedLikelihoods(type(source).__name__)
-    return Shuffled(PairLaws(source.pair_laws()), source.attack_laws(), n)
+    laws = source.pair_laws()
+    laws = laws if isinstance(laws, PairLaws) else PairLaws(laws)
+    return Shuffled(laws, source.attack_laws(), n)
