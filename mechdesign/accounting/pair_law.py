@@ -18,8 +18,11 @@ from mechdesign.exceptions import UnboundedRatio
 _ATTACKS = 2
 """How many attacks on a table are tried."""
 
-_LARGEST = 1 << 900
-"""The largest ratio: floats end there."""
+LARGEST_RATIO = 1 << 900
+"""The largest likelihood ratio of several pairs: floats end there.
+
+:meta hide-value:
+"""
 
 _UNBOUNDED = (
     "an output is possible under one input and impossible under another: nothing hides it, whatever"
@@ -160,7 +163,7 @@ class TableLaws(PairLaws):
             for row, low in zip(self._rows, self._omega, strict=True)
         ]
         self._ratios = sorted({ratio for row in ratios for ratio in row})
-        if self._ratios[-1] > _LARGEST:
+        if self._ratios[-1] > LARGEST_RATIO:
             raise UnboundedRatio(
                 "an output is more than 2^900 times as likely under one input as under another"
             )

@@ -15,7 +15,9 @@ import numpy as np
 from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational, exact
 from mechdesign.accounting.convex_order import dominating, lower_hull, masses
+from mechdesign.accounting.pair_law import LARGEST_RATIO
 from mechdesign.accounting.privacy_curve import exp_above
+from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import Metric, Privacy, exact_epsilon
 from mechdesign.table import Table
 
@@ -93,6 +95,8 @@ class PrivacyLoss:
 
         Raises
         ------
+        UnboundedRatio
+            Of several pairs, one has a likelihood ratio above 2^900 that is not infinite.
         ValueError
             Neighbours at several distances (`Metric`): there is no one privacy loss.
         """
@@ -113,6 +117,10 @@ class PrivacyLoss:
             return pairs[0]
         real = max(pairs, key=_spread)
         top = max(pair.ratios[-1][0] for pair in pairs if pair.ratios)
+        if top > LARGEST_RATIO:
+            raise UnboundedRatio(
+                "an output is more than 2^900 times as likely under one input as under another"
+            )
         above = max(pair.infinite for pair in pairs)
         law = dominating(
             [_under_second(pair) for pair in pairs],
