@@ -34,7 +34,7 @@ from frequency import GRR
 from mechdesign import Ledger, plan
 from mechdesign.accounting import shuffled
 from rangeq import HierarchicalHistogram
-from rangeq.central import CentralFlat, Hierarchy
+from rangeq.central import Hierarchy
 
 full, data = arguments()
 rng = np.random.default_rng(7)  # reproducible, for this page; leave it out in earnest
@@ -94,8 +94,8 @@ assert ledger.local > 10
 # Each device sends two reports, apart from each other. The shuffler waits for all of one kind and
 # permutes them; the maker estimates. For comparison: devices that trust nobody answer one of the
 # questions at a local epsilon of 0.25, by protocols that are best there, half of the users each. A
-# curator adds noise to the true counts: two counts of each question change with a user's value, so
-# that each gets a quarter of 0.25.
+# curator adds noise to the true counts, with half of 0.25 for each question, and half of that for
+# each of the two counts that change with a user's value.
 
 # %%
 reports = oracle.privatize(languages, rng)  # on the devices
@@ -118,7 +118,9 @@ by_nobody = {
         alone.items(), (languages[first], tabs[second]), strict=True
     )
 }
-curated = CentralFlat(64, "1/16").release(np.bincount(languages, minlength=64), rng)
+flat = plan("frequencies", 64, n=n, epsilon="1/8", trust="curator").best.protocol
+print("a curator's:", flat)
+curated = flat.release(np.bincount(languages, minlength=64), rng)
 tree_of_curator = Hierarchy(256, "1/16", 16).release(np.bincount(tabs, minlength=256), rng)
 
 trusts = ("nobody", "a shuffler", "a curator")
