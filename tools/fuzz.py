@@ -62,6 +62,7 @@ from frequency.storage import (
     write_reports,
 )
 from mechdesign import InvalidFile, Ledger, Mechanism, MechanismError, Privacy, design, named
+from mechdesign.accounting import shuffled
 from mechdesign.cli import main as command
 from mechdesign.device import Device
 from mechdesign.losses import L0, L1
@@ -460,12 +461,14 @@ class LedgerFile(JSONFormat):
     refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidFile,)
 
     def valid(self) -> Iterator[bytes]:
-        for spends in (
-            [],
-            [("0.5", "ages", None)],
-            [("1/3", "a", "north"), ("1/2", "b", ("x", "y"))],
+        response = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+        for budget, spends in (
+            (("1",), []),
+            (("1",), [("0.5", "ages", None)]),
+            (("1",), [("1/3", "a", "north"), ("1/2", "b", ("x", "y"))]),
+            (("2", "1e-6", "3"), [(shuffled(response, 1000), "c", None), ("1/7", "d", "z")]),
         ):
-            ledger = Ledger("1")
+            ledger = Ledger(*budget)
             for spend in spends:
                 ledger.spend(*spend)
             path = self.place / "original.json"
@@ -477,8 +480,9 @@ class LedgerFile(JSONFormat):
 
     def lie(self, found: Any, data: bytes) -> str | None:
         content, sums, everybody = json.loads(data), Counter[str](), Fraction(0)
+        key = "people" if content["version"] == 1 else "users"
         entries = [
-            (rational(each["epsilon"]), each["what"], each["people"]) for each in content["entries"]
+            (rational(each["epsilon"]), each["what"], each[key]) for each in content["entries"]
         ]
         for epsilon, _, people in entries:
             if epsilon <= 0:
@@ -487,7 +491,8 @@ class LedgerFile(JSONFormat):
                 everybody += epsilon
             for group in {people} if isinstance(people, str) else {*(people or ())}:
                 sums[group] += epsilon  # type: ignore[assignment]
-        if everybody + max(sums.values(), default=0) > rational(content["epsilon"]):
+        most = everybody + max(sums.values(), default=0)
+        if not rational(content.get("delta", "0")) and most > rational(content["epsilon"]):
             return "more was spent than there is"
         if len({what for _, what, _ in entries}) < len(entries):
             return "one collection twice"

@@ -209,7 +209,8 @@ def _composed(costs: _Costs, delta: Fraction) -> Fraction:
     """The epsilon of collections at a delta: composed, or added up if that is less."""
     pure = sum((epsilon * times for (epsilon, _), times in costs), Fraction(0))
     losses = {_loss(*cost): times for cost, times in costs}
-    return min(pure, Fraction(Composition(Counter(losses)).epsilon(delta)))
+    found = Composition(Counter(losses)).epsilon(delta)
+    return pure if found == math.inf else min(pure, Fraction(found))
 
 
 class Sums:
@@ -261,14 +262,14 @@ def entry_of(
         if local is not None:
             raise ValueError("shuffled reports say themselves what each of them tells")
         pure = Fraction(cost.local_epsilon)
-        points = cost.profile.points()
+        points = cost.profile.points
         return recorded(pure, what, groups, pure, None, cost.n, points)
     if isinstance(cost, Table):
         loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))
         if loss.infinite:
             raise UnboundedRatio("an output is impossible for a neighbour: no epsilon bounds that")
         pure = Fraction(log_above(loss.ratios[-1][0]))
-        return recorded(pure, what, groups, reports, shared, None, loss.points())
+        return recorded(pure, what, groups, reports, shared, None, loss.points)
     return recorded(exact_epsilon(cost), what, groups, reports, None, None, ())
 
 

@@ -157,7 +157,7 @@ class Ledger:
         LedgerChanged
             The file has another budget.
         InvalidFile
-            It is not a ledger, or spends more than its budget.
+            It is not a ledger, or spends more than its budget (looked at if delta is 0).
 
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "budget.json"
@@ -344,7 +344,7 @@ class Ledger:
         Raises
         ------
         InvalidFile
-            It is not a ledger, or spends more than its budget.
+            It is not a ledger, or spends more than its budget (looked at if delta is 0).
         """
         ledger = Ledger(0)
         ledger._account = _read(path)
@@ -429,7 +429,7 @@ def _read(path: str | os.PathLike[str]) -> Account:
             entry = _entry(keyed(found, *_ENTRY_KEYS[version]), version)
             account.check_number(entry)
             account.add(entry)
-        if not account.within:
+        if not (delta or account.within):  # with a delta, the next spend composes what there is
             raise ValueError("more is spent than the budget")
     except (ValueError, TypeError, MechanismError) as error:
         raise InvalidFile(f"{path}: not an intact ledger: {error!s:.300}") from error

@@ -105,7 +105,10 @@ class PrivacyCurve(ABC):
         ValueError
             An epsilon that is not finite or below 0.
         """
-        ratio = exp_above(exact_epsilon(epsilon))
+        asked = exact_epsilon(epsilon)
+        if asked > _LARGEST:
+            return 0.0  # nothing is proved there
+        ratio = exp_above(asked)
         return _float_below(self.below(ratio, 2 * _FINEST))
 
     def epsilon(self, delta: float | Rational) -> float:
@@ -247,9 +250,12 @@ def exact_delta(delta: float | Rational) -> Fraction:
 
 
 def exp_below(epsilon: Fraction) -> Fraction:
-    """A rational number of at most e^epsilon, nearly equal to it, and of at least 1."""
+    """A rational number of at most e^epsilon, and of at least 1.
+
+    It is nearly equal to that up to an epsilon of 2048, and the same beyond.
+    """
     with ctx.workprec(_BITS + 16):
-        return max(Fraction(1), _fraction(_ball(epsilon).exp().lower()))
+        return max(Fraction(1), _fraction(_ball(min(epsilon, Fraction(_LARGEST))).exp().lower()))
 
 
 def exp_above(epsilon: Fraction) -> Fraction:

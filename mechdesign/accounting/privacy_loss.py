@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from mechdesign.accounting.convex_order import dominating, lower_hull, masses
 from mechdesign.accounting.pair_law import LARGEST_RATIO
 from mechdesign.accounting.privacy_curve import exp_above
 from mechdesign.exceptions import UnboundedRatio
-from mechdesign.privacy import Metric, Privacy, exact_epsilon
+from mechdesign.privacy import EPSILON_LIMIT, Metric, Privacy, exact_epsilon
 from mechdesign.table import Table
 
 _POINTS, _UNITS = 64, 1 << 56
@@ -145,12 +146,14 @@ class PrivacyLoss:
         Returns
         -------
         PrivacyLoss
-            With two ratios, or one if epsilon is 0.
+            With two ratios, or one if epsilon is 0. An epsilon above 1024 is treated as infinite.
         """
         if isinstance(epsilon, Privacy):
             ratio = 1 / epsilon.alpha
+        elif (asked := exact_epsilon(epsilon)) > EPSILON_LIMIT:
+            return cls((), Fraction(1), NO_LOSS)
         else:
-            ratio = exp_above(exact_epsilon(epsilon))
+            ratio = exp_above(asked)
         if ratio == 1:
             return NO_LOSS
         return cls(((1 / ratio, 1 / (1 + ratio)), (ratio, ratio / (1 + ratio))))
@@ -197,14 +200,9 @@ class PrivacyLoss:
         above = (p * (1 - ratio / own) for own, p in self.ratios if own > ratio)
         return sum(above, self.infinite)
 
+    @cached_property
     def points(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """Points of delta for `from_profile`, with short numbers, rounded up.
-
-        Returns
-        -------
-        tuple of (Fraction, Fraction)
-            At most 66 of e^epsilon and delta, e^epsilon ascending from 1.
-        """
+        """At most 66 points of e^epsilon and delta for `from_profile`, short and rounded up."""
         places = [ratio for ratio, _ in self.ratios if ratio > 1]
         step = -(-len(places) // _POINTS)
         rounded = {Fraction(math.floor(ratio * _UNITS), _UNITS) for ratio in places[::-step]}

@@ -37,8 +37,11 @@ LARGEST_N = 10**12
 _BITS = 192
 """The precision of the laws."""
 
-_BULK, _POINTS, _TAIL = Fraction(1, 10**16), 40, 20
-"""Of a profile: how many points there are up to this delta, and how many beyond."""
+_BULK, _END = Fraction(1, 10**16), Fraction(1, 10**40)
+"""The deltas up to which a profile has many points, and points at all."""
+
+_POINTS, _TAIL = 40, 12
+"""How many points a profile has up to the one, and from there to the other."""
 
 _BRANCHES = 48
 """How many groups of pairs are looked at for one delta."""
@@ -146,19 +149,18 @@ class Shuffled(PrivacyCurve):
     def profile(self) -> PrivacyLoss:
         """The privacy loss as one finite distribution, to be composed with others.
 
-        It is the least one whose delta is at least the bounds at about a hundred epsilons. Nothing
-        is known of it from below.
+        It is the least one whose delta is at least the bounds at some fifty epsilons; from where
+        delta is 1e-40 on it is infinite. Nothing is known of it from below.
         """
-        top, bulk = self.local_epsilon, self.epsilon(_BULK)
-        grid = {min(top, bulk * k / _POINTS) for k in range(_POINTS + 1)}
-        if bulk:
-            grid |= {min(top, bulk * (top / bulk) ** (k / _TAIL)) for k in range(_TAIL)}
+        bulk, end = self.epsilon(_BULK), self.epsilon(_END)
+        grid = {bulk * k / _POINTS for k in range(_POINTS)}
+        grid |= {bulk + (end - bulk) * k / _TAIL for k in range(_TAIL + 1)}
         points = []
-        for epsilon in sorted(grid):
-            ratio = exp_below(Fraction(epsilon))
-            found = self.above(ratio, 0.02)
-            points.append((ratio, Fraction(min(1.0, float_above(found)))))
-        return PrivacyLoss.from_profile([*points, (self.largest_ratio, Fraction(0))])
+        for ratio in sorted(exp_below(Fraction(epsilon)) for epsilon in grid):
+            points.append((ratio, Fraction(min(1.0, float_above(self.above(ratio, 0.02))))))
+        if end >= self.local_epsilon:
+            points.append((self.largest_ratio, Fraction(0)))
+        return PrivacyLoss.from_profile(points)
 
     def _delta(self, group: Sequence[int], ratio: Fraction, smoothing: float) -> arb:
         """At least the largest delta of some of the laws."""

@@ -192,3 +192,8 @@ def test_a_protocol_with_an_unbounded_ratio():
     law = (PairClass(half, Fraction(2), Fraction(0)), PairClass(half, Fraction(0), Fraction(2)))
     with pytest.raises(UnboundedRatio):
         _ = PairLaws([law]).largest_ratio
+
+
+def test_huge_epsilons_take_no_time():
+    bounds = shuffled(RESPONSE, 10)
+    assert (bounds.delta("1e300"), bounds.delta_at_least("1e300")) == (0, 0)
