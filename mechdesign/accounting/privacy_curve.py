@@ -31,6 +31,9 @@ _ENOUGH = 1.03
 _FIRST, _LARGEST = 2.0**-4, 2048.0
 """The first epsilon above 0 that is tried, and the largest where ratios have no bound."""
 
+_LIMIT = Fraction(1 << 20)
+"""The largest epsilon whose e^epsilon is written out."""
+
 _BITS = 128
 """Of e^epsilon as a rational number."""
 
@@ -106,7 +109,7 @@ class PrivacyCurve(ABC):
             An epsilon that is not finite or below 0.
         """
         asked = exact_epsilon(epsilon)
-        if asked > _LARGEST:
+        if asked > _LIMIT:
             return 0.0  # nothing is proved there
         ratio = exp_above(asked)
         return _float_below(self.below(ratio, 2 * _FINEST))
@@ -252,10 +255,10 @@ def exact_delta(delta: float | Rational) -> Fraction:
 def exp_below(epsilon: Fraction) -> Fraction:
     """A rational number of at most e^epsilon, and of at least 1.
 
-    It is nearly equal to that up to an epsilon of 2048, and the same beyond.
+    It is nearly equal to that up to an epsilon of 2^20, and the same beyond.
     """
     with ctx.workprec(_BITS + 16):
-        return max(Fraction(1), _fraction(_ball(min(epsilon, Fraction(_LARGEST))).exp().lower()))
+        return max(Fraction(1), _fraction(_ball(min(epsilon, _LIMIT)).exp().lower()))
 
 
 def exp_above(epsilon: Fraction) -> Fraction:
