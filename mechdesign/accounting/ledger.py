@@ -95,8 +95,8 @@ class Ledger:
         float stands for the binary number that it is, so that 0.1 is a little more than 1/10 and
         does not fit three times into "0.3". A string is read as the exact number it spells.
     delta : float, Fraction, int, str or Decimal, default 0
-        The probability with which more may be lost, below 1: 1e-8, say, much less than one over the
-        number of users.
+        The delta of (epsilon, delta)-differential privacy, below 1: 1e-8, say, much less than one
+        over the number of users.
     local : float, Fraction, int, str or Decimal, optional
         The budget of what a user's reports tell whoever sees them all; None: no limit.
 
@@ -190,7 +190,7 @@ class Ledger:
 
     @property
     def delta(self) -> Fraction:
-        """The probability with which a user may lose more than `epsilon`."""
+        """The delta of the budget."""
         return self._account.budget.delta
 
     @property

@@ -166,7 +166,14 @@ class PrivacyCurve(ABC):
             A delta that is not between 0 and 1.
         """
         target = exact_delta(delta)
-        return self._crossing(self.below, _SHIFT, target)[0]
+        found = self._crossing(self.below, _SHIFT, target)[0]
+        if found:
+            return found
+        # Where the deviation is large for small epsilons only, little is proved of those; but what
+        # is proved of a larger one holds
+        most = self.epsilon(delta)
+        tried = (most * step / 8 for step in range(7, 0, -1)) if most < math.inf else ()
+        return next((x for x in tried if self.delta_at_least(x) > target), 0.0)
 
     def _crossing(
         self,
