@@ -209,7 +209,8 @@ class Mean:
         ----------
         smoothing : float
             The standard deviation of what is added to S, relative to that of the tilted S, or to
-            three times the distance in which its tail falls by e if that is less.
+            three times the distance in which its tail falls by e if that is less (down to a
+            twentieth).
 
         Returns
         -------
@@ -220,7 +221,7 @@ class Mean:
             return self._most
         with ctx.workprec(self._precision):
             tilt, deviation = self._saddle
-            added = smoothing * min(deviation, 3 / tilt)
+            added = smoothing * self._scale
             period = _UPPER_PERIOD * deviation
             c, variance = arb(tilt), arb(added) ** 2
             reach = math.sqrt(2 * _NEGLIGIBLE) / added
@@ -251,7 +252,7 @@ class Mean:
             return arb(0)
         with ctx.workprec(self._precision):
             tilt, deviation = self._saddle
-            added = smoothing * min(deviation, 3 / tilt)
+            added = smoothing * self._scale
             period = _LOWER_PERIOD * deviation
             c, half = arb(tilt), arb(added) / _FOLD
             reach = _FOLD * 2 / added
@@ -304,6 +305,12 @@ class Mean:
                 term *= moment[divmod(j, _BLOCK)] ** times
             total += term.real / 2 if j == 0 else term.real
         return total * h / arb.pi(), h * (rows * _BLOCK - 1)
+
+    @property
+    def _scale(self) -> float:
+        """What a smoothing is relative to."""
+        tilt, deviation = self._saddle
+        return min(deviation, max(3 / tilt, deviation / 20))
 
     @cached_property
     def _saddle(self) -> tuple[float, float]:
