@@ -208,8 +208,10 @@ def _costs(*entries: Iterable[Entry]) -> _Costs:
 def _composed(costs: _Costs, delta: Fraction) -> Fraction:
     """The epsilon of collections at a delta: composed, or added up if that is less."""
     pure = sum((epsilon * times for (epsilon, _), times in costs), Fraction(0))
-    losses = {_loss(*cost): times for cost, times in costs}
-    found = Composition(Counter(losses)).epsilon(delta)
+    losses = Counter[PrivacyLoss]()
+    for cost, times in costs:
+        losses[_loss(*cost)] += times  # costs may differ, and have the same loss
+    found = Composition(losses).epsilon(delta)
     return pure if found == math.inf else min(pure, Fraction(found))
 
 

@@ -34,6 +34,7 @@ from mechdesign import (
     plan,
 )
 from mechdesign.accounting import PrivacyLoss, compose, shuffled
+from mechdesign.accounting.account import Account, Budget, recorded
 from mechdesign.accounting.ledger import NOT_COVERED, SHUFFLER
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
@@ -616,3 +617,21 @@ def test_a_hundred_shuffled_collections_are_read_at_once(tmp_path):
     ledger.save(path)
     assert ledger.spent < Fraction(1, 5)
     assert len(Ledger.load(path).entries) == 100
+
+
+def test_costs_that_differ_and_have_the_same_loss_all_count():
+    """As two reports of the same profile and other numbers may have."""
+    points = (("1", "1/10"), ("11/10", "1/100"), ("2", "0"))
+    profile = tuple((Fraction(ratio), Fraction(delta)) for ratio, delta in points)
+    account = Account(Budget(Fraction(9), Fraction(1, 1000)))
+    entries = [
+        recorded(Fraction(epsilon), epsilon, None, None, None, None, profile)
+        for epsilon in ("0.7", "0.71", "0.72")
+    ]
+    for entry in entries:
+        account.add(entry)
+    loss = PrivacyLoss.from_profile(profile)
+    expected = compose([loss] * 3).epsilon("1/1000")
+    assert (
+        9 - account.left(None) == Fraction(expected) > Fraction(compose([loss]).epsilon("1/1000"))
+    )
