@@ -17,6 +17,7 @@ from typing import TypeAlias
 from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.text import brief, shown, to_text
 from mechdesign.accounting.composition import Composition
+from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.privacy_curve import exp_below, log_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.shuffling import LARGEST_N, Shuffled
@@ -28,7 +29,7 @@ from mechdesign.table import Table
 NUMBER_BITS = 2048
 """The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
 
-Cost: TypeAlias = float | Rational | Table | Shuffled
+Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies
 """What a collection costs: an epsilon, or what it is worked out from."""
 
 
@@ -266,6 +267,10 @@ def entry_of(
         pure = Fraction(cost.local_epsilon)
         points = cost.profile.points
         return recorded(pure, what, groups, pure, None, cost.n, points)
+    if isinstance(cost, AmongDummies):
+        if reports is None:
+            raise ValueError("say what each report among dummies tells alone: local=")
+        return recorded(reports, what, groups, reports, None, 1, cost.profile.points)
     if isinstance(cost, Table):
         loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))
         if loss.infinite:

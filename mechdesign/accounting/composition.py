@@ -13,6 +13,7 @@ from flint import arb, ctx
 
 from mechdesign._support.numbers import Rational
 from mechdesign.accounting.dp_accounting_export import dp_event, pessimistic_pld
+from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.inversion import Advantage, Mean, Summands, ball
 from mechdesign.accounting.privacy_curve import PrivacyCurve, float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
@@ -20,7 +21,7 @@ from mechdesign.accounting.renyi_divergence import RenyiCurve, exact_order
 from mechdesign.accounting.shuffling import Shuffled
 from mechdesign.table import Table
 
-Release: TypeAlias = Table | PrivacyLoss | Shuffled
+Release: TypeAlias = Table | PrivacyLoss | Shuffled | AmongDummies
 """What is composed: mechanisms, their privacy losses, and shuffled collections."""
 
 _BITS = 192
@@ -200,7 +201,7 @@ def compose(releases: Iterable[Release]) -> Composition:
 
     Parameters
     ----------
-    releases : iterable of Table, PrivacyLoss or Shuffled
+    releases : iterable of Table, PrivacyLoss, Shuffled or AmongDummies
         Mechanisms (or any tables), by their exact entries; privacy losses; shuffled collections.
         ``[mechanism] * k`` for k releases of one kind.
 
@@ -233,7 +234,7 @@ def compose(releases: Iterable[Release]) -> Composition:
 def _loss(release: Release) -> PrivacyLoss:
     if isinstance(release, Table):
         return PrivacyLoss.of(release)
-    if isinstance(release, Shuffled):
+    if isinstance(release, (Shuffled, AmongDummies)):
         return release.profile
     if isinstance(release, PrivacyLoss):
         return release

@@ -215,9 +215,10 @@ class Ledger:
 
         Parameters
         ----------
-        cost : float, Fraction, int, str, Decimal, Table or Shuffled
+        cost : float, Fraction, int, str, Decimal, Table, Shuffled or AmongDummies
             What it costs each of its users: an epsilon above 0; or a mechanism for counts, by its
-            exact entries; or the shuffled reports that `mechdesign.accounting.shuffled` describes.
+            exact entries; or the shuffled reports that `mechdesign.accounting.shuffled` describes,
+            or reports among a shuffler's dummies (with ``local``).
         what : str
             Its name: not empty, and new.
         users : str or iterable of str, optional
@@ -379,7 +380,7 @@ class Ledger:
         at = f" at delta {number(delta)}" if delta and entry.profile else ""
         said = f"{number(self._account.alone(entry))}{at}"
         if entry.shuffled is not None:
-            said += f", {entry.shuffled} shuffled"
+            said += f", at least {entry.shuffled} shuffled"
         if entry.rate is not None:
             said += f", a secret sample with rate {number(entry.rate)}"
         return said

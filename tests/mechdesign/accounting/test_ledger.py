@@ -35,6 +35,7 @@ from mechdesign import (
 )
 from mechdesign.accounting import PrivacyLoss, compose, shuffled
 from mechdesign.accounting.account import Account, Budget, recorded
+from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.ledger import NOT_COVERED, SHUFFLER
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
@@ -493,7 +494,7 @@ def test_shuffled_reports_cost_what_the_collection_tells_and_print_what_a_report
     assert ledger.remaining == Fraction(1, 5) - ledger.spent
     first, *_ = str(ledger).splitlines()[1:]
     assert "~1.09861" in first
-    assert "10000 shuffled" in first
+    assert "at least 10000 shuffled" in first
     assert SHUFFLER in str(ledger)
     for k in range(6):
         ledger.spend(reports, f"browsers again {k}")
@@ -635,3 +636,14 @@ def test_costs_that_differ_and_have_the_same_loss_all_count():
     assert (
         9 - account.left(None) == Fraction(expected) > Fraction(compose([loss]).epsilon("1/1000"))
     )
+
+
+def test_reports_among_dummies():
+    reports = AmongDummies.keeping("0.3", "1e-8", Fraction(1), [(Fraction(1), Fraction(0))])
+    ledger = Ledger("1", delta="1e-8")
+    with pytest.raises(ValueError, match="local="):
+        ledger.spend(reports, "browsers")
+    ledger.spend(reports, "browsers", local="8")
+    assert (ledger.local, ledger.spent) == (8, Fraction(compose([reports]).epsilon("1e-8")))
+    assert ledger.spent < Fraction(31, 100)
+    assert SHUFFLER in str(ledger)
