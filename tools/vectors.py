@@ -18,7 +18,7 @@ import json
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import accumulate, islice, pairwise, product
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,15 @@ class Tape:
     """A source of given words, and of random ones behind them."""
 
     def __init__(self, words: Sequence[int]) -> None:
-        self.words, self.used = words, 0
+        self.words, self.used = np.array(words, dtype=np.uint64), 0
 
     def __call__(self, size: int) -> np.ndarray:
-        played = [*self.words[self.used : self.used + size]]
-        rest = max(self.used, len(self.words))
-        self.used += size
-        played += random_words(0)[rest : self.used]
-        return np.array(played, dtype=np.uint64)
+        start, self.used = self.used, self.used + size
+        if self.used <= len(self.words):
+            return self.words[start : self.used]
+        rest = max(start, len(self.words))
+        more = np.array(random_words(0)[rest : self.used], dtype=np.uint64)
+        return np.concatenate([self.words[start:], more])
 
 
 def items_of(protocol: Any, value: Any) -> Any:
@@ -79,20 +80,26 @@ def _listed(value: Any) -> Any:
     return [*map(_listed, value)] if isinstance(value, list) else value
 
 
-def sent(protocol: Any, value: Any, words: Sequence[int]) -> Outcome:
-    """The report of one user, and the words that it takes, by the code for arrays."""
-    channel, tape = channel_of(protocol), Tape(words)
-    if value is None and not isinstance(protocol, Survey):
-        reports = channel.idle(1, tape)  # type: ignore[attr-defined]
-    else:
-        items = items_of(protocol, value)
-        if items is None:
-            return None, ()
-        reports = np.zeros(1, dtype=channel.report_dtype)
-        channel.fill(items, reports, tape)
+def sender(protocol: Any, value: Any) -> Callable[[Sequence[int]], Outcome]:
+    """What makes one user's report of words, and says which it took, by the code for arrays."""
+    channel = channel_of(protocol)
     wire = hashlib.shake_256(channel.signature.encode()).digest(8)
-    played = (*words[: tape.used], *random_words(0)[len(words) : tape.used])
-    return wire + reports.tobytes(), played
+    idle = value is None and not isinstance(protocol, Survey)
+    items = None if idle else items_of(protocol, value)
+
+    def sent(words: Sequence[int]) -> Outcome:
+        tape = Tape(words)
+        if idle:
+            reports = channel.idle(1, tape)  # type: ignore[attr-defined]
+        elif items is None:
+            return None, ()
+        else:
+            reports = np.zeros(1, dtype=channel.report_dtype)
+            channel.fill(items, reports, tape)
+        played = (*words[: tape.used], *random_words(0)[len(words) : tape.used])
+        return wire + reports.tobytes(), played
+
+    return sent
 
 
 # ------------------------------------------------------------------------------- what users have
@@ -317,7 +324,7 @@ def vectors(case: Case) -> list[dict[str, Any]]:
     values = values_of(protocol.client()["takes"]) if case.values is None else case.values
     result = []
     for number, value in enumerate(values):
-        found = dict.fromkeys(tapes(partial(sent, protocol, value), half, number == 0))
+        found = dict.fromkeys(tapes(sender(protocol, value), half, number == 0))
         result.append(
             {
                 "value": plain(value),
