@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo survey test test-slow test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo survey check test test-slow test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -23,17 +23,22 @@ demo: .venv/demo
 survey: .venv/demo
 	$(BIN)/python examples/survey/survey.py --out demo/survey $(if $(CHECK),--check)
 
-test: .venv/test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+test: check
 	$(BIN)/python -m pytest -n auto
 
 test-slow: .venv/test
 	$(BIN)/python -m pytest -n auto -m slow
 
-test-all: test test-slow
+# In one go: to collect the tests takes a quarter of a minute on every core.
+test-all: check
+	$(BIN)/python -m pytest -n auto -m "slow or not slow"
+
+# What reads the code, and does not run it.
+check: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # The site, in docs/_build/html: warnings are errors, and so is a notebook that fails.
 docs: .venv/test
