@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mechdesign import losses, named, properties, requirements
 from mechdesign.accounting.account import AlreadySpent, BudgetExceeded
 from mechdesign.accounting.ledger import Ledger, LedgerChanged
+from mechdesign.accounting.promises import ZCDP, ApproximateDP
 from mechdesign.certificate import Certificate, Verification
 from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.error_distribution import ErrorDistribution
@@ -45,7 +46,9 @@ from mechdesign.unbiased_estimate import UnbiasedEstimate
 from mechdesign.values import Bands, CountPairs, Counts, Values
 
 __all__ = [
+    "ZCDP",
     "AlreadySpent",
+    "ApproximateDP",
     "Audit",
     "Bands",
     "BudgetExceeded",

@@ -3,7 +3,8 @@
 from mechdesign.accounting.composition import compose
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.accounting.promises import ZCDP, ApproximateDP
 from mechdesign.accounting.shuffling import shuffled
 from mechdesign.accounting.subsampling import thinned
 
-__all__ = ["Ledger", "PrivacyLoss", "compose", "shuffled", "thinned"]
+__all__ = ["ZCDP", "ApproximateDP", "Ledger", "PrivacyLoss", "compose", "shuffled", "thinned"]

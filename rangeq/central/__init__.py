@@ -27,6 +27,14 @@ Of several attributes every box is answered, with its exact variance:
 >>> bool(abs(answer.value - people[18:65, [3, 7, 20]].sum()) < 6 * answer.variance**0.5)
 True
 
+What suits given queries best is designed: `workload_optimal` finds what to measure, and with which
+Gaussian noise, with a proved bound on what could be gained.
+
+>>> from mechdesign import ZCDP
+>>> design = workload_optimal("ranges", 256, ZCDP("1/2"))
+>>> round(design.variance, 2), round(design.bound, 2)
+(8.42, 8.42)
+
 Quantiles alone are had with less noise from `quantiles`: a few by the exponential mechanism, many
 from a smoothed tree.
 
@@ -56,6 +64,12 @@ from rangeq.central.estimate import CentralEstimate, Number
 from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.design import StrategyDesign, workload_optimal
+from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
+from rangeq.central.matrix_mechanism.strategy import Strategy, UnanswerableQuery
+from rangeq.central.matrix_mechanism.strategy_file import load_strategy, save_strategy
+from rangeq.central.matrix_mechanism.workload import InvalidWorkload, Workload
 from rangeq.central.mechanism import LEAST_EPSILON, CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease, quantiles
 from rangeq.central.region_release import (
@@ -82,9 +96,13 @@ __all__ = [
     "CentralFlat",
     "CentralMechanism",
     "ConfidenceInterval",
+    "DenseStrategy",
     "Hierarchy",
     "InvalidHistogram",
     "InvalidRange",
+    "InvalidWorkload",
+    "MatrixEstimate",
+    "MatrixMechanism",
     "Number",
     "QuantileRelease",
     "Region",
@@ -94,11 +112,18 @@ __all__ = [
     "Regions",
     "Release",
     "ReleasedQuantiles",
+    "Strategy",
+    "StrategyDesign",
     "TreeQuantiles",
+    "UnanswerableQuery",
     "Wavelet",
+    "Workload",
     "best_branching",
     "count_cells",
     "load_release",
+    "load_strategy",
     "quantiles",
     "release_regions",
+    "save_strategy",
+    "workload_optimal",
 ]

@@ -173,11 +173,36 @@ class CentralEstimate(ABC):
         errors = self.mechanism.errors
         variance = query.by(errors.variance, errors.variance_of)
 
+        return self._answered(value, variance)
+
+    def _answered(self, value: Any, variance: Any) -> Answer:
         def interval(confidence: float) -> ConfidenceInterval:
-            half = _z(confidence) * np.sqrt(variance) + 0.5
+            half = self.half_width(np.sqrt(variance), confidence)
             return ConfidenceInterval(plain(value - half), plain(value + half))
 
         return Answer(value, variance, _interval=interval)
+
+    def half_width(self, deviation: Any, confidence: float) -> Any:
+        """Half the width of an interval: see `interval`.
+
+        Parameters
+        ----------
+        deviation : float or numpy.ndarray
+            The standard deviations of answers, in users.
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Users.
+
+        Raises
+        ------
+        ValueError
+            For a confidence outside of (0, 1).
+        """
+        return _z(confidence) * deviation + 0.5
 
     def cdf(self, attribute: str | int | None = None) -> Floats:
         """Every prefix along an attribute over the estimated total, ending with 1.
@@ -212,7 +237,7 @@ class CentralEstimate(ABC):
     def frequencies(self) -> Floats:
         """The counts over their estimated total; NaN unless that is above 0."""
         total = self.n
-        return self._cells / total if total > 0 else np.full_like(self._cells, np.nan)
+        return self.counts / total if total > 0 else np.full_like(self.counts, np.nan)
 
     @property
     def variances(self) -> Floats:
@@ -314,7 +339,7 @@ class CentralEstimate(ABC):
         InvalidQuestion
             No such attribute, or none where there are several.
         """
-        wanted, z, place = fractions(phi), _z(confidence), self._place(attribute)
+        wanted, place = fractions(phi), self._place(attribute)
         # The last one has everybody at or below it
         cell = np.arange(self.mechanism.sizes[place] - 1)
         zero, up_to = self._up_to(place, cell)
@@ -330,7 +355,8 @@ class CentralEstimate(ABC):
         ends = np.empty((2, wanted.size), dtype=np.int64)
         for k, share in enumerate(wanted.ravel()):
             lead = (1 - share) * up - share * rest
-            half = z * ((1 - share) * deviations[0] + share * deviations[1]) + 0.5
+            deviation = (1 - share) * deviations[0] + share * deviations[1]
+            half = self.half_width(deviation, confidence)
             ends[0, k] = np.argmax(np.append(lead + half >= 0, True))
             behind = np.flatnonzero(lead - half < 0)
             ends[1, k] = behind[-1] + 1 if len(behind) else 0

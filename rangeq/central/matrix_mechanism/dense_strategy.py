@@ -1,0 +1,279 @@
+"""DenseStrategy: a strategy whose matrix is written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.central.inputs import checked_shape
+from rangeq.central.matrix_mechanism.strategy import (
+    Strategy,
+    UnanswerableQuery,
+    checked_entries,
+)
+from rangeq.central.matrix_mechanism.workload import LARGEST_GRAM, Workload, kronecker
+
+LARGEST_ROWS = 1 << 13
+
+SCALE_BITS = 20
+"""A designed strategy with columns of norm 1 is rounded to multiples of 2^-20."""
+
+_NULL = 1e-10
+"""Eigenvalues below it, relative to the largest, are taken for 0."""
+
+_BESIDE = 1e-6
+"""The part of a query's squared norm outside the range that is taken for rounding."""
+
+_CHUNK = 1 << 24
+
+
+class DenseStrategy(Strategy):
+    """A strategy whose matrix is written out, over up to 4096 cells.
+
+    Parameters
+    ----------
+    matrix : array_like
+        Shape (rows, cells): integers of absolute value at most 2^25; at most 2^13 rows.
+    sizes : int or sequence of int, optional
+        The number of cells along each attribute, of which the last is the fastest; None: one
+        attribute.
+
+    Attributes
+    ----------
+    matrix : numpy.ndarray of int64
+        Read-only.
+
+    Raises
+    ------
+    ValueError
+        Anything else.
+
+    >>> strategy = DenseStrategy([[1, 1], [1, 0], [0, 1]])
+    >>> strategy.l1, strategy.l2_squared
+    (2, 2)
+    """
+
+    kind: ClassVar[str] = "dense"
+
+    def __init__(self, matrix: npt.ArrayLike, sizes: int | Sequence[int] | None = None) -> None:
+        self.matrix = checked_entries(np.asarray(matrix), "the matrix of a strategy")
+        rows, cells = self.matrix.shape
+        self._sizes = checked_shape(cells if sizes is None else sizes)
+        if math.prod(self._sizes) != cells or cells > LARGEST_GRAM or rows > LARGEST_ROWS:
+            raise ValueError(
+                f"the matrix of a dense strategy has at most {LARGEST_ROWS} rows and a column for"
+                f" each of at most {LARGEST_GRAM} cells, got {rows} x {cells}"
+            )
+
+    @classmethod
+    def of_gram(
+        cls, gram: Floats, basis: Integers, sizes: int | Sequence[int] | None = None
+    ) -> DenseStrategy:
+        """A strategy A with A'A near a given matrix, and its row space exactly that of a basis.
+
+        Parameters
+        ----------
+        gram : numpy.ndarray of float64
+            A'A, shape (cells, cells), with a diagonal of at most 1, of the same range as the basis.
+        basis : numpy.ndarray of int64
+            Linearly independent integer rows, shape (rank, cells).
+        sizes : int or sequence of int, optional
+            As for `DenseStrategy`.
+
+        Returns
+        -------
+        DenseStrategy
+            With entries that are multiples of 2^-20, times 2^20.
+        """
+        values, vectors = np.linalg.eigh(gram)
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        if len(basis) < len(gram):  # else it is the identity
+            root = root @ np.linalg.pinv(basis.astype(np.float64))
+        triangle = scipy.linalg.qr(root, mode="r")[0][: len(basis)]
+        rounded = np.rint(triangle * 2.0**SCALE_BITS).astype(np.int64)
+        return cls(rounded @ basis if len(basis) < len(gram) else rounded, sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self._sizes
+
+    @property
+    def rows(self) -> int:
+        return len(self.matrix)
+
+    @cached_property
+    def l1(self) -> int:
+        return int(np.abs(self.matrix).sum(axis=0).max())
+
+    @cached_property
+    def l2_squared(self) -> int:
+        # At most 2^13 squares of at most 2^50
+        return int((self.matrix * self.matrix).sum(axis=0).max())
+
+    @property
+    def full_rank(self) -> bool:
+        return self._beside is None
+
+    def measure(self, counts: Integers) -> Integers:
+        return self.matrix @ counts.ravel()
+
+    def normal(self, cells: Floats) -> Floats:
+        scaled = self._scaled
+        found: Floats = scaled.T @ (scaled @ cells.ravel()) * self.l2_squared
+        return found.reshape(self.sizes)
+
+    def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
+        cells: Floats = self._covariance @ (self._scaled.T @ (noisy / self._unit))
+        return cells.reshape(self.sizes)
+
+    @property
+    def _unit(self) -> float:
+        """The largest norm of a column."""
+        return math.sqrt(self.l2_squared)
+
+    @cached_property
+    def _scaled(self) -> Floats:
+        return self.matrix / self._unit
+
+    @cached_property
+    def _spectrum(self) -> tuple[Floats, Floats]:
+        """Eigenvalues above 0 of A'A, A of columns of norm at most 1, and their vectors."""
+        scaled = self._scaled
+        values, vectors = np.linalg.eigh(scaled.T @ scaled)
+        kept = values > _NULL * values[-1]
+        return values[kept], vectors[:, kept]
+
+    @cached_property
+    def _covariance(self) -> Floats:
+        """Of the estimated cells, for noise of variance l2_squared in each row."""
+        values, vectors = self._spectrum
+        found: Floats = (vectors / values) @ vectors.T
+        return found
+
+    @cached_property
+    def _beside(self) -> Floats | None:
+        """The projection on what is not measured; None if that is nothing."""
+        values, vectors = self._spectrum
+        cells = len(vectors)
+        return None if len(values) == cells else np.eye(cells) - vectors @ vectors.T
+
+    def variance(self, first: Integers, last: Integers) -> Floats:
+        if len(self.sizes) > 1:
+            return self._box_variances(first, last)
+        low, high = first[0], last[0] + 1
+        if self._beside is not None:
+            norms = (high - low).astype(np.float64)
+            self._require(_between(self._beside_sums, low, high), norms)
+        return np.maximum(_between(self._sums, low, high), 0.0) / self.l2_squared
+
+    @cached_property
+    def _sums(self) -> Floats:
+        """Covariances of prefixes: entry (i, j) is that of the first i and the first j cells."""
+        return _prefix_sums(self._covariance)
+
+    @cached_property
+    def _beside_sums(self) -> Floats:
+        assert self._beside is not None
+        return _prefix_sums(self._beside)
+
+    def _box_variances(self, first: Integers, last: Integers) -> Floats:
+        places = np.indices(self.sizes).reshape(len(self.sizes), -1)
+        found = np.empty(first.shape[1])
+        step = max(1, _CHUNK // places.shape[1])
+        for start in range(0, len(found), step):
+            some = slice(start, start + step)
+            low, high = first[:, some, None], last[:, some, None]
+            inside = ((places[:, None] >= low) & (places[:, None] <= high)).all(axis=0)
+            queries: Floats = np.asarray(inside, dtype=np.float64)
+            found[some] = self.linear_variances(queries)
+        return found
+
+    def variance_of(self, weights: Sequence[Floats]) -> float:
+        query: Floats = kronecker(weights).reshape(1, *self.sizes)
+        return float(self.linear_variances(query)[0])
+
+    def linear_variances(self, queries: Floats) -> Floats:
+        flat = queries.reshape(len(queries), -1)
+        if self._beside is not None:
+            outside = np.einsum("qi,qi->q", flat @ self._beside, flat)
+            self._require(outside, (flat * flat).sum(axis=1))
+        found: Floats = np.einsum("qi,qi->q", flat @ self._covariance, flat) / self.l2_squared
+        return found
+
+    def workload_variance(self, workload: Workload) -> float:
+        total = 0.0
+        for term in workload.terms:
+            gram = kronecker([factor.gram for factor in term.factors])
+            if self._beside is not None:
+                outside, norm = float(np.sum(gram * self._beside)), float(np.trace(gram))
+                self._require(np.array([outside]), np.array([norm]))
+            total += term.weight * float(np.sum(gram * self._covariance))
+        return total / self.l2_squared / workload.weight
+
+    def _require(self, outside: Floats, norms: Floats) -> None:
+        bad = outside > _BESIDE * np.maximum(norms, 1.0)
+        if bad.any():
+            raise UnanswerableQuery(
+                f"the strategy measures {len(self._spectrum[0])} independent numbers of"
+                f" {self.matrix.shape[1]} cells, from which query {int(np.argmax(bad))} does not"
+                " follow"
+            )
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {"matrix": self.matrix}
+
+    @classmethod
+    def of_arrays(
+        cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
+    ) -> DenseStrategy:
+        """The strategy that gave these `arrays`.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            The number of cells along each attribute.
+        arrays : dict of str to numpy.ndarray
+            One, "matrix".
+
+        Returns
+        -------
+        DenseStrategy
+            Equal to the one that gave it.
+
+        Raises
+        ------
+        ValueError
+            It is none of a dense strategy.
+        """
+        if list(arrays) != ["matrix"]:
+            raise ValueError(f"a dense strategy has one matrix, got {', '.join(arrays) or 'none'}")
+        return cls(arrays["matrix"], sizes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DenseStrategy):
+            return NotImplemented
+        return self.sizes == other.sizes and np.array_equal(self.matrix, other.matrix)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<DenseStrategy of {self.rows} numbers of {self.matrix.shape[1]} cells>"
+
+
+def _prefix_sums(matrix: Floats) -> Floats:
+    sums = np.zeros((len(matrix) + 1, len(matrix) + 1))
+    sums[1:, 1:] = matrix.cumsum(axis=0).cumsum(axis=1)
+    return sums
+
+
+def _between(sums: Floats, low: Integers, high: Integers) -> Floats:
+    """The sum over a square block of a symmetric matrix, from its prefix sums."""
+    found: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
+    return found

@@ -1,0 +1,137 @@
+"""workload_optimal(...): the strategy whose answers to given queries have the least variance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign import ZCDP, ApproximateDP
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
+from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
+from rangeq.central.matrix_mechanism.strategy import Strategy
+from rangeq.central.matrix_mechanism.workload import Asked, Workload, basis_of, gram_of
+
+_DOWN = 1 - 2.0**-48
+"""Rounds a product of a few floats down."""
+
+
+@dataclass(frozen=True, eq=False)
+class StrategyDesign:
+    """A strategy for a workload under a promise, and how near it is to the least error.
+
+    Attributes
+    ----------
+    workload : Workload
+        What is asked.
+    mechanism : MatrixMechanism
+        The strategy with the noise that keeps the promise.
+    bound : float
+        A proved lower bound on `variance`, in squared users, for all strategies with Gaussian
+        noise in proportion to their sensitivity.
+    """
+
+    workload: Workload
+    mechanism: MatrixMechanism
+    bound: float
+
+    @property
+    def strategy(self) -> Strategy:
+        """What is measured, in integers."""
+        return self.mechanism.strategy
+
+    @cached_property
+    def variance(self) -> float:
+        """The weighted mean variance of the workload's answers, in squared users."""
+        return self.mechanism.workload_variance(self.workload)
+
+    @property
+    def gap(self) -> float:
+        """How far the variance is above the bound, relative to it."""
+        return max(self.variance / self.bound - 1, 0.0)
+
+    def release(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> MatrixEstimate:
+        """Release a histogram once: see `MatrixMechanism.release`.
+
+        Parameters
+        ----------
+        counts : array_like
+            Of the workload's shape: how many users are in each cell. Integers >= 0, of sum at most
+            2^36.
+        rng : numpy.random.Generator, optional
+            None for the operating system's randomness, or a generator for results that can be
+            repeated, and are not private.
+
+        Returns
+        -------
+        MatrixEstimate
+            Answers to the workload, and to whatever else follows.
+
+        Raises
+        ------
+        InvalidHistogram
+            For counts that are anything else, before anything is drawn.
+        """
+        return self.mechanism.release(counts, rng)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mechanism!r}: mean variance {self.variance:.6g} for {self.workload!r}, at most"
+            f" {100 * self.gap:.2g} % above the least"
+        )
+
+
+def workload_optimal(
+    workload: Asked,
+    domain: int | Sequence[int],
+    promise: ZCDP | ApproximateDP,
+    tolerance: float = 1e-4,
+) -> StrategyDesign:
+    """The strategy whose answers to a workload have the least mean variance under a promise.
+
+    Under Gaussian noise that is a convex program, solved to within the tolerance of a proved bound.
+
+    No data enter the design.
+
+    Parameters
+    ----------
+    workload : str, array_like, sequence or Workload
+        As for `Workload.of`: "ranges", "prefixes", "cells", "width-32", "marginals", a name for
+        each attribute, a matrix of queries, or a weighted sum.
+    domain : int or sequence of int
+        The number of cells of one attribute, or along each of several.
+    promise : ZCDP or ApproximateDP
+        What a release keeps, for one user more or less.
+    tolerance : float, default 1e-4
+        How far the variance may be above the bound, relative to it, where the program is convex.
+
+    Returns
+    -------
+    StrategyDesign
+        ``.release(counts)`` releases a histogram.
+
+    Raises
+    ------
+    InvalidWorkload
+        What is no workload over these cells, or is too large to be designed for.
+    ValueError, TypeError
+        Another domain or promise.
+
+    >>> from mechdesign import ZCDP
+    >>> design = workload_optimal("ranges", 64, ZCDP("1/2"))
+    >>> design.gap < 0.001, design.mechanism.audit().holds
+    (True, True)
+    """
+    asked = Workload.of(workload, domain)
+    gram, error = gram_of(asked)
+    found = optimal_gram(gram, tolerance, error)
+    strategy = DenseStrategy.of_gram(found.gram, basis_of(asked), asked.sizes)
+    mechanism = MatrixMechanism(strategy, promise)
+    least = found.bound / asked.weight * float(promise.noise_ratio) * _DOWN
+    return StrategyDesign(asked, mechanism, least)

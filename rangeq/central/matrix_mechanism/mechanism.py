@@ -1,0 +1,447 @@
+"""MatrixMechanism: a strategy's numbers with noise, and the answers that follow from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb, ctx, fmpq
+
+from frequency.core.answer import Answer, normal_quantile
+from mechdesign import Privacy
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.randomness import bit_source
+from mechdesign.accounting.promises import ZCDP, ApproximateDP
+from mechdesign.discrete_gaussian import DiscreteGaussian
+from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
+from mechdesign.exceptions import PrivacyViolation
+from rangeq.central.estimate import Summed
+from rangeq.central.inputs import histogram
+from rangeq.central.matrix_mechanism.plausible_counts import nonnegative_counts, whole_counts
+from rangeq.central.matrix_mechanism.strategy import Strategy, require_users
+from rangeq.central.matrix_mechanism.workload import Workload
+from rangeq.central.query import Query
+
+Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
+"""What a release keeps; two data sets are neighbours when one has one user more."""
+
+_SLACK = 1 - Fraction(1, 1 << 23)
+
+_BITS = 256
+
+
+@dataclass(frozen=True)
+class NoiseAudit:
+    """What an exact check of the noise of a strategy found.
+
+    Attributes
+    ----------
+    noise : Fraction
+        The privacy loss of the numbers that are drawn: for Laplace noise at least the largest
+        likelihood ratio, (1 / alpha)^l1 rounded up; for Gaussian noise l2_squared / sigma^2, exact.
+    allowed : Fraction
+        The largest that keeps the promise.
+    """
+
+    noise: Fraction
+    allowed: Fraction
+
+    @property
+    def holds(self) -> bool:
+        """Whether the promise is kept; exact."""
+        return self.noise <= self.allowed
+
+    def require(self) -> None:
+        """Raise PrivacyViolation unless the promise is kept."""
+        if not self.holds:
+            raise PrivacyViolation(self.noise, self.allowed, "the noisy numbers", (0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixErrors:
+    """Variances of a strategy's answers, of the noise that is drawn.
+
+    Attributes
+    ----------
+    strategy : Strategy
+        What is measured.
+    noise : float
+        The variance of the noise of each number.
+    """
+
+    strategy: Strategy
+    noise: float
+
+    def variance(self, first: Integers, last: Integers) -> Floats:
+        """Of the sums over boxes: see `Errors`.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Shape (attributes, boxes): closed ends.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (boxes,): squared users.
+
+        Raises
+        ------
+        UnanswerableQuery
+            A box does not follow from what is measured.
+        """
+        return self.noise * self.strategy.variance(first, last)
+
+    def variance_of(self, weights: Sequence[Floats]) -> float:
+        """Of the sum over a product of sets of places: see `Errors`.
+
+        Parameters
+        ----------
+        weights : sequence of numpy.ndarray of float64
+            For each attribute 1 for the places in the set, else 0.
+
+        Returns
+        -------
+        float
+            Squared users.
+
+        Raises
+        ------
+        UnanswerableQuery
+            It does not follow from what is measured.
+        """
+        return self.noise * self.strategy.variance_of(weights)
+
+    def mean(self) -> float:
+        """The mean over all boxes, in squared users."""
+        boxes = Workload.of("ranges", self.strategy.sizes)
+        return self.noise * self.strategy.workload_variance(boxes)
+
+
+class MatrixMechanism:
+    """The numbers of a strategy with integer noise that keeps a promise exactly.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        What is measured.
+    promise : Privacy, ZCDP or ApproximateDP
+        What a release keeps: with `Privacy` the noise is discrete Laplace noise, otherwise discrete
+        Gaussian noise. Neighbours are data sets of which one has one user more.
+
+    Raises
+    ------
+    TypeError
+        Another promise.
+    ValueError
+        A promise that is none (alpha = 1), that is about other neighbours, or so strict or so weak
+        that there is no such noise.
+    """
+
+    def __init__(self, strategy: Strategy, promise: Promise) -> None:
+        if not isinstance(promise, (Privacy, ZCDP, ApproximateDP)):
+            raise TypeError(
+                "a promise is a Privacy, a ZCDP or an ApproximateDP, got a"
+                f" {type(promise).__name__}"
+            )
+        self.strategy, self.promise = strategy, promise
+        self.noise  # noqa: B018  a promise that cannot be kept is found here
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells along each attribute."""
+        return self.strategy.sizes
+
+    @property
+    def domain(self) -> int:
+        """The number of cells."""
+        return math.prod(self.sizes)
+
+    @cached_property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
+        """The noise of each number."""
+        if not isinstance(self.promise, Privacy):
+            sigma2 = self.strategy.l2_squared * self.promise.noise_ratio
+            return DiscreteGaussian(math.ceil(sigma2))
+        if self.promise.neighbours != "adjacent" or self.promise.alpha == 1:
+            raise ValueError(
+                "the promise of a release is a Privacy of adjacent counts with alpha below 1, got"
+                f" {self.promise!r}"
+            )
+        # Of a part of epsilon so that rounding alpha keeps the whole
+        share = Fraction(self.promise.epsilon) * _SLACK / self.strategy.l1
+        alpha = Privacy.from_epsilon(share).alpha
+        if 1 - alpha < Fraction(1, LARGEST_SCALE):
+            raise ValueError(
+                f"epsilon {self.promise.epsilon:.3g} is too small for a strategy of sensitivity"
+                f" {self.strategy.l1}: noise would drown everything"
+            )
+        return DiscreteLaplace(alpha)
+
+    @cached_property
+    def noise_variance(self) -> float:
+        """The variance of the noise of each number, in its squared units."""
+        return float(self.noise.variance)
+
+    def audit(self) -> NoiseAudit:
+        """The privacy loss of what is drawn, and what is allowed.
+
+        One user more or less changes the numbers by a column of the strategy's integers, whose norm
+        is exact. So no float decides.
+
+        Returns
+        -------
+        NoiseAudit
+            ``audit().holds`` compares exactly.
+        """
+        if isinstance(self.promise, Privacy):
+            assert isinstance(self.noise, DiscreteLaplace)
+            return NoiseAudit(
+                _power_above(1 / self.noise.alpha, self.strategy.l1), 1 / self.promise.alpha
+            )
+        assert isinstance(self.noise, DiscreteGaussian)
+        loss = self.strategy.l2_squared / self.noise.sigma2
+        return NoiseAudit(loss, 1 / self.promise.noise_ratio)
+
+    def noisy_numbers(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> Integers:
+        """What `release` draws: all that it tells of the histogram.
+
+        Every call is a release of its own, and costs the promise again.
+
+        Parameters
+        ----------
+        counts : array_like
+            Of shape `sizes`, as for `release`.
+        rng : numpy.random.Generator, optional
+            As for `release`.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (strategy.rows,).
+
+        Raises
+        ------
+        InvalidHistogram, PrivacyViolation
+            As `release`.
+        """
+        self.audit().require()
+        source = bit_source(rng)
+        exactly = histogram(counts, self.sizes)
+        require_users(exactly)
+        return self.strategy.measure(exactly) + self.noise.draw(self.strategy.rows, source)
+
+    def release(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> MatrixEstimate:
+        """Release a histogram once, with noise: all queries are answered from it.
+
+        Every call is a release of its own, and costs the promise again.
+
+        Parameters
+        ----------
+        counts : array_like
+            Of shape `sizes`: how many users are in each cell. Integers >= 0 of an integer type, of
+            sum at most 2^36.
+        rng : numpy.random.Generator, optional
+            None for the operating system's randomness, or a generator for results that can be
+            repeated, and are not private.
+
+        Returns
+        -------
+        MatrixEstimate
+            Answers to ranges, boxes and all linear queries that the strategy can answer.
+
+        Raises
+        ------
+        InvalidHistogram
+            For counts that are anything else, before anything is drawn.
+        PrivacyViolation
+            Never, unless the audit fails.
+        """
+        return self.estimate(self.noisy_numbers(counts, rng))
+
+    def estimate(self, noisy: Integers) -> MatrixEstimate:
+        """What noisy numbers say.
+
+        Parameters
+        ----------
+        noisy : numpy.ndarray of int64
+            What `noisy_numbers` gave.
+
+        Returns
+        -------
+        MatrixEstimate
+            As of `release`.
+        """
+        return MatrixEstimate(self, self.strategy.estimate(noisy))
+
+    @cached_property
+    def errors(self) -> MatrixErrors:
+        """The variances of the answers, of the noise that is drawn."""
+        return MatrixErrors(self.strategy, self.noise_variance)
+
+    def variance(self, where: Any) -> Any:
+        """The variance of a release's answer.
+
+        Parameters
+        ----------
+        where : int, list, tuple, numpy.ndarray or mapping
+            As for `CentralEstimate.answer`.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Squared users; an array for arrays of questions.
+
+        Raises
+        ------
+        InvalidQuestion
+            What is no question.
+        UnanswerableQuery
+            It does not follow from what is measured.
+        """
+        return Query.of(where, self.sizes).by(self.errors.variance, self.errors.variance_of)
+
+    def workload_variance(self, workload: Any) -> float:
+        """The mean variance of a workload's queries.
+
+        Parameters
+        ----------
+        workload : str, array_like, sequence or Workload
+            As for `Workload.of`.
+
+        Returns
+        -------
+        float
+            Squared users.
+
+        Raises
+        ------
+        InvalidWorkload
+            What is no workload over these cells.
+        UnanswerableQuery
+            One of the queries does not follow from what is measured.
+        """
+        asked = Workload.of(workload, self.sizes)
+        return self.noise_variance * self.strategy.workload_variance(asked)
+
+    def __repr__(self) -> str:
+        return f"MatrixMechanism({self.strategy!r}, {self.promise!r})"
+
+
+class MatrixEstimate(Summed):
+    """Answers of a matrix mechanism: those of `CentralEstimate`, and to any linear query.
+
+    They are unbiased least-squares estimates. Where the strategy cannot tell all cells apart, what
+    does not follow from its numbers is refused with `UnanswerableQuery`.
+    """
+
+    mechanism: MatrixMechanism
+
+    def linear(self, queries: npt.ArrayLike) -> Answer:
+        """The answers to linear queries.
+
+        Parameters
+        ----------
+        queries : array_like
+            Shape ``sizes`` for one query, or (queries, *sizes): the weight of each cell; finite
+            numbers.
+
+        Returns
+        -------
+        Answer
+            Weighted numbers of users, with exact variances and intervals; numbers for one query,
+            arrays of shape (queries,) for several.
+
+        Raises
+        ------
+        ValueError
+            Weights of another shape, or that are not finite.
+        UnanswerableQuery
+            One does not follow from what is measured.
+        """
+        given, sizes = np.asarray(queries, dtype=np.float64), self.mechanism.sizes
+        many = given if given.ndim > len(sizes) else given[None]
+        if many.shape[1:] != sizes or not np.isfinite(many).all():
+            raise ValueError(
+                f"linear queries are finite weights of shape {sizes} or (queries, *{sizes}), got"
+                f" shape {given.shape}"
+            )
+        variances = self.mechanism.noise_variance * self.mechanism.strategy.linear_variances(many)
+        values = many.reshape(len(many), -1) @ self._cells.ravel()
+        one = given.ndim == len(sizes)
+        if one:
+            return self._answered(float(values[0]), float(variances[0]))
+        return self._answered(values, variances)
+
+    def nonnegative(self) -> Floats:
+        """The least-squares histogram without negative numbers: biased, without variances.
+
+        Empty cells are positive on average, so sums of many cells can be far too large.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of the mechanism's shape: users.
+
+        Raises
+        ------
+        UnanswerableQuery
+            The strategy cannot tell all cells apart.
+        """
+        return nonnegative_counts(self.mechanism.strategy, self.counts)
+
+    def whole(self) -> Integers:
+        """`nonnegative` in whole users, of nearly the same total: biased, without variances.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Of the mechanism's shape: users.
+
+        Raises
+        ------
+        UnanswerableQuery
+            The strategy cannot tell all cells apart.
+        """
+        return whole_counts(self.nonnegative())
+
+    def half_width(self, deviation: Any, confidence: float) -> Any:
+        if isinstance(self.mechanism.noise, DiscreteGaussian):
+            return normal_quantile(confidence) * deviation  # answers are sums of normal noise
+        return super().half_width(deviation, confidence)
+
+    @property
+    def counts(self) -> Floats:
+        """Of shape `sizes`: the number of users in each cell, read-only; see `Summed`."""
+        if not self.mechanism.strategy.full_rank:
+            cells = np.indices(self.mechanism.sizes).reshape(len(self.mechanism.sizes), -1)
+            self.mechanism.strategy.variance(cells, cells)  # refuses what does not follow
+        return super().counts
+
+    def box_sums(self, first: Integers, last: Integers) -> Floats:
+        if not self.mechanism.strategy.full_rank:
+            self.mechanism.strategy.variance(first, last)
+        return super().box_sums(first, last)
+
+    def weighted(self, weights: Sequence[Floats]) -> float:
+        if not self.mechanism.strategy.full_rank:
+            self.mechanism.strategy.variance_of(weights)
+        return super().weighted(weights)
+
+
+def _power_above(base: Fraction, exponent: int) -> Fraction:
+    """A rational number of at least a power, nearly equal to it."""
+    with ctx.workprec(_BITS):
+        top = (arb(fmpq(base.numerator, base.denominator)) ** exponent).upper()
+        mantissa, shift = top.man_exp()
+        return Fraction(int(mantissa)) * Fraction(2) ** int(shift)

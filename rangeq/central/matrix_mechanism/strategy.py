@@ -1,0 +1,262 @@
+"""Strategy: what the matrix mechanism measures, as integers, and what follows from its answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.central.inputs import InvalidHistogram
+from rangeq.central.matrix_mechanism.workload import Workload
+
+LARGEST_USERS = 1 << 36
+"""Users that a histogram may hold here: more than there are people, so that no sum overflows."""
+
+LARGEST_ENTRY = 1 << 25
+"""The largest entry of a strategy: times 2^36 users it stays within 64 bits."""
+
+
+class UnanswerableQuery(ValueError):
+    """What is asked does not follow from what the strategy measures."""
+
+
+class Strategy(ABC):
+    """A matrix of integers M, one row for each number that is measured, one column for each cell.
+
+    Noise is added to the exact numbers M x of a histogram x, the same for all rows. It must be in
+    proportion to the sensitivity: how far one user more or less moves the numbers. That is exact
+    here, column by column: `l1` for Laplace noise, `l2_squared` for Gaussian noise.
+
+    Estimates of the cells are least-squares estimates. Variances are per unit of noise variance.
+    """
+
+    kind: ClassVar[str]
+    """What it is called in files."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells along each attribute."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many numbers are measured."""
+
+    @property
+    @abstractmethod
+    def l1(self) -> int:
+        """The largest sum of absolute entries of a column."""
+
+    @property
+    @abstractmethod
+    def l2_squared(self) -> int:
+        """The largest sum of squared entries of a column."""
+
+    @property
+    @abstractmethod
+    def full_rank(self) -> bool:
+        """Whether the numbers tell all cells apart: then every query is answered."""
+
+    @abstractmethod
+    def measure(self, counts: Integers) -> Integers:
+        """The exact numbers M x.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64
+            Of shape `sizes`: at least 0, of sum at most 2^36.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (rows,).
+        """
+
+    @abstractmethod
+    def normal(self, cells: Floats) -> Floats:
+        """M'M x, in floats.
+
+        Parameters
+        ----------
+        cells : numpy.ndarray of float64
+            x, of shape `sizes`.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of shape `sizes`.
+        """
+
+    @abstractmethod
+    def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
+        """The least-squares estimate of the cells; the shortest one, if there are several.
+
+        Parameters
+        ----------
+        noisy : numpy.ndarray of int64
+            M x with noise, shape (rows,).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of shape `sizes`.
+        """
+
+    @abstractmethod
+    def variance(self, first: Integers, last: Integers) -> Floats:
+        """The variances of the sums over boxes, per unit of noise variance.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Shape (attributes, boxes): closed ends.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (boxes,).
+
+        Raises
+        ------
+        UnanswerableQuery
+            A box does not follow from what is measured.
+        """
+
+    @abstractmethod
+    def variance_of(self, weights: Sequence[Floats]) -> float:
+        """The variance of a product of weights along each attribute, per unit of noise variance.
+
+        Parameters
+        ----------
+        weights : sequence of numpy.ndarray of float64
+            One for each attribute: of a query the weight of a cell is the product of its places'.
+
+        Returns
+        -------
+        float
+            At least 0.
+
+        Raises
+        ------
+        UnanswerableQuery
+            It does not follow from what is measured.
+        """
+
+    @abstractmethod
+    def linear_variances(self, queries: Floats) -> Floats:
+        """The variances of linear queries, per unit of noise variance.
+
+        Parameters
+        ----------
+        queries : numpy.ndarray of float64
+            Shape (queries, *sizes): the weight of each cell in each query.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (queries,).
+
+        Raises
+        ------
+        UnanswerableQuery
+            One does not follow from what is measured.
+        """
+
+    @abstractmethod
+    def workload_variance(self, workload: Workload) -> float:
+        """The weighted mean variance of a workload's queries, per unit of noise variance.
+
+        Parameters
+        ----------
+        workload : Workload
+            Over the same cells.
+
+        Returns
+        -------
+        float
+            Above 0.
+
+        Raises
+        ------
+        UnanswerableQuery
+            One of the queries does not follow from what is measured.
+        """
+
+    @abstractmethod
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays that, with `sizes`, are all of it: by name, as for `of_arrays`."""
+
+    @classmethod
+    @abstractmethod
+    def of_arrays(cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]) -> Strategy:
+        """The strategy that gave these `arrays`.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            The number of cells along each attribute.
+        arrays : dict of str to numpy.ndarray
+            Their names and numbers are checked.
+
+        Returns
+        -------
+        Strategy
+            Equal to the one that gave them.
+
+        Raises
+        ------
+        ValueError
+            They are those of no such strategy.
+        """
+
+
+def require_users(counts: Integers) -> None:
+    """Refuse a histogram of more than 2^36 users.
+
+    Parameters
+    ----------
+    counts : numpy.ndarray of int64
+        At least 0, of sum at most 2^52.
+
+    Raises
+    ------
+    InvalidHistogram
+        It holds more.
+    """
+    if int(counts.sum()) > LARGEST_USERS:
+        raise InvalidHistogram("the counts sum to more than 2^36")
+
+
+def checked_entries(matrix: npt.NDArray[Any], name: str) -> Integers:
+    """A matrix of a strategy.
+
+    Parameters
+    ----------
+    matrix : array_like
+        Two-dimensional, integers of absolute value at most 2^25, not all 0.
+    name : str
+        What it is called in the message.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        A copy, read-only.
+
+    Raises
+    ------
+    ValueError
+        Anything else.
+    """
+    given = np.asarray(matrix)
+    if given.ndim != 2 or given.dtype.kind not in "iu" or not given.any():
+        raise ValueError(f"{name} must be a matrix of integers that are not all 0")
+    if (given > LARGEST_ENTRY).any() or (given < -LARGEST_ENTRY).any():
+        raise ValueError(f"{name} has an entry beyond 2^25")
+    entries: Integers = given.astype(np.int64)
+    entries.setflags(write=False)
+    return entries

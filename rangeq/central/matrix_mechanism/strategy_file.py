@@ -1,0 +1,204 @@
+"""Strategies as files: reusable, with digests, and the bounds that they were designed with.
+
+A file is a ZIP archive of NumPy's ``.npz`` kind: an array of integers for each part of a strategy,
+and ``strategy.json``, which says what they are and holds their SHA-256 digests, and its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign import InvalidFile
+from mechdesign._support.files import replacing
+from mechdesign._support.strict_json import digest_of, from_json, keyed
+from mechdesign._support.text import shown
+from rangeq.central.inputs import checked_shape
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.strategy import Strategy
+
+FORMAT, VERSION = "mechdesign.strategy", 1
+
+_KINDS: dict[str, type[Strategy]] = {kind.kind: kind for kind in (DenseStrategy,)}
+
+_MISTAKES = (
+    ValueError,
+    TypeError,
+    KeyError,
+    ArithmeticError,
+    EOFError,
+    RuntimeError,  # encrypted, or a method of compression that is not there
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What damaged archives and arrays raise."""
+
+_CONTENT = "strategy.json"
+
+_LARGEST_CONTENT = 1 << 20
+
+_LARGEST_ARRAYS = 1 << 29
+"""Bytes of all arrays of a file together."""
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of all members, so that equal strategies have equal files."""
+
+
+class StoredStrategy(NamedTuple):
+    """What a file holds.
+
+    Attributes
+    ----------
+    strategy : Strategy
+        What is measured.
+    bound : float or None
+        What it was designed with: a lower bound on the mean variance of its workload, per unit of
+        noise variance and squared sensitivity; as the file says it.
+    """
+
+    strategy: Strategy
+    bound: float | None
+
+
+def save_strategy(
+    path: str | os.PathLike[str], strategy: Strategy, bound: float | None = None
+) -> None:
+    """Write a strategy, replacing a file in one step or not at all.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Where, such as ``ages.npz``; what is there is replaced.
+    strategy : Strategy
+        What is measured.
+    bound : float, optional
+        See `StoredStrategy`.
+    """
+    content, members = _written(strategy, bound)
+    with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        for name, data in {_CONTENT: content, **members}.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
+
+
+def load_strategy(path: str | os.PathLike[str]) -> StoredStrategy:
+    """The strategy in a file.
+
+    Its sensitivities are computed from its integers, so a file that was forged cannot weaken the
+    privacy of a release; its digests are there to find what was damaged.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        What `save_strategy` wrote.
+
+    Returns
+    -------
+    StoredStrategy
+        The strategy, equal to the one that was saved, and its bound.
+
+    Raises
+    ------
+    InvalidFile
+        It is no such file, was cut short or changed, or holds no strategy.
+    OSError
+        It cannot be read.
+    """
+    stream = io.BytesIO(Path(path).read_bytes())
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            return _read(archive)
+    except _MISTAKES as error:
+        raise InvalidFile(f"{path}: no strategy: {error!s:.300}") from error
+
+
+def digest(strategy: Strategy) -> str:
+    """The digest of a strategy: equal for equal ones, in hexadecimal digits.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        Of any kind.
+
+    Returns
+    -------
+    str
+        SHA-256, as a file of it without a bound has it.
+    """
+    content, _ = _written(strategy, None)
+    found: str = json.loads(content)["digest"]
+    return found
+
+
+def _written(strategy: Strategy, bound: float | None) -> tuple[bytes, dict[str, bytes]]:
+    members = {f"{name}.npy": _bytes(array) for name, array in strategy.arrays().items()}
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": strategy.kind,
+        "sizes": list(strategy.sizes),
+        "bound": None if bound is None else bound.hex(),
+        "arrays": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+    }
+    content["digest"] = digest_of(content)
+    return (json.dumps(content, indent=1) + "\n").encode(), members
+
+
+def _bytes(array: npt.NDArray[Any]) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.ascontiguousarray(array, dtype="<i8"), (1, 0), False)
+    return stream.getvalue()
+
+
+def _read(archive: zipfile.ZipFile) -> StoredStrategy:
+    sizes = {info.filename: info.file_size for info in archive.infolist()}
+    if sizes.get(_CONTENT, _LARGEST_CONTENT + 1) > _LARGEST_CONTENT:
+        raise ValueError(f"it has no {_CONTENT}, or a huge one")
+    content = from_json(archive.read(_CONTENT))
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"format {FORMAT!r} expected")
+    if content.get("version") != VERSION:
+        raise ValueError(f"version {VERSION} expected, got {shown(content.get('version'))}")
+    keyed(content, "format", "version", "kind", "sizes", "bound", "arrays", "digest")
+    if content.pop("digest") != digest_of(content):
+        raise ValueError("changed: the digest does not match")
+    kind, digests = content["kind"], content["arrays"]
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"a strategy is one of {', '.join(sorted(_KINDS))}, got {shown(kind)}")
+    if not isinstance(digests, dict) or {*digests, _CONTENT} != set(sizes):
+        raise ValueError("its members are not those that it lists")
+    if sum(sizes[name] for name in digests) > _LARGEST_ARRAYS:
+        raise ValueError("its arrays are larger than those of any strategy")
+    arrays = {}
+    for name, expected in digests.items():
+        data = archive.read(name)
+        if hashlib.sha256(data).hexdigest() != expected:
+            raise ValueError(f"changed: the digest of {shown(name)} does not match")
+        array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+        if array.dtype != np.dtype("<i8"):
+            raise ValueError(f"{shown(name)} is not of 64-bit integers")
+        arrays[name.removesuffix(".npy")] = array
+    shape = content["sizes"]
+    if not isinstance(shape, list):
+        raise ValueError(f"sizes are a list, got {shown(shape)}")
+    return StoredStrategy(
+        _KINDS[kind].of_arrays(checked_shape(shape), arrays), _bound(content["bound"])
+    )
+
+
+def _bound(text: Any) -> float | None:
+    if text is None:
+        return None
+    value = float.fromhex(text)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"a bound is a finite number, got {shown(text)}")
+    return value

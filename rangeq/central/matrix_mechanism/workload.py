@@ -1,0 +1,536 @@
+"""Workload: the linear queries that a release shall answer well, and their Gram matrices.
+
+A query gives a weight to each cell; a workload is a weighted set of queries. Of several attributes
+it is a sum of products: each term asks every combination of one query of each attribute.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import is_whole
+from mechdesign._support.text import shown
+from rangeq.central.inputs import checked_shape
+
+LARGEST_GRAM = 1 << 12
+"""Cells of an attribute whose Gram matrix is written out: 128 MB."""
+
+LARGEST_MATRIX = 1 << 27
+"""Entries of a matrix of queries: 1 GB."""
+
+LARGEST_BASIS = 1 << 20
+"""The largest weight in a query where the queries cannot tell all cells apart."""
+
+_DEPENDENT = 1e-7
+"""What is left of a query, relative to it, if it is taken for dependent on others."""
+
+_NAMES = ("ranges", "prefixes", "cells", "total")
+
+_WIDTH = re.compile(r"width-([1-9][0-9]{0,8})")
+
+_MARGINALS = re.compile(r"(?:([1-9])-way )?marginals")
+
+
+class InvalidWorkload(ValueError):
+    """What is asked is no workload over these cells. Nothing was designed."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySet:
+    """Linear queries over the cells of one attribute.
+
+    Parameters
+    ----------
+    name : str
+        "ranges": all ranges, single cells included; "prefixes": the cells 0 .. b for every b;
+        "cells"; "total": one query, of all cells; "width-k": all ranges of k cells; "matrix".
+    size : int
+        The number of cells.
+    matrix : array_like, optional
+        For "matrix": shape (queries, size), finite numbers, of which no row is all 0.
+
+    Raises
+    ------
+    InvalidWorkload
+        Anything else.
+    """
+
+    name: str
+    size: int
+    matrix: npt.NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.name == "matrix":
+            set_fields(self, matrix=_checked_matrix(self.matrix, self.size))
+        elif self.name not in _NAMES and not _WIDTH.fullmatch(self.name):
+            raise InvalidWorkload(
+                "queries of an attribute are a matrix, or one of ranges, prefixes, cells, total,"
+                f" width-k such as width-32; got {shown(self.name)}"
+            )
+        elif self.width > self.size:
+            raise InvalidWorkload(f"{self.name} of {self.size} cells: there is no such range")
+
+    @property
+    def width(self) -> int:
+        """Of "width-k" the number k; otherwise 1."""
+        found = _WIDTH.fullmatch(self.name)
+        return int(found[1]) if found else 1
+
+    @property
+    def count(self) -> int:
+        """How many queries there are."""
+        if self.matrix is not None:
+            return len(self.matrix)
+        return {
+            "ranges": self.size * (self.size + 1) // 2,
+            "prefixes": self.size,
+            "cells": self.size,
+            "total": 1,
+        }.get(self.name, self.size - self.width + 1)
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether the cells may be put in any order: "cells" and "total", and of one cell all."""
+        return self.name in ("cells", "total") or (self.size == 1 and self.matrix is None)
+
+    @cached_property
+    def gram(self) -> Floats:
+        """W'W for the matrix W of the queries: shape (size, size), read-only.
+
+        Exact for the names; of a matrix, as floats add up.
+
+        Raises
+        ------
+        InvalidWorkload
+            There are more than 4096 cells.
+        """
+        if self.size > LARGEST_GRAM:
+            raise InvalidWorkload(
+                f"{self.size} cells have a Gram matrix of {8 * self.size**2 / 1e9:.3g} GB: it is"
+                f" written out for at most {LARGEST_GRAM}"
+            )
+        gram = self._gram()
+        gram.setflags(write=False)
+        return gram
+
+    def _gram(self) -> Floats:
+        if self.matrix is not None:
+            product: Floats = self.matrix.T @ self.matrix
+            return product
+        cell = np.arange(self.size, dtype=np.float64)
+        first, last = np.minimum.outer(cell, cell), np.maximum.outer(cell, cell)
+        if self.name == "ranges":
+            return (first + 1) * (self.size - last)
+        if self.name == "prefixes":
+            return self.size - last
+        if self.name == "total":
+            return np.ones((self.size, self.size))
+        # A range of k cells begins at 0 .. size - k, and no earlier than k - 1 cells before last
+        k = self.width
+        covering = np.minimum(first, self.size - k) - np.maximum(last - k + 1, 0) + 1
+        return np.maximum(covering, 0.0)
+
+    @cached_property
+    def gram_error(self) -> float:
+        """At least the spectral norm of the error of `gram`, from rounding: 0 for the names."""
+        if self.matrix is None:
+            return 0.0
+        terms = (len(self.matrix) + 2) * 2.0**-53
+        row_sums = np.abs(self.matrix).T @ np.abs(self.matrix).sum(axis=1)
+        # |G - W'W| <= terms / (1 - terms) |W|'|W|, whose norm is at most its largest row sum
+        return 2 * terms * float(row_sums.max())
+
+    @property
+    def rank(self) -> int:
+        """How many of the queries are linearly independent."""
+        return len(self.basis)
+
+    @cached_property
+    def basis(self) -> Integers:
+        """Linearly independent queries that span all: shape (rank, size), integers.
+
+        The identity where every cell can be told.
+
+        Raises
+        ------
+        InvalidWorkload
+            A matrix that cannot tell all cells apart is not of small integers, up to a power of
+            two.
+        """
+        if self.name == "total":
+            return np.ones((1, self.size), dtype=np.int64)
+        if self.matrix is not None:
+            return _basis(self.matrix)
+        k, start = self.width, np.arange(self.size - self.width + 1)[:, None]
+        place = np.arange(self.size)
+        windows = (place >= start) & (place < start + k)
+        identity = np.eye(self.size, dtype=np.int64)
+        return windows.astype(np.int64) if k > 1 else identity
+
+    @property
+    def total(self) -> float:
+        """The sum over all queries of their squared answer for one user in each cell."""
+        return float(self.gram.sum())
+
+    def rows(self) -> Floats:
+        """The queries themselves, shape (count, size): for small workloads and tests.
+
+        Raises
+        ------
+        InvalidWorkload
+            There are more than 2^27 entries.
+        """
+        if self.count * self.size > LARGEST_MATRIX:
+            raise InvalidWorkload(
+                f"{self.count} queries of {self.size} cells are too many to write out"
+            )
+        if self.matrix is not None:
+            return self.matrix
+        place = np.arange(self.size)
+        if self.name == "ranges":
+            first, last = np.triu_indices(self.size)
+        elif self.name == "prefixes":
+            first, last = np.zeros_like(place), place
+        elif self.name == "total":
+            first, last = np.array([0]), np.array([self.size - 1])
+        else:
+            first = np.arange(self.count)
+            last = first + self.width - 1
+        inside = (place >= first[:, None]) & (place <= last[:, None])
+        return inside.astype(np.float64)
+
+    def __repr__(self) -> str:
+        if self.matrix is not None:
+            return f"{self.count} queries of {self.size} cells"
+        return f"{self.name} of {self.size} cells"
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """All products of one query of each attribute, with a weight for their squared errors.
+
+    Attributes
+    ----------
+    weight : float
+        Above 0.
+    factors : tuple of QuerySet
+        One for each attribute.
+    """
+
+    weight: float
+    factors: tuple[QuerySet, ...]
+
+    @property
+    def count(self) -> int:
+        """How many queries there are."""
+        return math.prod(factor.count for factor in self.factors)
+
+
+Asked: TypeAlias = Any
+"""What `Workload.of` takes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """QuerySet over the cells of one attribute or several, and how much each of them matters.
+
+    What is made small is the weighted mean of the queries' variances. ``a + b`` asks both, and
+    ``2 * a`` gives every squared error twice the weight.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        The number of cells along each attribute.
+    terms : tuple of Term
+        At least one.
+
+    >>> workload = Workload.of("ranges", 256) + 10 * Workload.of("prefixes", 256)
+    >>> workload.count, len(workload.terms)
+    (33152, 2)
+    """
+
+    sizes: tuple[int, ...]
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, workload: Asked, domain: int | Sequence[int]) -> Workload:
+        """A workload from what describes it.
+
+        Parameters
+        ----------
+        workload : str, array_like, sequence or Workload
+            A name: "ranges", "prefixes", "cells", "total" or "width-32", which is asked along
+            every attribute, so that "ranges" of two attributes are all their boxes; "marginals" or
+            "3-way marginals": all cells of all marginals of two, or so many, attributes. A
+            sequence of names, one for each attribute. A matrix of shape (queries, cells), the
+            cells of several attributes in C order, the last attribute fastest. A sequence of pairs
+            (weight, workload).
+        domain : int or sequence of int
+            The number of cells of one attribute, or along each of several.
+
+        Returns
+        -------
+        Workload
+            Over these cells.
+
+        Raises
+        ------
+        InvalidWorkload
+            Anything else: an unknown name, NaN, a query that asks nothing, other sizes, a weight
+            that is not above 0.
+        ValueError
+            A domain that is none, as for `CentralMechanism`.
+
+        >>> Workload.of(["ranges", "total"], (100, 4)).count
+        5050
+        """
+        sizes = checked_shape(domain)
+        if isinstance(workload, Workload):
+            if workload.sizes != sizes:
+                raise InvalidWorkload(
+                    f"the workload is over {_across(workload.sizes)} cells, not {_across(sizes)}"
+                )
+            return workload
+        if isinstance(workload, str):
+            return cls._named(workload, sizes)
+        if isinstance(workload, (list, tuple)) and workload:
+            if all(isinstance(one, str) for one in workload):
+                return cls._product(tuple(workload), sizes)
+            if all(_is_weighted(one) for one in workload):
+                parts = [weight * cls.of(part, sizes) for weight, part in workload]
+                return cls(sizes, tuple(term for part in parts for term in part.terms))
+        cells = math.prod(sizes)
+        queries = QuerySet("matrix", cells, workload)
+        if len(sizes) > 1:
+            raise InvalidWorkload(
+                "a matrix is for one attribute: give the number of cells in all as the domain, or"
+                " names for each attribute"
+            )
+        return cls(sizes, (Term(1.0, (queries,)),))
+
+    @classmethod
+    def _named(cls, name: str, sizes: tuple[int, ...]) -> Workload:
+        marginals = _MARGINALS.fullmatch(name)
+        if not marginals:
+            return cls._product((name,) * len(sizes), sizes)
+        k = int(marginals[1] or 2)
+        if k > len(sizes):
+            raise InvalidWorkload(
+                f"{name} need {k} attributes at least, and there are {len(sizes)}"
+            )
+        views = combinations(range(len(sizes)), k)
+        names = [["cells" if i in view else "total" for i in range(len(sizes))] for view in views]
+        terms = [cls._product(tuple(one), sizes).terms for one in names]
+        return cls(sizes, tuple(term for part in terms for term in part))
+
+    @classmethod
+    def _product(cls, names: tuple[str, ...], sizes: tuple[int, ...]) -> Workload:
+        if len(names) != len(sizes):
+            raise InvalidWorkload(
+                f"{len(names)} names are for {len(names)} attributes, and there are {len(sizes)}"
+            )
+        factors = (QuerySet(name, size) for name, size in zip(names, sizes, strict=True))
+        return cls(sizes, (Term(1.0, tuple(factors)),))
+
+    @property
+    def count(self) -> int:
+        """How many queries there are."""
+        return sum(term.count for term in self.terms)
+
+    @property
+    def weight(self) -> float:
+        """That of all queries together."""
+        return sum(term.weight * term.count for term in self.terms)
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return math.prod(self.sizes)
+
+    def __add__(self, other: Workload) -> Workload:
+        if not isinstance(other, Workload):
+            return NotImplemented
+        if other.sizes != self.sizes:
+            raise InvalidWorkload(
+                f"workloads over {_across(self.sizes)} and {_across(other.sizes)} cells do not"
+                " add up"
+            )
+        return Workload(self.sizes, self.terms + other.terms)
+
+    def __rmul__(self, factor: float) -> Workload:
+        if not _is_weight(factor):
+            raise InvalidWorkload(f"a weight is a finite number above 0, got {shown(factor)}")
+        scaled = (Term(term.weight * float(factor), term.factors) for term in self.terms)
+        return Workload(self.sizes, tuple(scaled))
+
+    def __repr__(self) -> str:
+        def said(term: Term) -> str:
+            weight = "" if term.weight == 1 else f"{term.weight:g} * "
+            return weight + " x ".join(map(repr, term.factors))
+
+        shown_terms = [said(term) for term in self.terms[:4]]
+        more = ["..."] if len(self.terms) > 4 else []
+        return f"<Workload: {' + '.join(shown_terms + more)}>"
+
+
+def gram_of(workload: Workload) -> tuple[Floats, float]:
+    """The weighted Gram matrix of all queries, and a bound on the norm of its error.
+
+    Parameters
+    ----------
+    workload : Workload
+        Over at most 4096 cells.
+
+    Returns
+    -------
+    tuple of (numpy.ndarray of float64, float)
+        Shape (cells, cells); at least the spectral norm of what it lacks to the exact one.
+
+    Raises
+    ------
+    InvalidWorkload
+        There are more cells.
+    """
+    if workload.cells > LARGEST_GRAM:
+        raise InvalidWorkload(
+            f"{workload.cells} cells have a Gram matrix of {8 * workload.cells**2 / 1e9:.3g} GB: it"
+            f" is written out for at most {LARGEST_GRAM}"
+        )
+    parts = [
+        term.weight * kronecker([factor.gram for factor in term.factors]) for term in workload.terms
+    ]
+    gram = parts[0]
+    for part in parts[1:]:
+        gram = gram + part
+    roundings = len(parts) + len(workload.sizes) + 1
+    rounded = 0.0 if _is_exact(workload) else roundings * 2.0**-52 * float(np.linalg.norm(gram))
+    products = [
+        term.weight
+        * (
+            math.prod(float(np.trace(f.gram)) + f.gram_error for f in term.factors)
+            - math.prod(float(np.trace(f.gram)) for f in term.factors)
+        )
+        for term in workload.terms
+    ]
+    return gram, rounded + 2 * sum(products)
+
+
+def kronecker(matrices: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The Kronecker product of some matrices, one at least."""
+    product = matrices[0]
+    for matrix in matrices[1:]:
+        product = np.kron(product, matrix)
+    return product
+
+
+def _is_exact(workload: Workload) -> bool:
+    """Whether all entries of the Gram matrix are integers that floats hold."""
+    named = all(f.matrix is None for term in workload.terms for f in term.factors)
+    largest = sum(
+        term.weight * math.prod(float(f.gram.max()) for f in term.factors)
+        for term in workload.terms
+    )
+    return named and largest < 2.0**52 and all(term.weight % 1 == 0 for term in workload.terms)
+
+
+def basis_of(workload: Workload) -> Integers:
+    """Linearly independent integer queries that span all of a workload's.
+
+    Parameters
+    ----------
+    workload : Workload
+        Over at most 4096 cells.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape (rank, cells); the identity where every cell can be told.
+
+    Raises
+    ------
+    InvalidWorkload
+        QuerySet that cannot tell all cells apart are not of small integers.
+    """
+    parts = [kronecker([f.basis for f in term.factors]) for term in workload.terms]
+    full = next((part for part in parts if len(part) == workload.cells), None)
+    if full is not None or len(parts) == 1:
+        return parts[0] if full is None else np.eye(workload.cells, dtype=np.int64)
+    return _basis(np.concatenate(parts).astype(np.float64))
+
+
+def _across(sizes: tuple[int, ...]) -> str:
+    return " x ".join(map(str, sizes))
+
+
+def _is_weight(value: object) -> bool:
+    if isinstance(value, (float, np.floating)):
+        return bool(math.isfinite(value) and value > 0)
+    return is_whole(value) and value > 0
+
+
+def _is_weighted(one: object) -> bool:
+    return isinstance(one, (tuple, list)) and len(one) == 2 and isinstance(one[1], (str, Workload))
+
+
+def _checked_matrix(given: Any, size: int) -> Floats:
+    try:
+        matrix = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidWorkload(
+            "a workload is a name, one name an attribute, pairs (weight, workload), or a matrix of"
+            f" numbers of shape (queries, cells); got {shown(given)}"
+        ) from None
+    if matrix.ndim != 2 or matrix.shape[1] != size or not len(matrix):
+        raise InvalidWorkload(
+            f"the matrix of a workload over {size} cells has shape (queries, {size}), got"
+            f" {matrix.shape}"
+        )
+    bad = ~np.isfinite(matrix)
+    if bad.any():
+        query, cell = np.argwhere(bad)[0].tolist()
+        raise InvalidWorkload(f"query {query} has the weight {matrix[query, cell]} at cell {cell}")
+    if matrix.size and np.abs(matrix).max() > 2.0**100:
+        raise InvalidWorkload("a weight in a query is more than 2^100")
+    nothing = ~matrix.any(axis=1)
+    if nothing.any():
+        raise InvalidWorkload(
+            f"query {int(np.argmax(nothing))} is all 0: it asks nothing, and its answer is 0"
+        )
+    matrix.setflags(write=False)
+    return matrix
+
+
+def _basis(matrix: Floats) -> Integers:
+    """Rows that span the others, as integers; the identity if they tell all cells apart."""
+    size = matrix.shape[1]
+    values = np.linalg.eigvalsh(matrix.T @ matrix)
+    if values[0] > _DEPENDENT**2 * values[-1]:
+        return np.eye(size, dtype=np.int64)
+    scaled = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    triangle, order = scipy.linalg.qr(scaled.T, mode="r", pivoting=True)
+    pivots = np.abs(np.diag(triangle))
+    chosen = matrix[np.sort(order[: int((pivots > _DEPENDENT * pivots[0]).sum())])]
+    mantissas, exponents = np.frexp(chosen)
+    digits = (mantissas * 2.0**53).astype(np.int64)
+    lowest = np.log2((digits & -digits)[digits != 0]).astype(np.int64)
+    unit = int((exponents[digits != 0] - 53 + lowest).min())
+    integers = np.ldexp(chosen, -unit)
+    if np.abs(integers).max() > LARGEST_BASIS:
+        raise InvalidWorkload(
+            f"the queries cannot tell all {size} cells apart, as only {len(chosen)} of them are"
+            " independent: then their weights must be integers up to 2^20, or such integers times"
+            " a power of two"
+        )
+    return integers.astype(np.int64)

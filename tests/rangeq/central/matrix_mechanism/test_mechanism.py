@@ -1,0 +1,192 @@
+"""The noise of a strategy, its audit, and what a release answers."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechdesign import ZCDP, ApproximateDP, Privacy
+from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.exceptions import PrivacyViolation
+from rangeq.central import InvalidHistogram
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.design import workload_optimal
+from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
+from rangeq.central.matrix_mechanism.strategy import LARGEST_USERS, UnanswerableQuery
+from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, dense_of
+
+PROMISES = [Privacy("9/10"), Privacy.from_epsilon(1.0), ZCDP("1/2"), ZCDP("1e-4"), ZCDP(2)]
+
+FINE = DenseStrategy(2**18 * np.array([[1, 1, 1], [0, 2, 1], [1, 0, 0]]))
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=repr)
+@pytest.mark.parametrize("strategy", [pytest.param(s, id=n) for n, s in EXAMPLES.items()])
+def test_noise_keeps_the_promise_by_the_columns_themselves(promise, strategy):
+    mechanism = MatrixMechanism(strategy, promise)
+    assert mechanism.audit().holds
+    columns = dense_of(strategy).T.tolist()
+    if isinstance(mechanism.noise, DiscreteLaplace):
+        for column in columns:
+            ratio = (1 / mechanism.noise.alpha) ** sum(map(abs, column))
+            assert ratio <= 1 / promise.alpha
+            assert ratio <= mechanism.audit().noise
+        assert mechanism.audit().noise > (1 / promise.alpha) ** (1 - Fraction(1, 1000))
+    else:
+        worst = max(sum(x * x for x in column) for column in columns)
+        assert worst / mechanism.noise.sigma2 == mechanism.audit().noise <= 2 * promise.rho
+
+
+def test_a_mechanism_whose_noise_is_too_small_releases_nothing():
+    for promise in (Privacy("9/10"), ZCDP("1/2")):
+        mechanism = MatrixMechanism(FINE, promise)
+        weaker = Privacy("1/2") if isinstance(promise, Privacy) else ZCDP(1)
+        mechanism.noise = MatrixMechanism(FINE, weaker).noise  # a planted error
+        assert not mechanism.audit().holds
+        with pytest.raises(PrivacyViolation):
+            mechanism.release([1, 2, 3])
+
+
+@pytest.mark.parametrize("promise", [Privacy("1/3"), ZCDP("1/8"), ApproximateDP("1", "1e-6")])
+def test_answers_have_the_variances_that_are_stated(promise):
+    """Chebyshev-free: the mean square of 4000 errors over its mean is within 7 deviations."""
+    mechanism, rng = MatrixMechanism(FINE, promise), np.random.default_rng(11)
+    truth = np.array([5, 100, 0])
+    runs = 4000
+    estimates = [mechanism.release(truth, rng) for _ in range(runs)]
+    for first, last in [(0, 0), (1, 2), (0, 2)]:
+        errors = np.array([e.range(first, last) for e in estimates]) - truth[first : last + 1].sum()
+        stated = mechanism.variance((first, last))
+        assert estimates[0].answer((first, last)).variance == pytest.approx(stated)
+        kurtosis = 6 if isinstance(promise, Privacy) else 3
+        assert abs((errors**2).mean() / stated - 1) < 7 * math.sqrt((kurtosis - 1) / runs)
+        assert abs(errors.mean()) < 7 * math.sqrt(stated / runs)
+        assert abs((errors**2).mean() / (1.3 * stated) - 1) > 0.15  # another variance is found
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_intervals_cover(confidence):
+    """5000 releases; within 6 deviations of what is said (above it for Laplace noise)."""
+    rng = np.random.default_rng(12)
+    deviation = math.sqrt(confidence * (1 - confidence) / 5000)
+    for promise in (Privacy("1/3"), ZCDP("1/8")):
+        mechanism = MatrixMechanism(FINE, promise)
+        releases = (mechanism.release([5, 100, 0], rng) for _ in range(5000))
+        intervals = (release.answer((1, 2)).interval(confidence) for release in releases)
+        rate = sum(bool(one.low <= 100 <= one.high) for one in intervals) / 5000
+        assert rate > confidence - 6 * deviation
+        if isinstance(promise, ZCDP):
+            assert rate < confidence + 6 * deviation
+
+
+def test_linear_queries_of_any_weights():
+    mechanism = MatrixMechanism(FINE, ZCDP("1/2"))
+    estimate = mechanism.release([1, 2, 3], np.random.default_rng(0))
+    one = estimate.linear([0.5, -1, 2])
+    assert one.value == pytest.approx(np.array([0.5, -1, 2]) @ estimate.counts)
+    many = estimate.linear([[0, 1, 1], [0.5, -1, 2]])
+    assert many.value[1] == pytest.approx(one.value)
+    assert many.variance[1] == pytest.approx(one.variance)
+    assert many.variance[0] == pytest.approx(mechanism.variance((1, 2)))
+    assert many.interval(0.9).low[0] < many.value[0] < many.interval(0.9).high[0]
+    for bad in ([1, 2], [[1, 2]], [1, math.nan, 2], 3):
+        with pytest.raises(ValueError, match="linear queries are finite weights"):
+            estimate.linear(bad)
+
+
+def test_what_does_not_follow_is_refused():
+    mechanism = MatrixMechanism(EXAMPLES["dense, dependent"], ZCDP(2))
+    estimate = mechanism.release([1, 2, 3, 4])
+    assert estimate.range(0, 1) == pytest.approx(3, abs=20)
+    assert estimate.n == pytest.approx(10, abs=40)
+    for asked in (
+        lambda: estimate.range(0, 0),
+        lambda: estimate.answer([0, 2]),
+        lambda: estimate.counts,
+        lambda: estimate.frequencies,
+        lambda: estimate.interval(),
+        lambda: estimate.linear([1, 0, 0, 0]),
+        lambda: estimate.quantile(0.5),
+        lambda: mechanism.workload_variance("ranges"),
+    ):
+        with pytest.raises(UnanswerableQuery, match="does not follow"):
+            asked()
+
+
+@pytest.mark.parametrize("strategy", [pytest.param(s, id=n) for n, s in EXAMPLES.items()])
+@pytest.mark.parametrize("promise", [Privacy("1/2"), ZCDP(1)], ids=repr)
+def test_what_is_drawn_is_the_numbers_with_noise(strategy, promise):
+    mechanism = MatrixMechanism(strategy, promise)
+    counts = np.random.default_rng(1).integers(0, 100, strategy.sizes)
+    noisy = mechanism.noisy_numbers(counts, np.random.default_rng(7))
+    assert noisy.dtype == np.int64
+    assert noisy.shape == (strategy.rows,)
+    noise = mechanism.noisy_numbers(0 * counts, np.random.default_rng(7))
+    assert np.array_equal(noisy - noise, strategy.measure(counts))
+    # The operating system's randomness: no two releases are the same
+    draws = {tuple(mechanism.noisy_numbers(0 * counts).tolist()) for _ in range(40)}
+    assert len(draws) > 1
+
+
+@pytest.mark.parametrize("counts", [[1, 2], [1, 2, -1], [1.0, 2, 3], [LARGEST_USERS, 1, 0]])
+def test_histograms_that_are_none_are_refused(counts):
+    mechanism = MatrixMechanism(FINE, ZCDP(1))
+    with pytest.raises(InvalidHistogram, match="nothing was drawn"):
+        mechanism.release(counts)
+    mechanism.release([LARGEST_USERS, 0, 0])
+
+
+def test_promises_that_are_none_are_refused():
+    for none in (1.0, "1/2", None):
+        with pytest.raises(TypeError, match="a promise is"):
+            MatrixMechanism(FINE, none)
+    for promise in (Privacy(1), Privacy("1/2", "all"), Privacy("1/2", 3)):
+        with pytest.raises(ValueError, match="adjacent"):
+            MatrixMechanism(FINE, promise)
+    with pytest.raises(ValueError, match="noise would drown everything"):
+        MatrixMechanism(FINE, Privacy.from_epsilon(2.0**-40))
+
+
+@pytest.mark.parametrize(
+    ("workload", "domain"),
+    [
+        ("ranges", 1),
+        ("ranges", 37),
+        ("prefixes", 64),
+        ("width-5", 23),
+        ("total", 9),
+        ([(1, "cells"), (3, "prefixes")], 16),
+        ("marginals", (3, 4, 2)),
+        (["ranges", "cells"], (8, 3)),
+        (np.random.default_rng(1).normal(size=(9, 7)), 7),
+        (np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]]), 4),
+        ([[0, 1, 0], [0, 0, 1]], 3),
+    ],
+    ids=repr,
+)
+def test_designs_are_near_the_least_error(workload, domain):
+    design = workload_optimal(workload, domain, ZCDP("1/2"))
+    assert design.bound <= design.variance <= design.bound * 1.001
+    assert design.gap < 0.001
+    assert design.variance == pytest.approx(
+        MatrixMechanism(design.strategy, ZCDP(2)).workload_variance(workload) * 4, rel=1e-6
+    )
+    assert "% above the least" in str(design)
+    estimate = design.release(np.full(design.mechanism.sizes, 10), np.random.default_rng(0))
+    if design.strategy.full_rank:
+        stated = design.mechanism.variance(
+            {i: (0, n - 1) for i, n in enumerate(design.mechanism.sizes)}
+        )
+        assert abs(estimate.n - 10 * design.workload.cells) < 7 * math.sqrt(stated)
+
+
+def test_no_strategy_at_hand_is_better():
+    """Identity, total and prefixes, trees: none has less variance than the design or the bound."""
+    size = 16
+    design = workload_optimal("ranges", size, ZCDP("1/2"))
+    levels = [np.kron(np.eye(size >> k, dtype=int), np.ones((1, 1 << k), int)) for k in range(5)]
+    for rows in (levels[0], np.vstack(levels), np.vstack(levels[::2]), np.tri(size, dtype=int)):
+        other = MatrixMechanism(DenseStrategy(1000 * rows), ZCDP("1/2"))
+        assert design.bound < other.workload_variance("ranges")
+        assert design.variance < other.workload_variance("ranges")
