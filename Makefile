@@ -101,6 +101,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/queries.py
 	$(BIN)/python benchmarks/overheads.py
 	$(BIN)/python benchmarks/central_quantiles.py
+	$(BIN)/python benchmarks/workload_release.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python
