@@ -9,10 +9,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign import ZCDP, ApproximateDP
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from mechdesign import ZCDP, ApproximateDP, Privacy
+from mechdesign._support.arrays import Floats
+from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
-from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
+from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
+from rangeq.central.matrix_mechanism.p_identity import p_identity
 from rangeq.central.matrix_mechanism.strategy import Strategy
 from rangeq.central.matrix_mechanism.workload import Asked, Workload, basis_of, gram_of
 
@@ -31,8 +33,8 @@ class StrategyDesign:
     mechanism : MatrixMechanism
         The strategy with the noise that keeps the promise.
     bound : float
-        A proved lower bound on `variance`, in squared users, for all strategies with Gaussian
-        noise in proportion to their sensitivity.
+        A proved lower bound on `variance`, in squared users, for all strategies with
+        continuous noise of this kind, Gaussian or Laplace, in proportion to their sensitivity.
     """
 
     workload: Workload
@@ -90,12 +92,15 @@ class StrategyDesign:
 def workload_optimal(
     workload: Asked,
     domain: int | Sequence[int],
-    promise: ZCDP | ApproximateDP,
+    promise: Promise,
     tolerance: float = 1e-4,
 ) -> StrategyDesign:
     """The strategy whose answers to a workload have the least mean variance under a promise.
 
-    Under Gaussian noise that is a convex program, solved to within the tolerance of a proved bound.
+    Under Gaussian noise (`ZCDP`, `ApproximateDP`) that is a convex program, solved to within the
+    tolerance of a proved bound. Under Laplace noise (`Privacy`) it is not: the best of several
+    searches is taken (`rangeq.central.matrix_mechanism.p_identity`), and the bound, which follows
+    from the convex program, is far below.
 
     No data enter the design.
 
@@ -106,7 +111,7 @@ def workload_optimal(
         each attribute, a matrix of queries, or a weighted sum.
     domain : int or sequence of int
         The number of cells of one attribute, or along each of several.
-    promise : ZCDP or ApproximateDP
+    promise : Privacy, ZCDP or ApproximateDP
         What a release keeps, for one user more or less.
     tolerance : float, default 1e-4
         How far the variance may be above the bound, relative to it, where the program is convex.
@@ -129,9 +134,27 @@ def workload_optimal(
     (True, True)
     """
     asked = Workload.of(workload, domain)
+    if not isinstance(promise, (Privacy, ZCDP, ApproximateDP)):
+        raise TypeError(
+            f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
+        )
     gram, error = gram_of(asked)
     found = optimal_gram(gram, tolerance, error)
-    strategy = DenseStrategy.of_gram(found.gram, basis_of(asked), asked.sizes)
-    mechanism = MatrixMechanism(strategy, promise)
-    least = found.bound / asked.weight * float(promise.noise_ratio) * _DOWN
-    return StrategyDesign(asked, mechanism, least)
+    if isinstance(promise, Privacy):
+        strategy = _for_laplace_noise(gram, asked.sizes)
+        unit = 2 / promise.epsilon**2
+    else:
+        strategy = DenseStrategy.of_gram(found.gram, basis_of(asked), asked.sizes)
+        unit = float(promise.noise_ratio)
+    bound = found.bound / asked.weight * unit * _DOWN
+    return StrategyDesign(asked, MatrixMechanism(strategy, promise), bound)
+
+
+def _for_laplace_noise(gram: Floats, sizes: tuple[int, ...]) -> DenseStrategy:
+    """Cells that no query tells apart are measured together, and those of no query not at all."""
+    columns, place = np.unique(gram, axis=1, return_inverse=True)
+    kinds = np.flatnonzero(columns.any(axis=0))
+    first = [int(np.argmax(place == kind)) for kind in kinds]
+    strategy = p_identity(gram[np.ix_(first, first)])
+    rounded = np.rint(strategy * 2.0**SCALE_BITS).astype(np.int64)
+    return DenseStrategy(rounded @ (place == kinds[:, None]), sizes)

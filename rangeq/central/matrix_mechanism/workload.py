@@ -244,7 +244,7 @@ Asked: TypeAlias = Any
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """QuerySet over the cells of one attribute or several, and how much each of them matters.
+    """Queries over the cells of one attribute or several, and how much each of them matters.
 
     What is made small is the weighted mean of the queries' variances. ``a + b`` asks both, and
     ``2 * a`` gives every squared error twice the weight.
@@ -274,9 +274,9 @@ class Workload:
             A name: "ranges", "prefixes", "cells", "total" or "width-32", which is asked along
             every attribute, so that "ranges" of two attributes are all their boxes; "marginals" or
             "3-way marginals": all cells of all marginals of two, or so many, attributes. A
-            sequence of names, one for each attribute. A matrix of shape (queries, cells), the
-            cells of several attributes in C order, the last attribute fastest. A sequence of pairs
-            (weight, workload).
+            sequence with a name or a `numpy.ndarray` of shape (queries, cells) for each attribute.
+            Of one attribute also such a matrix itself, in any form. A sequence of pairs (weight,
+            workload).
         domain : int or sequence of int
             The number of cells of one attribute, or along each of several.
 
@@ -306,7 +306,9 @@ class Workload:
         if isinstance(workload, str):
             return cls._named(workload, sizes)
         if isinstance(workload, (list, tuple)) and workload:
-            if all(isinstance(one, str) for one in workload):
+            if all(
+                isinstance(one, str) or (len(sizes) > 1 and _is_matrix(one)) for one in workload
+            ):
                 return cls._product(tuple(workload), sizes)
             if all(_is_weighted(one) for one in workload):
                 parts = [weight * cls.of(part, sizes) for weight, part in workload]
@@ -336,12 +338,15 @@ class Workload:
         return cls(sizes, tuple(term for part in terms for term in part))
 
     @classmethod
-    def _product(cls, names: tuple[str, ...], sizes: tuple[int, ...]) -> Workload:
+    def _product(cls, names: tuple[Any, ...], sizes: tuple[int, ...]) -> Workload:
         if len(names) != len(sizes):
             raise InvalidWorkload(
                 f"{len(names)} names are for {len(names)} attributes, and there are {len(sizes)}"
             )
-        factors = (QuerySet(name, size) for name, size in zip(names, sizes, strict=True))
+        factors = (
+            QuerySet(one, size) if isinstance(one, str) else QuerySet("matrix", size, one)
+            for one, size in zip(names, sizes, strict=True)
+        )
         return cls(sizes, (Term(1.0, tuple(factors)),))
 
     @property
@@ -461,7 +466,7 @@ def basis_of(workload: Workload) -> Integers:
     Raises
     ------
     InvalidWorkload
-        QuerySet that cannot tell all cells apart are not of small integers.
+        Queries that cannot tell all cells apart are not of small integers.
     """
     parts = [kronecker([f.basis for f in term.factors]) for term in workload.terms]
     full = next((part for part in parts if len(part) == workload.cells), None)
@@ -482,6 +487,10 @@ def _is_weight(value: object) -> bool:
 
 def _is_weighted(one: object) -> bool:
     return isinstance(one, (tuple, list)) and len(one) == 2 and isinstance(one[1], (str, Workload))
+
+
+def _is_matrix(one: object) -> bool:
+    return isinstance(one, np.ndarray) and one.ndim == 2
 
 
 def _checked_matrix(given: Any, size: int) -> Floats:

@@ -103,6 +103,15 @@ def test_products_sums_and_weights():
     assert "2 * ranges of 3 cells x total of 4 cells" in repr(both)
 
 
+def test_a_matrix_for_one_of_several_attributes():
+    rows = np.array([[1.0, 2, 0], [0, 1, 1]])
+    workload = Workload.of(["prefixes", rows], (2, 3))
+    queries = kron([listed("prefixes", 2), rows])
+    assert np.array_equal(gram_of(workload)[0], queries.T @ queries)
+    with pytest.raises(InvalidWorkload, match="shape"):
+        Workload.of(["prefixes", rows], (2, 4))
+
+
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_marginals_are_all_cells_of_all_views(k):
     sizes = (2, 3, 4)

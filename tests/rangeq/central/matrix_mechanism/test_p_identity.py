@@ -1,0 +1,121 @@
+"""Strategies for Laplace noise: the gradient, figures to be met, and the trees that they beat."""
+
+import numpy as np
+import pytest
+import scipy
+
+from mechdesign import Privacy
+from rangeq.central import CentralFlat, Hierarchy, Wavelet, best_branching
+from rangeq.central.matrix_mechanism.design import workload_optimal
+from rangeq.central.matrix_mechanism.p_identity import _error, p_identity
+from rangeq.central.matrix_mechanism.workload import QuerySet
+
+ONE = Privacy.from_epsilon(1.0)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 5])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_error_and_its_gradient(cells, rows):
+    rng = np.random.default_rng(cells + rows)
+    queries, start = rng.normal(size=(6, cells)), rng.random((rows, cells))
+    gram = queries.T @ queries
+
+    def slowly(flat):
+        strategy = np.vstack([np.eye(cells), flat.reshape(rows, cells)])
+        strategy = strategy / strategy.sum(axis=0)
+        return np.trace(gram @ np.linalg.inv(strategy.T @ strategy))
+
+    found, slope = _error(start, gram)
+    assert found == pytest.approx(slowly(start.ravel()), rel=1e-9)
+    expected = scipy.optimize.approx_fprime(start.ravel(), slowly, 1e-7)
+    assert slope.ravel() == pytest.approx(expected, rel=1e-4, abs=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 17, 64])
+def test_columns_sum_to_one_and_rank_is_full(cells):
+    strategy = p_identity(QuerySet("ranges", cells).gram)
+    assert (strategy >= 0).all()
+    assert strategy.sum(axis=0) == pytest.approx(np.ones(cells))
+    assert np.linalg.matrix_rank(strategy) == cells
+    assert np.array_equal(strategy, p_identity(QuerySet("ranges", cells).gram))
+
+
+def test_all_ranges_of_256_cells():
+    design = workload_optimal("ranges", 256, ONE)
+    tree = Hierarchy(256, 1.0, best_branching((256,), 1).best.fanouts)
+    assert tree.average_variance() == pytest.approx(79.13, abs=0.01)
+    assert design.variance < 0.825 * tree.average_variance()
+    assert design.mechanism.audit().holds
+    # Rounding to integers costs less than a thousandth
+    gram = QuerySet("ranges", 256).gram
+    strategy = p_identity(gram)
+    exactly = 2 * np.trace(gram @ np.linalg.inv(strategy.T @ strategy)) / (256 * 257 / 2)
+    assert design.variance < 1.001 * exactly
+
+
+@pytest.mark.slow
+def test_all_ranges_of_1024_cells():
+    design = workload_optimal("ranges", 1024, ONE)
+    tree = Hierarchy(1024, 1.0, best_branching((1024,), 1).best.fanouts)
+    assert design.variance < 0.8 * tree.average_variance()
+
+
+@pytest.mark.parametrize("cells", [5, 16, 60, 100])
+@pytest.mark.parametrize("name", ["ranges", "prefixes", "width-5", "cells"])
+def test_never_above_what_else_there_is(name, cells):
+    """For continuous noise, with which designs are compared."""
+    design = workload_optimal(name, cells, ONE)
+    queries = QuerySet(name, cells).rows()
+
+    def mean(mechanism):
+        first, last = queries.argmax(axis=1), cells - 1 - queries[:, ::-1].argmax(axis=1)
+        noises = [2 / (1.0 * float(share)) ** 2 if share else None for share in mechanism.shares]
+        errors = mechanism.errors_of(noises)
+        return float(np.mean(errors.variance(first[None], last[None])))
+
+    fanouts = best_branching((cells,), 1).best.fanouts
+    others = [CentralFlat(cells, 1), Wavelet(cells, 1), Hierarchy(cells, 1, 2)]
+    others += [Hierarchy(cells, 1, fanouts), Hierarchy(cells, 1, fanouts, budget="optimal")]
+    for other in others:
+        assert design.variance <= 1.0001 * mean(other), other
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_cells_does_not_matter(seed):
+    """Permuted ranges, as HDMM's authors ask: errors are near those of ranges."""
+    rng = np.random.default_rng(seed)
+    queries = QuerySet("ranges", 64).rows()
+    plain = workload_optimal("ranges", 64, ONE)
+    permuted = workload_optimal(queries[:, rng.permutation(64)], 64, ONE)
+    assert permuted.variance == pytest.approx(plain.variance, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("workload", "domain", "variance"),
+    [
+        ("total", 9, 2),
+        ("cells", 9, 2),
+        ([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]], 4, 2),
+        ([[0, 1, 0, 0], [0, 0, 1, 0]], 4, 2),
+        ("ranges", 1, 2),
+    ],
+)
+def test_cells_that_no_query_tells_apart_are_measured_together(workload, domain, variance):
+    design = workload_optimal(workload, domain, ONE)
+    assert design.variance == pytest.approx(variance, rel=1e-5)
+    assert design.gap < 1e-5
+    if domain == 4:
+        assert design.strategy.rows == 2
+
+
+def test_weaker_and_stricter_promises_scale():
+    strict, weak = (workload_optimal("ranges", 16, Privacy.from_epsilon(e)) for e in ("0.01", 8))
+    assert strict.mechanism.audit().holds
+    assert weak.mechanism.audit().holds
+    assert strict.variance == pytest.approx(800**2 * weak.variance, rel=1e-5)
+    assert strict.gap == pytest.approx(weak.gap, rel=1e-4)
+
+
+def test_other_promises_are_refused():
+    with pytest.raises(TypeError, match="a promise is"):
+        workload_optimal("ranges", 8, 1.0)
