@@ -14,7 +14,7 @@ from mechdesign._support.arrays import Floats
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
-from rangeq.central.matrix_mechanism.p_identity import p_identity
+from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
 from rangeq.central.matrix_mechanism.strategy import Strategy
 from rangeq.central.matrix_mechanism.workload import Asked, Workload, basis_of, gram_of
 
@@ -155,6 +155,6 @@ def _for_laplace_noise(gram: Floats, sizes: tuple[int, ...]) -> DenseStrategy:
     columns, place = np.unique(gram, axis=1, return_inverse=True)
     kinds = np.flatnonzero(columns.any(axis=0))
     first = [int(np.argmax(place == kind)) for kind in kinds]
-    strategy = p_identity(gram[np.ix_(first, first)])
+    strategy = laplace_strategy(gram[np.ix_(first, first)])
     rounded = np.rint(strategy * 2.0**SCALE_BITS).astype(np.int64)
     return DenseStrategy(rounded @ (place == kinds[:, None]), sizes)

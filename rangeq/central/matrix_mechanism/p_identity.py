@@ -30,7 +30,7 @@ _SHARES = (0.75, 1.5, 2.0)
 _STEPS = 300
 
 
-def p_identity(gram: Floats) -> Floats:
+def laplace_strategy(gram: Floats) -> Floats:
     """A strategy of small error under Laplace noise.
 
     The same for the same queries, on the same machine. Of 1024 cells it takes most of a minute.

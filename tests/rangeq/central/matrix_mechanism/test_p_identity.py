@@ -7,7 +7,7 @@ import scipy
 from mechdesign import Privacy
 from rangeq.central import CentralFlat, Hierarchy, Wavelet, best_branching
 from rangeq.central.matrix_mechanism.design import workload_optimal
-from rangeq.central.matrix_mechanism.p_identity import _error, p_identity
+from rangeq.central.matrix_mechanism.p_identity import _error, laplace_strategy
 from rangeq.central.matrix_mechanism.workload import QuerySet
 
 ONE = Privacy.from_epsilon(1.0)
@@ -33,11 +33,11 @@ def test_the_error_and_its_gradient(cells, rows):
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 17, 64])
 def test_columns_sum_to_one_and_rank_is_full(cells):
-    strategy = p_identity(QuerySet("ranges", cells).gram)
+    strategy = laplace_strategy(QuerySet("ranges", cells).gram)
     assert (strategy >= 0).all()
     assert strategy.sum(axis=0) == pytest.approx(np.ones(cells))
     assert np.linalg.matrix_rank(strategy) == cells
-    assert np.array_equal(strategy, p_identity(QuerySet("ranges", cells).gram))
+    assert np.array_equal(strategy, laplace_strategy(QuerySet("ranges", cells).gram))
 
 
 def test_all_ranges_of_256_cells():
@@ -48,7 +48,7 @@ def test_all_ranges_of_256_cells():
     assert design.mechanism.audit().holds
     # Rounding to integers costs less than a thousandth
     gram = QuerySet("ranges", 256).gram
-    strategy = p_identity(gram)
+    strategy = laplace_strategy(gram)
     exactly = 2 * np.trace(gram @ np.linalg.inv(strategy.T @ strategy)) / (256 * 257 / 2)
     assert design.variance < 1.001 * exactly
 
