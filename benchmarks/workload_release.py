@@ -29,11 +29,14 @@ import strategy_peers as peers
 from hdmm_figures import COLUMNS, GAUSSIAN, LAPLACE, SECONDS, SEVERAL
 from range_queries import one_core, table
 
-from mechdesign import ZCDP
+from mechdesign import ZCDP, Privacy
 from rangeq.central import Hierarchy, Workload, best_branching, workload_optimal
 from rangeq.central.matrix_mechanism.workload import QuerySet, Term
 
-PROMISES = {"Gaussian": ZCDP("1/2")}
+PROMISES: dict[str, Privacy | ZCDP] = {
+    "Gaussian": ZCDP("1/2"),
+    "Laplace": Privacy.from_epsilon(math.sqrt(2)),
+}
 NORMS = {"Laplace": 1, "Gaussian": 2}
 NONE = "–"
 
