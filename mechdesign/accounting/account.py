@@ -18,6 +18,7 @@ from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.text import brief, shown, to_text
 from mechdesign.accounting.composition import Composition
 from mechdesign.accounting.dummy_counts import AmongDummies
+from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, GaussianLoss
 from mechdesign.accounting.privacy_curve import exp_below, log_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.shuffling import LARGEST_N, Shuffled
@@ -29,7 +30,11 @@ from mechdesign.table import Table
 NUMBER_BITS = 2048
 """The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
 
-Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies
+_MU_UNITS = 1 << 64
+
+_UNBOUNDED = Fraction(1 << (2 * NUMBER_BITS))
+
+Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies | GaussianLoss
 """What a collection costs: an epsilon, or what it is worked out from."""
 
 
@@ -58,8 +63,9 @@ class Entry:
 
     Attributes
     ----------
-    epsilon : Fraction
-        What it tells those who see the release at most, with delta = 0; above 0.
+    epsilon : Fraction or None
+        What it tells those who see the release at most, with delta = 0; above 0. None: nothing
+        bounds that, as of Gaussian noise.
     what : str
         Its name.
     users : tuple of str or None
@@ -73,15 +79,23 @@ class Entry:
     profile : tuple of (Fraction, Fraction)
         Points (e^epsilon, at least delta) of the privacy of the release; empty: only its epsilon
         is known.
+    squared_mu : Fraction or None
+        That of Gaussian noise: see `GaussianLoss`.
     """
 
-    epsilon: Fraction
+    epsilon: Fraction | None
     what: str
     users: tuple[str, ...] | None
     local: Fraction | None = None
     shuffled: int | None = None
     rate: Fraction | None = None
     profile: tuple[tuple[Fraction, Fraction], ...] = ()
+    squared_mu: Fraction | None = None
+
+    @property
+    def pure(self) -> Fraction:
+        """The epsilon with delta = 0; where nothing bounds it, one that no budget has."""
+        return _UNBOUNDED if self.epsilon is None else self.epsilon
 
 
 @lru_cache(maxsize=1024)
@@ -143,6 +157,11 @@ class Account:
             left = self.budget.local - self.local(entry.users)
             if entry.local > left:
                 raise BudgetExceeded(entry.local, left, f"the reports of {entry.what}")
+        if entry.epsilon is None and not self.budget.delta:
+            raise ValueError(
+                f"{entry.what} has Gaussian noise, which keeps no epsilon with a delta of 0, as the"
+                " budget has it; nothing was recorded"
+            )
         if not self._fits(entry.users, entry):
             raise BudgetExceeded(self.alone(entry), self.left(entry.users), entry.what)
 
@@ -153,7 +172,9 @@ class Account:
                 f"{entry.what!r} is spent already: a second collection needs a name of its own; "
                 "nothing was recorded"
             )
-        bounded(entry.epsilon, self._denominator)
+        for value in (entry.epsilon, entry.squared_mu):
+            if value is not None:
+                bounded(value, self._denominator)
 
     @property
     def within(self) -> bool:
@@ -163,26 +184,24 @@ class Account:
 
     def _fits(self, users: tuple[str, ...] | None, *new: Entry) -> bool:
         """Whether what these users have spent, with new entries, is within the budget."""
-        pure = sum((entry.epsilon for entry in new), self._central.largest(users))
+        pure = sum((entry.pure for entry in new), self._central.largest(users))
         if pure <= self.budget.epsilon or not self.budget.delta:
             return pure <= self.budget.epsilon
         return self._composed(users, *new) <= self.budget.epsilon
 
     def add(self, entry: Entry) -> None:
         """Add an entry that `check` accepts."""
-        self._denominator = math.lcm(self._denominator, entry.epsilon.denominator)
+        for value in (entry.epsilon, entry.squared_mu):
+            if value is not None:
+                self._denominator = math.lcm(self._denominator, value.denominator)
         self.entries.append(entry)
         self._names.add(entry.what)
-        self._central.add(entry.users, entry.epsilon)
+        self._central.add(entry.users, entry.pure)
         self._local.add(entry.users, entry.local or Fraction(0))
 
     def alone(self, entry: Entry) -> Fraction:
         """What an entry costs by itself, at the delta of the budget."""
-        return (
-            entry.epsilon
-            if not self.budget.delta
-            else _composed(_costs([entry]), self.budget.delta)
-        )
+        return _composed(_costs([entry]), self.budget.delta) if self.budget.delta else entry.pure
 
     def _composed(self, groups: tuple[str, ...] | None, *new: Entry) -> Fraction:
         """The epsilon of all that any of these users has lost, at the delta of the budget."""
@@ -196,23 +215,33 @@ class Account:
         return [entry for entry in self.entries if entry.users is None or group in entry.users]
 
 
-_Costs: TypeAlias = frozenset[tuple[tuple[Fraction, tuple[tuple[Fraction, Fraction], ...]], int]]
-"""Epsilons and profiles, and how often each occurs."""
+_Cost: TypeAlias = tuple[Fraction, tuple[tuple[Fraction, Fraction], ...], Fraction | None]
+"""An epsilon, a profile, and a squared mu."""
+
+_Costs: TypeAlias = frozenset[tuple[_Cost, int]]
+"""How often each cost occurs."""
 
 
 def _costs(*entries: Iterable[Entry]) -> _Costs:
-    counts = Counter((entry.epsilon, entry.profile) for part in entries for entry in part)
+    counts = Counter(
+        (entry.pure, entry.profile, entry.squared_mu) for part in entries for entry in part
+    )
     return frozenset(counts.items())
 
 
 @lru_cache(maxsize=256)
 def _composed(costs: _Costs, delta: Fraction) -> Fraction:
     """The epsilon of collections at a delta: composed, or added up if that is less."""
-    pure = sum((epsilon * times for (epsilon, _), times in costs), Fraction(0))
-    losses = Counter[PrivacyLoss]()
-    for cost, times in costs:
-        losses[_loss(*cost)] += times  # costs may differ, and have the same loss
-    found = Composition(losses).epsilon(delta)
+    pure = sum((epsilon * times for (epsilon, *_), times in costs), Fraction(0))
+    losses, squared_mu = Counter[PrivacyLoss](), Fraction(0)
+    for (epsilon, profile, normal), times in costs:
+        if normal is None:
+            losses[_loss(epsilon, profile)] += times  # costs may differ, and have the same loss
+        else:
+            squared_mu += normal * times
+    if squared_mu > LARGEST_SQUARED_MU:
+        return pure
+    found = Composition(losses, GaussianLoss(squared_mu) if squared_mu else None).epsilon(delta)
     return pure if found == math.inf else min(pure, Fraction(found))
 
 
@@ -271,6 +300,10 @@ def entry_of(
         if reports is None:
             raise ValueError("say what each report among dummies tells alone: local=")
         return recorded(reports, what, groups, reports, None, 1, cost.profile.points)
+    if isinstance(cost, GaussianLoss):
+        # Rounded up to few digits, so that sums stay short
+        units = math.ceil(cost.squared_mu * _MU_UNITS)
+        return recorded(None, what, groups, reports, None, None, (), Fraction(units, _MU_UNITS))
     if isinstance(cost, Table):
         loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))
         if loss.infinite:
@@ -281,16 +314,21 @@ def entry_of(
 
 
 def recorded(
-    epsilon: Fraction,
+    epsilon: Fraction | None,
     what: str,
     users: str | Iterable[str] | None,
     local: Fraction | None,
     rate: Fraction | None,
     shuffled: int | None,
     profile: tuple[tuple[Fraction, Fraction], ...],
+    squared_mu: Fraction | None = None,
 ) -> Entry:
     """An entry; ValueError for what no collection costs."""
-    if exact_epsilon(epsilon) == 0 or (local is not None and exact_epsilon(local) == 0):
+    if (epsilon is None) == (squared_mu is None) or (profile and epsilon is None):
+        raise ValueError("a collection costs an epsilon, or a squared mu of Gaussian noise")
+    if squared_mu is not None:
+        GaussianLoss(squared_mu)  # what is none is refused
+    if any(value is not None and exact_epsilon(value) == 0 for value in (epsilon, local)):
         raise ValueError("a collection costs an epsilon above 0")
     if not isinstance(what, str) or not what.strip():
         raise ValueError(f"a collection needs a name, got {shown(what)}")
@@ -300,11 +338,11 @@ def recorded(
         whole(shuffled, "shuffled", 1, LARGEST_N, what="a number of reports")
     for value in (local or 0, rate or 0, *(value for point in profile for value in point)):
         bounded(Fraction(value), 1)
-    entry = Entry(epsilon, what, groups_of(users), local, shuffled, rate, profile)
-    if any(above >= exp_below(epsilon) for above, delta in profile if delta):
-        raise ValueError("a release has no delta above 0 where its epsilon holds without one")
-    _loss(epsilon, profile)  # what is no profile is refused
-    return entry
+    if epsilon is not None:
+        if any(above >= exp_below(epsilon) for above, delta in profile if delta):
+            raise ValueError("a release has no delta above 0 where its epsilon holds without one")
+        _loss(epsilon, profile)  # what is no profile is refused
+    return Entry(epsilon, what, groups_of(users), local, shuffled, rate, profile, squared_mu)
 
 
 def bounded(epsilon: Fraction, denominator: int) -> int:

@@ -14,6 +14,7 @@ from flint import arb, ctx
 from mechdesign._support.numbers import Rational
 from mechdesign.accounting.dp_accounting_export import dp_event, pessimistic_pld
 from mechdesign.accounting.dummy_counts import AmongDummies
+from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.inversion import Advantage, Mean, Summands, ball
 from mechdesign.accounting.privacy_curve import PrivacyCurve, float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
@@ -21,7 +22,7 @@ from mechdesign.accounting.renyi_divergence import RenyiCurve, exact_order
 from mechdesign.accounting.shuffling import Shuffled
 from mechdesign.table import Table
 
-Release: TypeAlias = Table | PrivacyLoss | Shuffled | AmongDummies
+Release: TypeAlias = Table | PrivacyLoss | Shuffled | AmongDummies | GaussianLoss
 """What is composed: mechanisms, their privacy losses, and shuffled collections."""
 
 _BITS = 192
@@ -35,14 +36,16 @@ class Composition(PrivacyCurve):
     ----------
     losses : Counter of PrivacyLoss
         How often each privacy loss occurs.
+    gaussian : GaussianLoss or None
+        That of all Gaussian noise together.
     """
 
-    def __init__(self, losses: Counter[PrivacyLoss]) -> None:
-        self.losses = losses
+    def __init__(self, losses: Counter[PrivacyLoss], gaussian: GaussianLoss | None = None) -> None:
+        self.losses, self.gaussian = losses, gaussian
 
     @cached_property
     def largest_epsilon(self) -> float:
-        if any(loss.infinite for loss in self.losses):
+        if self.gaussian or any(loss.infinite for loss in self.losses):
             return math.inf
         with ctx.workprec(_BITS):
             logs = (times * ball(loss.ratios[-1][0]).log() for loss, times in self.losses.items())
@@ -72,7 +75,8 @@ class Composition(PrivacyCurve):
         >>> f"{compose([named.geometric(8, '9/10')] * 100).renyi(2):.4f}"
         '1.1050'
         """
-        return float_above(self._renyi_curve.divergence(exact_order(order)))
+        exactly = exact_order(order)
+        return float_above(self._renyi_curve.divergence(exactly) + self._rho * ball(exactly))
 
     @cached_property
     def rho(self) -> float:
@@ -86,7 +90,12 @@ class Composition(PrivacyCurve):
         >>> f"{compose([named.geometric(8, '9/10')] * 100).rho:.4f}"
         '0.5545'
         """
-        return float_above(self._renyi_curve.rho())
+        return float_above(self._renyi_curve.rho() + self._rho)
+
+    @property
+    def _rho(self) -> arb:
+        """That of the Gaussian noise."""
+        return ball(self.gaussian.rho) if self.gaussian else arb(0)
 
     @property
     def _renyi_curve(self) -> RenyiCurve:
@@ -138,17 +147,30 @@ class Composition(PrivacyCurve):
         ValueError
             An interval that is not a number above 0.
         """
-        return pessimistic_pld(tuple(self.losses.items()), interval)
+        return pessimistic_pld(tuple(self._finite.items()), interval)
+
+    @cached_property
+    def _finite(self) -> Counter[PrivacyLoss]:
+        """All privacy losses, that of Gaussian noise bounded by one of finitely many values."""
+        return self.losses + Counter([self.gaussian.profile] if self.gaussian else [])
+
+    def epsilon(self, delta: float | Rational) -> float:
+        """As `PrivacyCurve.epsilon`."""
+        if self.gaussian and not self.losses:
+            return self.gaussian.epsilon(delta)
+        return super().epsilon(delta)
 
     def above(self, ratio: Fraction, smoothing: float) -> arb:
-        return _mean(self._summands, ratio).upper(smoothing) + _infinite(self.losses)
+        if self.gaussian and not self.losses:
+            return self.gaussian.above(ratio, smoothing)
+        return _mean(self._summands, ratio).upper(smoothing) + _infinite(self._finite)
 
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         return _mean(self._known_summands, ratio).lower(smoothing) + _infinite(self._known)
 
     @cached_property
     def _summands(self) -> list[Summands]:
-        return _summands(self.losses)
+        return _summands(self._finite)
 
     @cached_property
     def _known(self) -> Counter[PrivacyLoss]:
@@ -201,9 +223,10 @@ def compose(releases: Iterable[Release]) -> Composition:
 
     Parameters
     ----------
-    releases : iterable of Table, PrivacyLoss, Shuffled or AmongDummies
-        Mechanisms (or any tables), by their exact entries; privacy losses; shuffled collections.
-        ``[mechanism] * k`` for k releases of one kind.
+    releases : iterable of Table, PrivacyLoss, Shuffled, AmongDummies or GaussianLoss
+        Mechanisms (or any tables), by their exact entries; privacy losses; shuffled collections;
+        Gaussian noise, of which nothing is proved from below. ``[mechanism] * k`` for k releases of
+        one kind.
 
     Returns
     -------
@@ -226,9 +249,13 @@ def compose(releases: Iterable[Release]) -> Composition:
     held = list(releases)
     times = Counter(map(id, held))  # the same object many times is looked at once
     losses: Counter[PrivacyLoss] = Counter()
+    squared_mu = Fraction(0)
     for release in {id(release): release for release in held}.values():
-        losses[_loss(release)] += times[id(release)]
-    return Composition(losses)
+        if isinstance(release, GaussianLoss):
+            squared_mu += times[id(release)] * release.squared_mu
+        else:
+            losses[_loss(release)] += times[id(release)]
+    return Composition(losses, GaussianLoss(squared_mu) if squared_mu else None)
 
 
 def _loss(release: Release) -> PrivacyLoss:

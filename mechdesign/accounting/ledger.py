@@ -33,14 +33,19 @@ from mechdesign.accounting.shuffling import TRUST
 from mechdesign.exceptions import InvalidFile, MechanismError
 from mechdesign.privacy import exact_epsilon
 
-FORMAT, VERSION = "mechdesign.ledger", 2
+FORMAT, VERSION = "mechdesign.ledger", 3
 
-_KEYS = {1: ("epsilon", "entries"), 2: ("epsilon", "delta", "local", "entries")}
+_KEYS = {
+    1: ("epsilon", "entries"),
+    2: ("epsilon", "delta", "local", "entries"),
+    3: ("epsilon", "delta", "local", "entries"),
+}
 """Of a file, by its version."""
 
 _ENTRY_KEYS = {
     1: ("epsilon", "what", "people"),
     2: ("epsilon", "what", "users", "local", "shuffled", "rate", "profile"),
+    3: ("epsilon", "what", "users", "local", "shuffled", "rate", "profile", "squared_mu"),
 }
 
 _POINTS = 256
@@ -215,10 +220,11 @@ class Ledger:
 
         Parameters
         ----------
-        cost : float, Fraction, int, str, Decimal, Table, Shuffled or AmongDummies
+        cost : float, Fraction, int, str, Decimal, Table, Shuffled, AmongDummies or GaussianLoss
             What it costs each of its users: an epsilon above 0; or a mechanism for counts, by its
             exact entries; or the shuffled reports that `mechdesign.accounting.shuffled` describes,
-            or reports among a shuffler's dummies (with ``local``).
+            or reports among a shuffler's dummies (with ``local``); or Gaussian noise, if the budget
+            has a delta above 0.
         what : str
             Its name: not empty, and new.
         users : str or iterable of str, optional
@@ -377,7 +383,8 @@ class Ledger:
     def _cost(self, entry: Entry) -> str:
         """What an entry costs by itself, in words."""
         delta = self._account.budget.delta
-        at = f" at delta {number(delta)}" if delta and entry.profile else ""
+        composed = entry.profile or entry.squared_mu
+        at = f" at delta {number(delta)}" if delta and composed else ""
         said = f"{number(self._account.alone(entry))}{at}"
         if entry.shuffled is not None:
             said += f", at least {entry.shuffled} shuffled"
@@ -443,17 +450,19 @@ def _entry(found: dict[str, Any], version: int) -> Entry:
     profile = found.get("profile", [])
     if not isinstance(profile, list) or len(profile) > _POINTS:
         raise ValueError(f"a profile is a list of at most {_POINTS} points, got {shown(profile)}")
-    local, rate = (
-        None if found.get(name) is None else from_text(found[name]) for name in ("local", "rate")
+    epsilon, local, rate, squared_mu = (
+        None if found.get(name) is None else from_text(found[name])
+        for name in ("epsilon", "local", "rate", "squared_mu")
     )
     entry = recorded(
-        from_text(found["epsilon"]),
+        epsilon,
         found["what"],
         users,
         local,
         rate,
         found.get("shuffled"),
         tuple((from_text(ratio), from_text(delta)) for ratio, delta in profile),
+        squared_mu,
     )
     if users is not None and users != list(entry.users or ()):
         raise ValueError(f"{key} are a list of different groups, got {shown(users)}")
@@ -472,13 +481,14 @@ def _write(path: str | os.PathLike[str], budget: Budget, entries: Sequence[Entry
         "local": optional(budget.local),
         "entries": [
             {
-                "epsilon": to_text(entry.epsilon),
+                "epsilon": optional(entry.epsilon),
                 "what": entry.what,
                 "users": entry.users,
                 "local": optional(entry.local),
                 "shuffled": entry.shuffled,
                 "rate": optional(entry.rate),
                 "profile": [[to_text(ratio), to_text(delta)] for ratio, delta in entry.profile],
+                "squared_mu": optional(entry.squared_mu),
             }
             for entry in entries
         ],

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import scipy
-from flint import ctx
-
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import brief, shown
+from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, GaussianLoss
 from mechdesign.accounting.inversion import ball
-from mechdesign.accounting.privacy_curve import exact_delta
+from mechdesign.accounting.privacy_curve import exact_delta, exp_below
 from mechdesign.privacy import exact_epsilon
 
 _LEAST, _LARGEST = Fraction(1, 1 << 40), Fraction(1 << 10)
 """The limits of rho and epsilon."""
 
-_BITS = 128
+_MARGIN = 1 - Fraction(1, 1 << 32)
+"""So that what `GaussianLoss.epsilon` finds is no more than was promised."""
 
-_HALVINGS = 60
-"""Steps in which the largest rho is found."""
+_CLOSE = 2.0**-30
+"""How near noise is to the least, relative to it."""
 
 
 @dataclass(frozen=True, init=False)
@@ -77,8 +75,8 @@ class ApproximateDP:
     ValueError
         A number out of range.
 
-    >>> 20 < ApproximateDP("1", "1e-6").noise_ratio < 25
-    True
+    >>> f"{float(ApproximateDP('1', '1e-6').noise_ratio):.4f}"
+    '17.8482'
     """
 
     epsilon: Fraction
@@ -91,33 +89,16 @@ class ApproximateDP:
     def noise_ratio(self) -> Fraction:
         """A sigma^2 of Gaussian noise, over the squared sensitivity, that is proved to keep it.
 
-        Found by zero-concentrated privacy: rho-zCDP implies this promise if for some order a > 1
-
-            exp((a - 1) (a rho - epsilon)) (1 - 1/a)^a / (a - 1) <= delta
-
-        (Canonne, Kamath and Steinke 2020, corollary 13).
+        That is for discrete noise of a sigma of at least 2^16: see
+        `mechdesign.accounting.gaussian_loss`. It is nearly the least.
         """
-        low, high = 0.0, float(self.epsilon)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._implied(middle) else (low, middle)
-        return 1 / (2 * Fraction(low))
-
-    def _implied(self, rho: float) -> bool:
-        """Whether rho-zCDP is proved to imply it, by the best order that floats find."""
-        epsilon = float(self.epsilon)
-
-        def log_delta(x: float) -> float:
-            over = math.exp(x)  # a - 1
-            exponent = over * ((1 + over) * rho - epsilon)
-            return exponent + (1 + over) * -math.log1p(1 / over) - x
-
-        found = scipy.optimize.minimize_scalar(log_delta, bounds=(-20.0, 40.0), method="bounded")
-        with ctx.workprec(_BITS):
-            over = ball(Fraction(math.exp(float(found.x))))
-            exponent = over * ((1 + over) * ball(Fraction(rho)) - ball(self.epsilon))
-            bound = exponent - (1 + over) * (1 + 1 / over).log() - over.log()
-            return bool(bound <= ball(self.delta).log())
+        ratio = exp_below(self.epsilon * _MARGIN)
+        low, high = 0.0, float(LARGEST_SQUARED_MU)
+        while high > low * (1 + _CLOSE):
+            middle = (low + high) / 2 if low else high / 16
+            kept = GaussianLoss(Fraction(middle)).above(ratio, 0.0) <= ball(self.delta)
+            low, high = (middle, high) if kept else (low, middle)
+        return 1 / Fraction(low)
 
     def __repr__(self) -> str:
         return f"ApproximateDP({brief(self.epsilon, 12)}, {brief(self.delta, 12)})"

@@ -17,6 +17,7 @@ from frequency.core.answer import Answer, normal_quantile
 from mechdesign import Privacy
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.randomness import bit_source
+from mechdesign.accounting.gaussian_loss import LEAST_SIGMA2, GaussianLoss
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
 from mechdesign.discrete_gaussian import DiscreteGaussian
 from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
@@ -34,6 +35,11 @@ Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
 _SLACK = 1 - Fraction(1, 1 << 23)
 
 _BITS = 256
+
+_COARSE = (
+    "the integers of the strategy are too small: an epsilon with a delta is proved of noise on a"
+    " finer grid; multiply its matrix by a large integer, which changes nothing else"
+)
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,8 @@ class MatrixMechanism:
         """The noise of each number."""
         if not isinstance(self.promise, Privacy):
             sigma2 = self.strategy.l2_squared * self.promise.noise_ratio
+            if isinstance(self.promise, ApproximateDP) and sigma2 < LEAST_SIGMA2:
+                raise ValueError(_COARSE)
             return DiscreteGaussian(math.ceil(sigma2))
         if self.promise.neighbours != "adjacent" or self.promise.alpha == 1:
             raise ValueError(
@@ -188,6 +196,24 @@ class MatrixMechanism:
     def noise_variance(self) -> float:
         """The variance of the noise of each number, in its squared units."""
         return float(self.noise.variance)
+
+    @property
+    def cost(self) -> Fraction | GaussianLoss:
+        """What a release costs, for `mechdesign.Ledger.spend`.
+
+        With `Privacy` an epsilon, rounded up; otherwise the loss by Gaussian noise.
+
+        Raises
+        ------
+        ValueError
+            The integers of the strategy are so small that only `ZCDP` is proved of the noise.
+        """
+        if isinstance(self.promise, Privacy):
+            return Fraction(self.promise.epsilon)
+        assert isinstance(self.noise, DiscreteGaussian)
+        if self.noise.sigma2 < LEAST_SIGMA2:
+            raise ValueError(_COARSE)
+        return GaussianLoss(self.strategy.l2_squared / self.noise.sigma2)
 
     def audit(self) -> NoiseAudit:
         """The privacy loss of what is drawn, and what is allowed.

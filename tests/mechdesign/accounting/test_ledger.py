@@ -208,7 +208,7 @@ def test_what_another_has_spent_is_not_overwritten(tmp_path):
     "change",
     [
         {"format": "mechdesign.mechanism"},
-        {"version": 3},
+        {"version": 4},
         {"version": 1},
         {"delta": "1"},
         {"delta": "-1/2"},
@@ -584,7 +584,7 @@ def test_a_file_of_the_first_version_is_read_and_continued(tmp_path):
     with Ledger.open(path, "1") as ledger:
         assert ledger.left("north") == Fraction(3, 4)
         ledger.spend("3/4", "incomes")
-    assert json.loads(path.read_text())["version"] == 2
+    assert json.loads(path.read_text())["version"] == 3
     assert [entry.what for entry in Ledger.load(path).entries] == ["ages", "incomes"]
 
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign import ZCDP, ApproximateDP, Privacy
+from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy
+from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import PrivacyViolation
 from rangeq.central import InvalidHistogram
@@ -78,6 +79,30 @@ def test_intervals_cover(confidence):
         assert rate > confidence - 6 * deviation
         if isinstance(promise, ZCDP):
             assert rate < confidence + 6 * deviation
+
+
+def test_what_a_ledger_is_asked_for():
+    ledger = Ledger("3", "1e-6")
+    for name, promise in [("pure", Privacy.from_epsilon(1.0)), ("both", ApproximateDP(1, "1e-6"))]:
+        mechanism = workload_optimal("ranges", 8, promise).mechanism
+        ledger.spend(mechanism.cost, name)
+        assert 0.999 < Ledger("3", "1e-6").epsilon - ledger.left() < 2.0001
+    loss = workload_optimal("ranges", 8, ZCDP("1/8")).mechanism.cost
+    assert isinstance(loss, GaussianLoss)
+    assert loss.rho <= Fraction(1, 8) < loss.rho * (1 + Fraction(1, 2**30))
+    alone = workload_optimal("ranges", 8, ApproximateDP(1, "1e-6")).mechanism.cost
+    assert isinstance(alone, GaussianLoss)
+    assert 0.999 < alone.epsilon("1e-6") <= 1
+
+
+def test_epsilon_and_delta_are_proved_on_a_fine_grid_only():
+    coarse = EXAMPLES["dense"]
+    with pytest.raises(ValueError, match="multiply its matrix"):
+        MatrixMechanism(coarse, ApproximateDP(1, "1e-6"))
+    with pytest.raises(ValueError, match="multiply its matrix"):
+        MatrixMechanism(coarse, ZCDP(1)).cost  # noqa: B018
+    fine = MatrixMechanism(FINE, ApproximateDP(1, "1e-6"))
+    assert fine.audit().holds
 
 
 def test_linear_queries_of_any_weights():
