@@ -67,6 +67,7 @@ from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogra
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.design import StrategyDesign, workload_optimal
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
+from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import Strategy, UnanswerableQuery
 from rangeq.central.matrix_mechanism.strategy_file import load_strategy, save_strategy
 from rangeq.central.matrix_mechanism.workload import InvalidWorkload, Workload
@@ -112,6 +113,7 @@ __all__ = [
     "Regions",
     "Release",
     "ReleasedQuantiles",
+    "SpectralStrategy",
     "Strategy",
     "StrategyDesign",
     "TreeQuantiles",

@@ -3,6 +3,7 @@
 import numpy as np
 
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 
 
 def dense_of(strategy):
@@ -19,6 +20,12 @@ def _random(rows, sizes, seed):
     return DenseStrategy(rng.integers(-5, 6, (rows, int(np.prod(sizes)))), sizes)
 
 
+def _coarse(name, size):
+    """A designed strategy of smaller integers: its sensitivity is an exponent in a test."""
+    fine = SpectralStrategy.of_workload(name, size)
+    return SpectralStrategy(fine.kernel >> 5, fine.scales >> 13)
+
+
 EXAMPLES = {
     "dense": _random(9, 6, 0),
     "dense, one cell": DenseStrategy([[3], [-1]]),
@@ -27,5 +34,10 @@ EXAMPLES = {
     "dense, two attributes, dependent": DenseStrategy(
         [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 0, 1, 0, 0]], (2, 3)
     ),
+    "spectral, free": SpectralStrategy([90, 31, 20, 13, 9, 3], [2, 5, 4, 4, 3]),
+    "spectral, fixed": SpectralStrategy([7, 3, 2, 1, 1, 0], [1, 3, 2, 9]),
+    "spectral, one cell": SpectralStrategy([3, 1], [2]),
+    "spectral, prefixes": _coarse("prefixes", 41),
+    "spectral, ranges": _coarse("ranges", 40),
 }
 """By name; at most 64 cells each."""
