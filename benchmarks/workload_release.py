@@ -31,7 +31,6 @@ from range_queries import one_core, table
 
 from mechdesign import ZCDP, Privacy
 from rangeq.central import Hierarchy, Workload, best_branching, workload_optimal
-from rangeq.central.matrix_mechanism.workload import QuerySet, Term
 
 PROMISES: dict[str, Privacy | ZCDP] = {
     "Gaussian": ZCDP("1/2"),
@@ -46,7 +45,7 @@ def asked(name: str, cells: int) -> Workload:
     if name != "permuted ranges":
         return Workload.of(name, cells)
     order = np.random.default_rng(7).permutation(cells)
-    return Workload.of(QuerySet("ranges", cells).rows()[:, order], cells)
+    return Workload.of(Workload.of("ranges", cells).terms[0].factors[0].rows()[:, order], cells)
 
 
 def one_attribute(noise: str, sizes: tuple[int, ...]) -> None:
@@ -93,15 +92,6 @@ def best_tree(cells: int, unit: float) -> str:
     return f"{math.sqrt(tree.average_variance()) / unit:.3f}"
 
 
-def product_of(*factors: str | np.ndarray, sizes: tuple[int, ...]) -> Workload:
-    """All products of one query of each attribute: names, or matrices."""
-    queries = (
-        QuerySet(factor, size) if isinstance(factor, str) else QuerySet("matrix", size, factor)
-        for factor, size in zip(factors, sizes, strict=True)
-    )
-    return Workload(sizes, (Term(1.0, tuple(queries)),))
-
-
 def union(parts: Iterator[Workload]) -> Workload:
     """All queries of several workloads; what stands twice counts twice."""
     first, *others = parts
@@ -121,7 +111,7 @@ def cps(first: str | None) -> Workload:
     """
     sizes = (50, 100, 7, 4, 2)
     factors = [with_total(size) for size in sizes]
-    return product_of(*([first] * 2 + factors[2:] if first else factors), sizes=sizes)
+    return Workload.of([first] * 2 + factors[2:] if first else factors, sizes)
 
 
 def sf1() -> Workload:
@@ -183,7 +173,7 @@ def sf1() -> Workload:
                 yield ("cells", origin, race, ages)
                 yield (with_total(2), origin, race, "total")
 
-    return union(product_of(*one, sizes=sizes) for one in tables())
+    return union(Workload.of(list(one), sizes) for one in tables())
 
 
 def several_attributes(quick: bool) -> None:

@@ -225,10 +225,16 @@ figure
 # %% [markdown]
 # ## Another promise
 #
-# rho adds up over all that is released of the same people. Whoever must promise an epsilon and a
-# delta takes the same strategy: for Gaussian noise it does not depend on the promise, and only the
-# noise changes. A pure epsilon, without delta, needs Laplace noise, and for that another strategy
-# is best: no proof of the optimum there, but never more error than the best tree.
+# rho adds up over all that is released of the same people, and says which epsilon holds for which
+# delta. Whoever must promise an epsilon and a delta takes the same strategy: for Gaussian noise it
+# does not depend on the promise, and only the noise changes. A pure epsilon, without delta, needs
+# Laplace noise, and for that another strategy is best: no proof of the optimum there, but never
+# more error than the best tree.
+
+# %%
+cost = design.mechanism.cost  # what a ledger spends
+for delta in ("1e-6", "1e-9"):
+    print(f"{promise!r}: epsilon {cost.epsilon(delta):.3f} at delta {delta}")
 
 # %%
 strict = Privacy.from_epsilon(1)
