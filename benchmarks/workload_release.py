@@ -26,11 +26,11 @@ from itertools import product
 
 import numpy as np
 import strategy_peers as peers
-from hdmm_figures import COLUMNS, GAUSSIAN, LAPLACE, SECONDS, SEVERAL
+from hdmm_figures import COLUMNS, GAUSSIAN, LAPLACE, OF_2048_CELLS, SECONDS, SEVERAL
 from range_queries import one_core, table
 
 from mechdesign import ZCDP, Privacy
-from rangeq.central import Hierarchy, Workload, best_branching, workload_optimal
+from rangeq.central import Hierarchy, Wavelet, Workload, best_branching, workload_optimal
 
 PROMISES: dict[str, Privacy | ZCDP] = {
     "Gaussian": ZCDP("1/2"),
@@ -90,6 +90,29 @@ def best_tree(cells: int, unit: float) -> str:
     fanouts = best_branching(cells, 1.0).best.fanouts
     tree = Hierarchy(cells, math.sqrt(2), fanouts, budget="optimal")
     return f"{math.sqrt(tree.average_variance()) / unit:.3f}"
+
+
+def large_domains(quick: bool) -> None:
+    """Prefixes and ranges of many cells under rho = 1/2, and the wavelet with Gaussian noise."""
+    rows = []
+    for bits in (11, 14) if quick else (11, 14, 17, 20):
+        cells = 1 << bits
+        counts = np.full(cells, 7)
+        for name in ("prefixes", "ranges"):
+            start = time.perf_counter()
+            design = workload_optimal(name, cells, PROMISES["Gaussian"])
+            errors = f"{math.sqrt(design.variance):.3f}", f"{math.sqrt(design.bound):.3f}"
+            middle = time.perf_counter()
+            design.release(counts)
+            seconds = f"{middle - start:.1f}", f"{time.perf_counter() - middle:.2f}"
+            # Laplace noise is in proportion to the sum of a column, bits + 1, and not to its root
+            wavelet = Wavelet(cells, math.sqrt(2)).average_variance() / (bits + 1)
+            beside = f"{math.sqrt(wavelet):.3f}" if name == "ranges" else NONE
+            gap = f"{100 * design.gap:.2f}"
+            said = f"{OF_2048_CELLS[name]:.3f}" if cells == 2048 else NONE
+            rows.append([name, f"2^{bits}", beside, said, *errors, gap, *seconds])
+    head = ["workload", "cells", "wavelet", "HDMM", "ours", "bound", "gap, %", "design, s", "release, s"]
+    table("Large domains, Gaussian noise: RMSE of a query, rho = 1/2", head, rows)
 
 
 def union(parts: Iterator[Workload]) -> Workload:
@@ -273,6 +296,7 @@ def main() -> None:
     one_core()
     for noise in PROMISES:
         one_attribute(noise, (128,) if quick else (128, 256, 1024))
+    large_domains(quick)
     several_attributes(quick)
     opendp_tree(128 if quick else 256, 100 if quick else 400)
 
