@@ -46,6 +46,9 @@ _FOLD = 8
 _NEGLIGIBLE = 28.0
 """Minus the logarithm of what is left of an integrand where its sum ends."""
 
+_UNSEEN = 40.0
+"""The same of single terms, which are then left out."""
+
 _HALVINGS = 40
 """Steps in which the saddle point is found."""
 
@@ -293,17 +296,32 @@ class Mean:
     def _trapezoids(
         self, tilt: float, period: float, reach: float, smooth: Callable[[acb], acb]
     ) -> tuple[arb, arb]:
-        """The trapezoidal sum on both sides up to at least ``reach``, and where it ends."""
+        """The trapezoidal sum on both sides up to at least ``reach``, and where it ends.
+
+        All factors are transforms of what is never negative, and largest on the real axis: where
+        the power of one is negligible beside that at the tilt, so is the term beside the first.
+        """
         c, h = arb(tilt), 2 * arb.pi() / arb(period)
         rows = max(1, math.ceil(reach * period / (2 * math.pi) / _BLOCK))
-        moments = [(part.moments(tilt, period, rows), part.times) for part in self.parts]
-        total = arb(0)
-        for j in range(rows * _BLOCK):
+        factors: list[tuple[list[acb], int]] = []
+        seen: Sequence[int] = range(1, rows * _BLOCK)
+        for part in self.parts:
+            moments, times = part.moments(tilt, period, rows).entries(), part.times
+            least = moments[0].real * (arb(-_UNSEEN) / times).exp()
+            seen = [j for j in seen if not moments[j].abs_upper() < least]
+            factors.append((moments, times))
+
+        def term(j: int) -> arb:
             z = acb(c, h * j)
-            term = self.function.transform(z) * smooth(z)
-            for moment, times in moments:
-                term *= moment[divmod(j, _BLOCK)] ** times
-            total += term.real / 2 if j == 0 else term.real
+            found = self.function.transform(z) * smooth(z)
+            for moments, times in factors:
+                found *= moments[j] ** times
+            return found.real
+
+        first = term(0)
+        total = sum(map(term, seen), first / 2)
+        unseen = (rows * _BLOCK - 1 - len(seen)) * first * arb(-_UNSEEN).exp()
+        total += arb(0, unseen.upper())
         return total * h / arb.pi(), h * (rows * _BLOCK - 1)
 
     @property

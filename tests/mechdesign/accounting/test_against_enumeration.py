@@ -235,6 +235,21 @@ def test_means_of_sums_lie_between_the_bounds(parts, shift, function, smoothing)
     assert not found.upper(smoothing).upper() < exact
 
 
+@pytest.mark.parametrize("far", [0, 3, 12])
+@pytest.mark.parametrize("times", [50, 4000])
+def test_means_of_many_summands_lie_closely_between_the_bounds(times, far):
+    """Heads less twice the tails, of an unfair coin: most terms of the transform are left out."""
+    heads, shift = Fraction(2, 3), Fraction(far) * math.isqrt(2 * times)
+    exact = sum(
+        math.comb(times, k) * 2**k * max(3 * k - 2 * times - shift, 0) for k in range(times + 1)
+    ) / Fraction(3**times)
+    coin = Summands((ball(heads), ball(1 - heads)), (arb(1), arb(-2)), times, complete=True)
+    found = Mean([coin], ball(shift), Function)
+    assert found.lower(0.005).lower() <= exactly(exact) <= found.upper(0.005).upper()
+    assert found.lower(0.005).lower() >= exactly(exact * Fraction(9, 10))
+    assert found.upper(0.005).upper() <= exactly(exact * Fraction(1001, 1000))
+
+
 @given(data=st.data(), laws=st.integers(1, 4))
 @settings(max_examples=40, deadline=None)
 def test_a_dominating_law_is_above_all(data, laws):
