@@ -74,7 +74,11 @@ class DenseStrategy(Strategy):
 
     @classmethod
     def of_gram(
-        cls, gram: Floats, basis: Integers, sizes: int | Sequence[int] | None = None
+        cls,
+        gram: Floats,
+        basis: Integers,
+        sizes: int | Sequence[int] | None = None,
+        bits: int = SCALE_BITS,
     ) -> DenseStrategy:
         """A strategy A with A'A near a given matrix, and its row space exactly that of a basis.
 
@@ -86,18 +90,20 @@ class DenseStrategy(Strategy):
             Linearly independent integer rows, shape (rank, cells).
         sizes : int or sequence of int, optional
             As for `DenseStrategy`.
+        bits : int, default 20
+            Entries are rounded to multiples of 2^-bits.
 
         Returns
         -------
         DenseStrategy
-            With entries that are multiples of 2^-20, times 2^20.
+            A, rounded, times 2^bits.
         """
         values, vectors = np.linalg.eigh(gram)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         if len(basis) < len(gram):  # else it is the identity
             root = root @ np.linalg.pinv(basis.astype(np.float64))
         triangle = scipy.linalg.qr(root, mode="r")[0][: len(basis)]
-        rounded = np.rint(triangle * 2.0**SCALE_BITS).astype(np.int64)
+        rounded = np.rint(triangle * 2.0**bits).astype(np.int64)
         return cls(rounded @ basis if len(basis) < len(gram) else rounded, sizes)
 
     @property
@@ -132,6 +138,12 @@ class DenseStrategy(Strategy):
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
         cells: Floats = self._covariance @ (self._scaled.T @ (noisy / self._unit))
         return cells.reshape(self.sizes)
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """The pseudoinverse of the matrix, which estimates the cells: shape (cells, rows)."""
+        found: Floats = self._covariance @ self._scaled.T / self._unit
+        return found
 
     @property
     def _unit(self) -> float:

@@ -25,12 +25,10 @@ from mechdesign._support.strict_json import digest_of, from_json, keyed
 from mechdesign._support.text import shown
 from rangeq.central.inputs import checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
-from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
-from rangeq.central.matrix_mechanism.strategy import Strategy
 
-FORMAT, VERSION = "mechdesign.strategy", 1
-
-_KINDS: dict[str, type[Strategy]] = {kind.kind: kind for kind in (DenseStrategy, SpectralStrategy)}
+_KINDS: dict[str, type[Strategy]] = {
+    kind.kind: kind for kind in (DenseStrategy, MarginalStrategy, ProductStrategy, SpectralStrategy)
+}
 
 _MISTAKES = (
     ValueError,

@@ -3,6 +3,8 @@
 import numpy as np
 
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
+from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 
 
@@ -39,5 +41,14 @@ EXAMPLES = {
     "spectral, one cell": SpectralStrategy([3, 1], [2]),
     "spectral, prefixes": _coarse("prefixes", 41),
     "spectral, ranges": _coarse("ranges", 40),
+    "product": ProductStrategy([_random(4, (3,), 2), _random(5, (4,), 3)]),
+    "product of one": ProductStrategy([_random(4, (3,), 2)]),
+    "product, dependent": ProductStrategy([DenseStrategy([[1, 1, 1]]), _random(5, (4,), 3)]),
+    "marginals": MarginalStrategy((3, 4, 2), [(0, 1, 2), (0,), (1, 2), ()], [2, 7, 1, 5]),
+    "marginals, dependent": MarginalStrategy((3, 4, 2), [(0,), (1, 2)], [3, 1]),
+    "residuals": MarginalStrategy((3, 4), [(), (0,), (1,), (0, 1)], [9, 4, 3, 1], True),
+    "residuals, dependent": MarginalStrategy((3, 4, 2), [(), (0,), (0, 2)], [9, 4, 3], True),
+    "residuals of one cell": MarginalStrategy((1, 4), [(), (1,)], [9, 4], True),
+    "marginals of one attribute": MarginalStrategy(5, [(0,)], [3]),
 }
 """By name; at most 64 cells each."""
