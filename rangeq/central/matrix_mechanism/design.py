@@ -10,12 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
-from mechdesign._support.arrays import Floats
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
 from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH, least_path_error
+from rangeq.central.matrix_mechanism.several_attributes import (
+    exchangeable,
+    least_error,
+    marginal_optimum,
+    marginal_weights,
+    product_for_laplace_noise,
+    product_optimum,
+)
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import Strategy
 from rangeq.central.matrix_mechanism.workload import Asked, Workload, basis_of, gram_of
@@ -145,13 +152,10 @@ def workload_optimal(
             f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
         )
     strategy: Strategy
+    unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
     if isinstance(promise, Privacy):
-        unit = 2 / promise.epsilon**2
-        gram, error = gram_of(asked)
-        strategy = _for_laplace_noise(gram, asked.sizes)
-        bound = optimal_gram(gram, tolerance, error).bound
+        strategy, bound = _for_laplace_noise(asked, tolerance)
     else:
-        unit = float(promise.noise_ratio)
         strategy, bound = _for_gaussian_noise(asked, tolerance)
     least = bound / asked.weight * unit * _DOWN
     return StrategyDesign(asked, MatrixMechanism(strategy, promise), least)
@@ -166,16 +170,30 @@ def _for_gaussian_noise(asked: Workload, tolerance: float) -> tuple[Strategy, fl
         return SpectralStrategy.of_workload(name, size), term.weight * least_path_error(
             name, size
         ) * _DOWN
+    if exchangeable(asked) and len(asked.sizes) > 1:
+        return marginal_optimum(asked)
+    if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
+        return product_optimum(asked, tolerance), least_error(asked, tolerance)
     gram, error = gram_of(asked)
     found = optimal_gram(gram, tolerance, error)
     return DenseStrategy.of_gram(found.gram, basis_of(asked), asked.sizes), found.bound
 
 
-def _for_laplace_noise(gram: Floats, sizes: tuple[int, ...]) -> DenseStrategy:
-    """Cells that no query tells apart are measured together, and those of no query not at all."""
-    columns, place = np.unique(gram, axis=1, return_inverse=True)
-    kinds = np.flatnonzero(columns.any(axis=0))
-    first = [int(np.argmax(place == kind)) for kind in kinds]
-    strategy = laplace_strategy(gram[np.ix_(first, first)])
-    rounded = np.rint(strategy * 2.0**SCALE_BITS).astype(np.int64)
-    return DenseStrategy(rounded @ (place == kinds[:, None]), sizes)
+def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, float]:
+    """As `_for_gaussian_noise`, for columns of absolute sum 1."""
+    tried: list[Strategy] = []
+    if exchangeable(asked) and len(asked.sizes) > 1:
+        tried.append(marginal_weights(asked))
+        bound = marginal_optimum(asked)[1]
+    elif asked.cells <= _LARGEST_DENSE or len(asked.sizes) == 1:
+        gram, error = gram_of(asked)
+        bound = optimal_gram(gram, tolerance, error).bound
+    else:
+        bound = least_error(asked, tolerance)
+    if asked.cells <= _LARGEST_DENSE or len(asked.sizes) == 1:
+        rows = laplace_strategy(gram_of(asked)[0])
+        rounded = np.rint(rows * 2.0**SCALE_BITS).astype(np.int64)
+        tried.append(DenseStrategy(rounded, asked.sizes))
+    else:
+        tried.append(product_for_laplace_noise(asked))
+    return min(tried, key=lambda one: one.l1**2 * one.workload_variance(asked)), bound

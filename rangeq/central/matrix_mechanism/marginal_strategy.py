@@ -133,7 +133,7 @@ class MarginalStrategy(Strategy):
                 own = math.prod(self._sizes[i] ** 2 for i in view)
                 parts = {view: own} if all(self._sizes[i] > 1 for i in view) else {}
             else:
-                parts = dict.fromkeys(_subsets(view), 1)
+                parts = dict.fromkeys(subsets(view), 1)
             for part, own in parts.items():
                 eigenvalues[part] = eigenvalues.get(part, 0) + weight**2 * own * beyond
         # Along an attribute of one cell nothing can differ from the mean
@@ -169,7 +169,7 @@ class MarginalStrategy(Strategy):
         tables = np.split(noisy.astype(np.float64), ends[:-1])
         for (view, weight), flat, shape in zip(self._parts, tables, self.shapes, strict=True):
             own = math.prod(self._sizes[i] for i in view) if self.residual else 1
-            asked = [view] if self.residual else _subsets(view)
+            asked = [view] if self.residual else subsets(view)
             known = [one for one in asked if one in self._covariances]
             for one, part in _decomposed(flat.reshape(shape), known).items():
                 told = weight * own * self._covariances[one] * part
@@ -290,7 +290,19 @@ class MarginalStrategy(Strategy):
         )
 
 
-def _subsets(view: View) -> list[View]:
+def subsets(view: View) -> list[View]:
+    """All subsets of a set of attributes.
+
+    Parameters
+    ----------
+    view : tuple of int
+        Ascending places.
+
+    Returns
+    -------
+    list of tuple of int
+        Each ascending, the empty one first.
+    """
     found: list[View] = [()]
     for i in view:
         found += [(*one, i) for one in found]

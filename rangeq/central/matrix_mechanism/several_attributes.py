@@ -1,0 +1,298 @@
+"""Strategies for several attributes, whose cells are too many for a matrix of cells by cells.
+
+For a workload that is one product over the attributes, W = W_1 x W_2 x .., the product of the
+sides' optima is optimal under Gaussian noise, and the product of their lower bounds is one: with
+mu = mu_1 x mu_2 x .. the dual bound of `rangeq.central.matrix_mechanism.gram_optimum` is their
+product. Of a sum of products every side is optimised in turn while the others stay: the error is
+then that of a workload of one attribute, with weights. What is found may be far from the optimum. A
+lower bound follows from the products by themselves, as the trace of the root is concave: with G =
+sum of w_t G_t,
+
+    tr G^(1/2) >= sum of p_t tr (w_t G_t / p_t)^(1/2)   for all p >= 0 of sum 1,
+
+at best the root of the sum of w_t (tr G_t^(1/2))^2.
+
+Workloads that treat the cells of each attribute alike have an optimum in closed form under Gaussian
+noise, and good weights of marginals under Laplace noise: see
+`rangeq.central.matrix_mechanism.marginal_strategy`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import scipy
+
+from mechdesign._support.arrays import Floats
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram, trace_of_root
+from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy, View, subsets
+from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
+from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
+from rangeq.central.matrix_mechanism.workload import (
+    QuerySet,
+    Term,
+    Workload,
+    basis_of,
+    gram_of,
+)
+
+_BITS = 24
+"""Of the entries of a strategy, over all attributes together."""
+
+_ROUNDS = 30
+
+_CLOSE = 1e-5
+"""Rounds end where the error falls by less, relative to it."""
+
+_LARGEST_VIEW = 1 << 22
+"""The most cells of a marginal that is measured though nobody asks for it."""
+
+_DOWN = 1 - 2.0**-40
+
+
+def exchangeable(workload: Workload) -> bool:
+    """Whether all cells of every attribute are alike to a workload, as to marginals.
+
+    Parameters
+    ----------
+    workload : Workload
+        Over any cells.
+
+    Returns
+    -------
+    bool
+        True if it asks for cells and totals only.
+    """
+    return all(own.exchangeable for term in workload.terms for own in term.factors)
+
+
+def marginal_optimum(workload: Workload) -> tuple[MarginalStrategy, float]:
+    """The best strategy under Gaussian noise for an `exchangeable` workload.
+
+    Parameters
+    ----------
+    workload : Workload
+        Of cells and totals only.
+
+    Returns
+    -------
+    tuple of (MarginalStrategy, float)
+        The strategy, and the least weighted sum of variances, rounded down, for columns of norm 1.
+    """
+    sizes, cells = workload.sizes, workload.cells
+    spectrum = _spectrum(workload)
+    roots = {view: math.sqrt(value) for view, value in spectrum.items()}
+    total = math.fsum(_rank(view, sizes) * root for view, root in roots.items())
+    weights = []
+    for view, root in roots.items():
+        beyond = math.prod(n for i, n in enumerate(sizes) if i not in view)
+        own = math.prod(sizes[i] for i in view)
+        weights.append(max(1, round(2.0**_BITS * math.sqrt(root * cells / total / beyond) / own)))
+    return MarginalStrategy(sizes, list(roots), weights, True), total * total / cells * _DOWN
+
+
+def marginal_weights(workload: Workload) -> MarginalStrategy:
+    """Marginals with weights of small error under Laplace noise, for an `exchangeable` workload.
+
+    The weights are found by quasi-Newton steps (McKenna et al. 2018, section 6.3).
+
+    Parameters
+    ----------
+    workload : Workload
+        Of cells and totals only.
+
+    Returns
+    -------
+    MarginalStrategy
+        Of the best of several starts.
+    """
+    sizes = workload.sizes
+    spectrum = _spectrum(workload)
+    everything = subsets(tuple(i for i, n in enumerate(sizes) if n > 1))
+    views = [
+        view
+        for view in everything
+        if view in spectrum or math.prod(sizes[i] for i in view) <= _LARGEST_VIEW
+    ]
+    asked = np.array([_rank(view, sizes) * value for view, value in spectrum.items()])
+    # The eigenvalue of every marginal's Gram matrix on every projection
+    gains = np.array(
+        [
+            [
+                math.prod(n for i, n in enumerate(sizes) if i not in other)
+                if set(view) <= set(other)
+                else 0
+                for other in views
+            ]
+            for view in spectrum
+        ],
+        dtype=np.float64,
+    )
+
+    def error(logs: Floats) -> tuple[float, Floats]:
+        shares = np.exp(logs - scipy.special.logsumexp(logs))
+        eigenvalues = gains @ shares**2
+        value = float((asked / eigenvalues).sum())
+        slope = -2 * shares**2 * (gains.T @ (asked / eigenvalues**2))
+        return math.log(value), (slope - shares * slope.sum()) / value
+
+    rng = np.random.default_rng(0)
+    starts = [np.zeros(len(views)), *rng.normal(size=(8, len(views)))]
+    tried = [scipy.optimize.minimize(error, start, jac=True, method="L-BFGS-B") for start in starts]
+    best = min(tried, key=lambda one: float(one.fun))
+    shares = np.exp(best.x - scipy.special.logsumexp(best.x))
+    weights = np.rint(shares * 2.0**_BITS).astype(np.int64).tolist()
+    kept = [(view, weight) for view, weight in zip(views, weights, strict=True) if weight]
+    return MarginalStrategy(sizes, [view for view, _ in kept], [weight for _, weight in kept])
+
+
+def _spectrum(workload: Workload) -> dict[View, float]:
+    """The eigenvalue of the Gram matrix on each projection where it is above 0."""
+    found: dict[View, float] = {}
+    for term in workload.terms:
+        inside = tuple(i for i, own in enumerate(term.factors) if own.name == "cells")
+        value = term.weight * math.prod(own.size for own in term.factors if own.name != "cells")
+        for view in subsets(inside):
+            if all(workload.sizes[i] > 1 for i in view):
+                found[view] = found.get(view, 0.0) + value
+    return dict(sorted(found.items()))
+
+
+def _rank(view: View, sizes: Sequence[int]) -> int:
+    return math.prod(sizes[i] - 1 for i in view)
+
+
+def product_optimum(workload: Workload, tolerance: float) -> ProductStrategy:
+    """A product of strategies under Gaussian noise: optimal, if the workload is one product.
+
+    Parameters
+    ----------
+    workload : Workload
+        Of up to 4096 cells along each attribute.
+    tolerance : float
+        For each attribute by itself: see `optimal_gram`.
+
+    Returns
+    -------
+    ProductStrategy
+        Of the last round.
+
+    Raises
+    ------
+    InvalidWorkload
+        An attribute has more cells.
+    """
+
+    def side(queries: Workload) -> tuple[Floats, Callable[[int], DenseStrategy]]:
+        gram, error = gram_of(queries)
+        found = optimal_gram(gram, tolerance, error).gram
+        basis = basis_of(queries)
+        return found, lambda bits: DenseStrategy.of_gram(found, basis, bits=bits)
+
+    return _product(workload, side)
+
+
+def product_for_laplace_noise(workload: Workload) -> ProductStrategy:
+    """A product of strategies under Laplace noise.
+
+    Parameters
+    ----------
+    workload : Workload
+        Of up to 4096 cells along each attribute.
+
+    Returns
+    -------
+    ProductStrategy
+        Of the last round.
+
+    Raises
+    ------
+    InvalidWorkload
+        An attribute has more cells.
+    """
+
+    def side(queries: Workload) -> tuple[Floats, Callable[[int], DenseStrategy]]:
+        rows = laplace_strategy(gram_of(queries)[0])
+        return rows.T @ rows, lambda bits: DenseStrategy(np.rint(rows * 2.0**bits).astype(np.int64))
+
+    return _product(workload, side)
+
+
+def least_error(workload: Workload, tolerance: float) -> float:
+    """A proved lower bound on the weighted sum of variances, for all strategies.
+
+    Parameters
+    ----------
+    workload : Workload
+        Of up to 4096 cells along each attribute.
+    tolerance : float
+        As for `product_optimum`, if the workload is one product.
+
+    Returns
+    -------
+    float
+        Per unit of noise variance, for columns of norm 1; rounded down.
+    """
+    if len(workload.terms) == 1:
+        (term,) = workload.terms
+        sides = [optimal_gram(own.gram, tolerance, own.gram_error).bound for own in term.factors]
+        return term.weight * math.prod(sides) * _DOWN
+    parts = [
+        term.weight
+        * math.prod(trace_of_root(own.gram, own.gram_error) ** 2 for own in term.factors)
+        for term in workload.terms
+    ]
+    return math.fsum(parts) / workload.cells * _DOWN
+
+
+_Side: TypeAlias = tuple[Floats, Callable[[int], DenseStrategy]]
+"""A side's Gram matrix A'A, and A as integers: rounded to multiples of 2^-bits, times 2^bits."""
+
+
+def _product(workload: Workload, solve: Callable[[Workload], _Side]) -> ProductStrategy:
+    """Each side in turn for the queries along its attribute, with weights that the others give."""
+    sizes, terms = workload.sizes, workload.terms
+    # Of every term and attribute, the sum of variances of its queries by the present strategy
+    errors = np.array([[float(np.trace(own.gram)) for own in term.factors] for term in terms])
+    weights = np.array([term.weight for term in terms])
+    known = [_plain([term.factors[i] for term in terms]) for i in range(len(sizes))]
+    sides: dict[int, _Side] = {i: side for i, side in enumerate(known) if side is not None}
+    searched = [i for i in range(len(sizes)) if i not in sides]
+    for i, (gram, _) in sides.items():
+        errors[:, i] = _errors(gram, [term.factors[i] for term in terms])
+    reached = math.inf
+    for _ in range(_ROUNDS):
+        for i in searched:
+            others = weights * np.delete(errors, i, axis=1).prod(axis=1)
+            parts = zip(others / others.sum(), terms, strict=True)
+            queries = tuple(Term(float(own), (term.factors[i],)) for own, term in parts)
+            sides[i] = solve(Workload((sizes[i],), queries))
+            errors[:, i] = _errors(sides[i][0], [term.factors[i] for term in terms])
+        before, reached = reached, float(weights @ errors.prod(axis=1))
+        if len(terms) == 1 or not searched or reached > (1 - _CLOSE) * before:
+            break
+    sharing = searched or [0]
+    return ProductStrategy(
+        [make(_BITS // len(sharing) * (i in sharing)) for i, (_, make) in sorted(sides.items())]
+    )
+
+
+def _errors(gram: Floats, queries: Sequence[QuerySet]) -> list[float]:
+    inverse = np.linalg.pinv(gram, rcond=1e-9, hermitian=True)
+    return [float(np.sum(own.gram * inverse)) for own in queries]
+
+
+def _plain(queries: Sequence[QuerySet]) -> _Side | None:
+    """Of cells alone the cells, of totals alone the total: exact in small integers."""
+    names, size = {own.name for own in queries}, queries[0].size
+    if names == {"cells"} or size == 1:
+        rows = np.eye(size, dtype=np.int64)
+    elif names == {"total"}:
+        rows = np.ones((1, size), dtype=np.int64)
+    else:
+        return None
+    return (rows.T @ rows).astype(np.float64), lambda bits: DenseStrategy(rows << bits)

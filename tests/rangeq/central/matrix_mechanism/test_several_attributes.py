@@ -1,0 +1,144 @@
+"""Strategies for several attributes, against programs over all cells at once."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechdesign import ZCDP, Privacy
+from rangeq.central.matrix_mechanism.design import workload_optimal
+from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
+from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
+from rangeq.central.matrix_mechanism.several_attributes import (
+    exchangeable,
+    least_error,
+    marginal_optimum,
+    marginal_weights,
+    product_for_laplace_noise,
+    product_optimum,
+)
+from rangeq.central.matrix_mechanism.workload import Workload, gram_of
+from tests.rangeq.central.matrix_mechanism.strategies import dense_of
+
+
+def mean(strategy, workload, power):
+    """The mean variance for columns of norm 1, from the matrices written out."""
+    matrix = dense_of(strategy).astype(float)
+    norm = (np.abs(matrix) ** power).sum(axis=0).max() ** (2 / power)
+    inverse = np.linalg.pinv(matrix)
+    gram, _ = gram_of(workload)
+    return norm * np.sum(gram * (inverse @ inverse.T)) / workload.weight
+
+
+MARGINALS = [
+    ("marginals", (2, 3, 4)),
+    ("1-way marginals", (4, 5)),
+    ("2-way marginals", (2, 2, 2, 2)),
+    ("3-way marginals", (2, 3, 4)),
+    (["cells", "total"], (3, 4)),
+    ([(3, "1-way marginals"), (1, "marginals")], (3, 1, 4)),
+    ("total", (3, 4)),
+]
+
+
+@pytest.mark.parametrize(("asked", "sizes"), MARGINALS)
+def test_residuals_are_optimal_for_marginals(asked, sizes):
+    workload = Workload.of(asked, sizes)
+    assert exchangeable(workload)
+    strategy, least = marginal_optimum(workload)
+    gram, _ = gram_of(workload)
+    assert least == pytest.approx(optimal_gram(gram, 1e-9).bound, rel=1e-7)
+    found = mean(strategy, workload, 2)
+    assert least / workload.weight <= found <= least / workload.weight * (1 + 1e-6)
+    assert strategy.workload_variance(workload) * strategy.l2_squared == pytest.approx(found)
+
+
+@pytest.mark.parametrize(("asked", "sizes"), MARGINALS)
+def test_weighted_marginals_for_laplace_noise(asked, sizes):
+    workload = Workload.of(asked, sizes)
+    strategy = marginal_weights(workload)
+    found = mean(strategy, workload, 1)
+    assert strategy.workload_variance(workload) * strategy.l1**2 == pytest.approx(found)
+    # No worse than each asked marginal with the same weight, or all cells
+    views = sorted(
+        {tuple(i for i, f in enumerate(t.factors) if f.name == "cells") for t in workload.terms}
+    )
+    even = MarginalStrategy(sizes, views, [1000] * len(views))
+    cells = MarginalStrategy(sizes, [tuple(range(len(sizes)))], [1000])
+    assert found <= 1.0001 * min(mean(even, workload, 1), mean(cells, workload, 1))
+
+
+PRODUCTS: list[tuple[Any, tuple[int, ...]]] = [
+    ("ranges", (5, 4)),
+    (["ranges", "cells"], (6, 3)),
+    (["prefixes", "total", "width-2"], (4, 3, 5)),
+    (["ranges", np.array([[1.0, 1, 0], [0, 1, 2]])], (4, 3)),
+]
+
+
+@pytest.mark.parametrize(("asked", "sizes"), PRODUCTS, ids=str)
+def test_the_product_of_optima_is_optimal(asked, sizes):
+    workload = Workload.of(asked, sizes)
+    least = least_error(workload, 1e-6) / workload.weight
+    strategy = product_optimum(workload, 1e-6)
+    found = mean(strategy, workload, 2)
+    assert strategy.workload_variance(workload) * strategy.l2_squared == pytest.approx(found)
+    gram, _ = gram_of(workload)
+    together = optimal_gram(gram, 1e-6)
+    assert least <= together.value / workload.weight
+    assert together.bound / workload.weight <= found <= least * 1.01
+    assert found <= together.value / workload.weight * 1.01
+
+
+SUMS: list[tuple[Any, tuple[int, ...]]] = [
+    ([(1, "1-way marginals"), (1, "ranges")], (5, 4)),
+    ([(1, "ranges"), (4, "total")], (6, 3)),
+]
+
+
+@pytest.mark.parametrize(("asked", "sizes"), SUMS)
+def test_sums_of_products_are_between_the_bound_and_cells(asked, sizes):
+    workload = Workload.of(asked, sizes)
+    least = least_error(workload, 1e-6) / workload.weight
+    gram, _ = gram_of(workload)
+    together = optimal_gram(gram, 1e-6).value / workload.weight
+    found = mean(product_optimum(workload, 1e-6), workload, 2)
+    assert least <= together <= found * 1.0001
+    assert found < np.trace(gram) / workload.weight
+
+
+@pytest.mark.parametrize(("asked", "sizes"), PRODUCTS + SUMS, ids=str)
+def test_products_for_laplace_noise(asked, sizes):
+    workload = Workload.of(asked, sizes)
+    strategy = product_for_laplace_noise(workload)
+    found = mean(strategy, workload, 1)
+    assert strategy.workload_variance(workload) * strategy.l1**2 == pytest.approx(found)
+    gram, _ = gram_of(workload)
+    assert found <= 1.001 * np.trace(gram) / workload.weight
+    assert least_error(workload, 1e-6) / workload.weight <= found
+
+
+def test_designs_of_many_cells():
+    for promise in (ZCDP("1/2"), Privacy.from_epsilon(1.0)):
+        design = workload_optimal("marginals", (10,) * 6, promise)
+        assert design.mechanism.audit().holds
+        assert isinstance(design.strategy, MarginalStrategy)
+        estimate = design.release(np.full((10,) * 6, 3), np.random.default_rng(1))
+        answer = estimate.answer({0: 3, 4: (2, 5)})
+        assert abs(answer.value - 120_000) < 7 * math.sqrt(answer.variance)
+    optimal = workload_optimal("marginals", (10,) * 6, ZCDP("1/2"))
+    assert optimal.variance == pytest.approx(11.964, abs=0.001)
+    assert optimal.gap < 1e-6
+    boxes = workload_optimal("ranges", (64, 64), ZCDP("1/2"))
+    assert boxes.gap < 0.001
+
+
+def test_boxes_of_marginals_are_answered_with_their_variances():
+    workload = Workload.of("marginals", (3, 4, 2))
+    design = workload_optimal(workload, (3, 4, 2), ZCDP("1/8"))
+    truth = np.arange(24).reshape(3, 4, 2)
+    rng = np.random.default_rng(3)
+    answers = [design.release(truth, rng).answer({0: 1, 1: (1, 2)}) for _ in range(2000)]
+    errors = np.array([one.value for one in answers]) - truth[1, 1:3].sum()
+    assert abs((errors**2).mean() / answers[0].variance - 1) < 7 * math.sqrt(2 / 2000)
