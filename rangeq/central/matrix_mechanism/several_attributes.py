@@ -51,6 +51,9 @@ _CLOSE = 1e-5
 _LARGEST_VIEW = 1 << 22
 """The most cells of a marginal that is measured though nobody asks for it."""
 
+_LEAST_SHARE = 1e-4
+"""Of a marginal's weight, relative to the largest; smaller ones are on their way to 0."""
+
 _DOWN = 1 - 2.0**-40
 
 
@@ -145,9 +148,16 @@ def marginal_weights(workload: Workload) -> MarginalStrategy:
     tried = [scipy.optimize.minimize(error, start, jac=True, method="L-BFGS-B") for start in starts]
     best = min(tried, key=lambda one: float(one.fun))
     shares = np.exp(best.x - scipy.special.logsumexp(best.x))
-    weights = np.rint(shares * 2.0**_BITS).astype(np.int64).tolist()
-    kept = [(view, weight) for view, weight in zip(views, weights, strict=True) if weight]
-    return MarginalStrategy(sizes, [view for view, _ in kept], [weight for _, weight in kept])
+    weights = np.maximum(np.rint(shares * 2.0**_BITS), 1).astype(np.int64).tolist()
+    kept = {
+        view: weight
+        for view, weight, share in zip(views, weights, shares / shares.max(), strict=True)
+        if share > _LEAST_SHARE
+    }
+    for view, weight in zip(views, weights, strict=True):  # whatever is asked must follow
+        if view in spectrum and not any(set(view) <= set(other) for other in kept):
+            kept[view] = weight
+    return MarginalStrategy(sizes, list(kept), list(kept.values()))
 
 
 def _spectrum(workload: Workload) -> dict[View, float]:

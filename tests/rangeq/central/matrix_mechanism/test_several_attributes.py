@@ -39,6 +39,7 @@ MARGINALS = [
     (["cells", "total"], (3, 4)),
     ([(3, "1-way marginals"), (1, "marginals")], (3, 1, 4)),
     ("total", (3, 4)),
+    ([(1e-9, "1-way marginals"), (1, "total")], (3, 4)),
 ]
 
 
