@@ -102,6 +102,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/overheads.py
 	$(BIN)/python benchmarks/central_quantiles.py
 	$(BIN)/python benchmarks/workload_release.py
+	$(BIN)/python benchmarks/many_cells.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.
 .venv/demo: pyproject.toml | .venv/bin/python

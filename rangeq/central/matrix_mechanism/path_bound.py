@@ -36,7 +36,7 @@ LARGEST_PATH = 1 << 20
 _ABOVE = 2.8e-6
 """At least twice the sum of sech(pi^2 n / ln 2) over n >= 1, which is 2.62e-6."""
 
-_ROUNDS = 4
+_ROUNDS = 3
 
 _CHUNK = 1 << 22
 
