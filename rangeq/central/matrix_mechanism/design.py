@@ -77,7 +77,7 @@ class StrategyDesign:
         ----------
         counts : array_like
             Of the workload's shape: how many users are in each cell. Integers >= 0, of sum at most
-            2^36.
+            2^33.
         rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
             repeated, and are not private.

@@ -276,7 +276,7 @@ class MatrixMechanism:
         ----------
         counts : array_like
             Of shape `sizes`: how many users are in each cell. Integers >= 0 of an integer type, of
-            sum at most 2^36.
+            sum at most 2^33.
         rng : numpy.random.Generator, optional
             None for the operating system's randomness, or a generator for results that can be
             repeated, and are not private.

@@ -14,7 +14,7 @@ from mechdesign._support.arrays import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.strategy import (
-    LARGEST_ENTRY,
+    LARGEST_PRODUCT,
     Strategy,
     UnanswerableQuery,
 )
@@ -37,7 +37,7 @@ class ProductStrategy(Strategy):
     Raises
     ------
     ValueError
-        None or more than eight, or products of entries beyond 2^25, or more than 2^26 rows.
+        None or more than eight, or products of entries beyond 2^28, or more than 2^26 rows.
     """
 
     kind: ClassVar[str] = "product"
@@ -50,8 +50,8 @@ class ProductStrategy(Strategy):
             raise ValueError("the factors of a product are strategies of one attribute each")
         self._sizes = checked_shape([factor.sizes[0] for factor in self.factors])
         largest = [int(np.abs(factor.matrix).max()) for factor in self.factors]
-        if math.prod(largest) > LARGEST_ENTRY or self.rows > LARGEST_DOMAIN:
-            raise ValueError("a product has an entry beyond 2^25, or more than 2^26 rows")
+        if math.prod(largest) > LARGEST_PRODUCT or self.rows > LARGEST_DOMAIN:
+            raise ValueError("a product has an entry beyond 2^28, or more than 2^26 rows")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -74,7 +74,7 @@ class ProductStrategy(Strategy):
         return all(factor.full_rank for factor in self.factors)
 
     def measure(self, counts: Integers) -> Integers:
-        # No sum on the way is above 2^25 times the users: each factor has an entry of at least 1
+        # No sum on the way is above 2^28 times the users: each factor has an entry of at least 1
         measured: Integers = along_axes([factor.matrix for factor in self.factors], counts)
         return measured.ravel()
 

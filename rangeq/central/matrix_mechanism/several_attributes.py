@@ -33,7 +33,6 @@ from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy, 
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
 from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.workload import (
-    QuerySet,
     Term,
     Workload,
     basis_of,
@@ -41,12 +40,18 @@ from rangeq.central.matrix_mechanism.workload import (
 )
 
 _BITS = 24
-"""Of the entries of a strategy, over all attributes together."""
+"""Of the weights of marginals, and of the entries of a side."""
 
 _ROUNDS = 30
 
 _CLOSE = 1e-5
 """Rounds end where the error falls by less, relative to it."""
+
+_PRODUCT_BITS = 27
+"""Of the products of entries of several strategies."""
+
+_SMALL = 16
+"""Entries of a side that treats all cells alike are below it."""
 
 _LARGEST_VIEW = 1 << 22
 """The most cells of a marginal that is measured though nobody asks for it."""
@@ -203,7 +208,7 @@ def product_optimum(workload: Workload, tolerance: float) -> ProductStrategy:
         basis = basis_of(queries)
         return found, lambda bits: DenseStrategy.of_gram(found, basis, bits=bits)
 
-    return _product(workload, side)
+    return _product(workload, side, 2)
 
 
 def product_for_laplace_noise(workload: Workload) -> ProductStrategy:
@@ -229,7 +234,7 @@ def product_for_laplace_noise(workload: Workload) -> ProductStrategy:
         rows = laplace_strategy(gram_of(queries)[0])
         return rows.T @ rows, lambda bits: DenseStrategy(np.rint(rows * 2.0**bits).astype(np.int64))
 
-    return _product(workload, side)
+    return _product(workload, side, 1)
 
 
 def least_error(workload: Workload, tolerance: float) -> float:
@@ -263,46 +268,54 @@ _Side: TypeAlias = tuple[Floats, Callable[[int], DenseStrategy]]
 """A side's Gram matrix A'A, and A as integers: rounded to multiples of 2^-bits, times 2^bits."""
 
 
-def _product(workload: Workload, solve: Callable[[Workload], _Side]) -> ProductStrategy:
+def _product(workload: Workload, solve: Callable[[Workload], _Side], power: int) -> ProductStrategy:
     """Each side in turn for the queries along its attribute, with weights that the others give."""
     sizes, terms = workload.sizes, workload.terms
+    along = [[term.factors[i] for term in terms] for i in range(len(sizes))]
     # Of every term and attribute, the sum of variances of its queries by the present strategy
     errors = np.array([[float(np.trace(own.gram)) for own in term.factors] for term in terms])
     weights = np.array([term.weight for term in terms])
-    known = [_plain([term.factors[i] for term in terms]) for i in range(len(sizes))]
-    sides: dict[int, _Side] = {i: side for i, side in enumerate(known) if side is not None}
-    searched = [i for i in range(len(sizes)) if i not in sides]
-    for i, (gram, _) in sides.items():
-        errors[:, i] = _errors(gram, [term.factors[i] for term in terms])
+    alike = [i for i, queries in enumerate(along) if all(own.exchangeable for own in queries)]
+    sides: dict[int, _Side] = {}
     reached = math.inf
     for _ in range(_ROUNDS):
-        for i in searched:
+        for i, size in enumerate(sizes):
             others = weights * np.delete(errors, i, axis=1).prod(axis=1)
-            parts = zip(others / others.sum(), terms, strict=True)
-            queries = tuple(Term(float(own), (term.factors[i],)) for own, term in parts)
-            sides[i] = solve(Workload((sizes[i],), queries))
-            errors[:, i] = _errors(sides[i][0], [term.factors[i] for term in terms])
+            parts = zip(others / others.sum(), along[i], strict=True)
+            queries = Workload((size,), tuple(Term(float(own), (one,)) for own, one in parts))
+            sides[i] = _alike(queries, power) if i in alike else solve(queries)
+            inverse = np.linalg.pinv(sides[i][0], rcond=1e-9, hermitian=True)
+            errors[:, i] = [float(np.sum(own.gram * inverse)) for own in along[i]]
         before, reached = reached, float(weights @ errors.prod(axis=1))
-        if len(terms) == 1 or not searched or reached > (1 - _CLOSE) * before:
+        if len(terms) == 1 or reached > (1 - _CLOSE) * before:
             break
-    sharing = searched or [0]
-    return ProductStrategy(
-        [make(_BITS // len(sharing) * (i in sharing)) for i, (_, make) in sorted(sides.items())]
-    )
+    # Small integers first, and of the rest of the bits as many for each other side
+    factors = {i: sides[i][1](0) for i in alike}
+    taken = math.prod(int(factor.matrix.max()) for factor in factors.values()).bit_length()
+    searched = [i for i in range(len(sizes)) if i not in alike] or [0]
+    bits = min((_PRODUCT_BITS - taken) // len(searched), _BITS)
+    factors.update((i, sides[i][1](bits)) for i in searched)
+    return ProductStrategy([factors[i] for i in range(len(sizes))])
 
 
-def _errors(gram: Floats, queries: Sequence[QuerySet]) -> list[float]:
-    inverse = np.linalg.pinv(gram, rcond=1e-9, hermitian=True)
-    return [float(np.sum(own.gram * inverse)) for own in queries]
+def _alike(workload: Workload, power: int) -> _Side:
+    """Of queries for cells and the total: both, with the small integers of least error."""
+    (size,) = workload.sizes
+    cells = sum(term.weight for term in workload.terms if term.factors[0].name != "total")
+    total = sum(term.weight for term in workload.terms if term.factors[0].name == "total")
 
+    def error(a: int, b: int) -> float:
+        """tr(G X^+) for X = a^2 I + b^2 J, with columns of norm 1."""
+        if not a and (not b or (cells and size > 1)):
+            return math.inf
+        apart = cells * (size - 1) / a**2 if a else 0.0
+        return (a**power + b**power) ** (2 / power) * (
+            apart + (cells + total * size) / (a**2 + size * b**2)
+        )
 
-def _plain(queries: Sequence[QuerySet]) -> _Side | None:
-    """Of cells alone the cells, of totals alone the total: exact in small integers."""
-    names, size = {own.name for own in queries}, queries[0].size
-    if names == {"cells"} or size == 1:
-        rows = np.eye(size, dtype=np.int64)
-    elif names == {"total"}:
-        rows = np.ones((1, size), dtype=np.int64)
-    else:
-        return None
-    return (rows.T @ rows).astype(np.float64), lambda bits: DenseStrategy(rows << bits)
+    pairs = [(a, b) for a in range(_SMALL) for b in range(_SMALL) if math.gcd(a, b) == 1]
+    a, b = min(pairs, key=lambda pair: error(*pair))
+    parts = [a * np.eye(size, dtype=np.int64), np.full((1, size), b)]
+    rows = np.vstack([part for part, entry in zip(parts, (a, b), strict=True) if entry])
+    norm = (a**power + b**power) ** (2 / power)
+    return (rows.T @ rows) / norm, lambda bits: DenseStrategy(rows << bits)

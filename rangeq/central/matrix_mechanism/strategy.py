@@ -13,11 +13,14 @@ from mechdesign._support.arrays import Floats, Integers
 from rangeq.central.inputs import InvalidHistogram
 from rangeq.central.matrix_mechanism.workload import Workload
 
-LARGEST_USERS = 1 << 36
+LARGEST_USERS = 1 << 33
 """Users that a histogram may hold here: more than there are people, so that no sum overflows."""
 
 LARGEST_ENTRY = 1 << 25
-"""The largest entry of a strategy: times 2^36 users it stays within 64 bits."""
+"""The largest entry of a matrix of a strategy."""
+
+LARGEST_PRODUCT = 1 << 28
+"""The largest product of entries of several: times 2^33 users it stays within 62 bits."""
 
 
 class UnanswerableQuery(ValueError):
@@ -69,7 +72,7 @@ class Strategy(ABC):
         Parameters
         ----------
         counts : numpy.ndarray of int64
-            Of shape `sizes`: at least 0, of sum at most 2^36.
+            Of shape `sizes`: at least 0, of sum at most 2^33.
 
         Returns
         -------
@@ -216,7 +219,7 @@ class Strategy(ABC):
 
 
 def require_users(counts: Integers) -> None:
-    """Refuse a histogram of more than 2^36 users.
+    """Refuse a histogram of more than 2^33 users.
 
     Parameters
     ----------
@@ -229,7 +232,7 @@ def require_users(counts: Integers) -> None:
         It holds more.
     """
     if int(counts.sum()) > LARGEST_USERS:
-        raise InvalidHistogram("the counts sum to more than 2^36")
+        raise InvalidHistogram("the counts sum to more than 2^33")
 
 
 def checked_entries(matrix: npt.NDArray[Any], name: str) -> Integers:

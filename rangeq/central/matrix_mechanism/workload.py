@@ -486,7 +486,8 @@ def _is_weight(value: object) -> bool:
 
 
 def _is_weighted(one: object) -> bool:
-    return isinstance(one, (tuple, list)) and len(one) == 2 and isinstance(one[1], (str, Workload))
+    pair = isinstance(one, (tuple, list)) and len(one) == 2
+    return pair and isinstance(one[1], (str, Workload, tuple, list))  # type: ignore[index]
 
 
 def _is_matrix(one: object) -> bool:
