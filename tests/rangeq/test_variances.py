@@ -129,13 +129,10 @@ class TestRanges(VarianceContract):
         for _ in range(self.runs):
             estimate = protocol.estimate(protocol.simulate(counts, rng))
             value, variance = estimate.linear(weights)
-            ranges = estimate.range(FIRST, LAST) - true
-            errors.append(np.concatenate([value - weights @ f, ranges]))
-            told.append(np.concatenate([variance, estimate.answer((FIRST, LAST)).variance]))
-            (low, high), (left, right) = (
-                estimate.interval(),
-                estimate.answer((FIRST, LAST)).interval(),
-            )
+            ranges = estimate.answer((FIRST, LAST))
+            errors.append(np.concatenate([value - weights @ f, ranges.value - true]))
+            told.append(np.concatenate([variance, ranges.variance]))
+            (low, high), (left, right) = estimate.interval(), ranges.interval()
             inside = (low <= f) & (f <= high), (left <= true) & (true <= right)
             covered.append(np.concatenate(inside))
         if isinstance(protocol, GenProt):

@@ -47,7 +47,7 @@ def sketched(domain, k, epsilon, run):
 class TestMarginals(VarianceContract):
     """All cells of some marginals, and their intervals."""
 
-    domain, users, planted = DOMAIN.size, 24_000, ("InpHT", "MargPS")
+    domain, users, runs, planted = DOMAIN.size, 24_000, 200, ("InpHT", "MargPS")
     entries = {  # noqa: RUF012
         **{
             kind.__name__: Entry(fixed(partial(kind, DOMAIN, 2)))
@@ -68,9 +68,10 @@ class TestMarginals(VarianceContract):
             estimate = protocol.estimate(protocol.simulate(counts, rng))
             error, variance, inside = [], [], []
             for names, true in truth.items():
-                error.append((estimate.marginal(names) - true).ravel())
-                variance.append(estimate.cells(names).variance.ravel())
-                low, high = estimate.cells(names).interval()
+                cells = estimate.cells(names)
+                error.append((cells.value - true).ravel())
+                variance.append(cells.variance.ravel())
+                low, high = cells.interval()
                 inside.append(((low <= true) & (true <= high)).ravel())
             errors.append(np.concatenate(error))
             told.append(np.concatenate(variance))

@@ -327,7 +327,7 @@ MEASURE = """
 import json, sys
 from mechdesign.local.workload_mechanism import workload_optimal
 for name, k, epsilon, criterion, _ in json.load(sys.stdin):
-    rounds = 30 if criterion == "average" else 2
+    rounds = 30 if criterion == "average" else 0
     design = workload_optimal(name, k, epsilon, criterion, rounds=rounds)
     holds = design.mechanism.audit().holds
     print(json.dumps([design.variance / design.queries, design.gap, holds]))
