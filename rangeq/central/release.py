@@ -9,23 +9,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import VERSION, pack, unpack
 from frequency.schema import Schema, SurveyEstimate
-from mechdesign import InvalidFile
+from mechdesign import ZCDP, ApproximateDP, InvalidFile
 from mechdesign._support.arrays import Integers
 from mechdesign._support.files import replacing
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.strict_json import keyed
 from mechdesign._support.text import brief, listed, shown, to_text
+from mechdesign.discrete_laplace import DiscreteLaplace
 from rangeq.central.cell_counts import cells_along
 from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import stored_number
+from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
+from rangeq.central.matrix_mechanism.stored_mechanism import (
+    NAME,
+    mechanism_content,
+    stored_mechanism,
+    strategy_numbers,
+)
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.released_quantiles import ReleasedQuantiles
 from rangeq.central.wavelet import Wavelet
@@ -36,6 +44,9 @@ KIND = "release"
 _DIGEST = 32
 
 _MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
+
+Releasing: TypeAlias = CentralMechanism | MatrixMechanism
+"""What releases a histogram."""
 
 _LARGEST_NUMBER = 1 << 62
 """Noise takes no number beyond it, but with a probability below exp(-2^15)."""
@@ -51,11 +62,12 @@ class Release:
     ----------
     schema : Schema
         Of the attributes that were counted.
-    mechanism : CentralMechanism
-        `CentralFlat`, `Hierarchy` or `Wavelet`, over the schema's items. Its epsilon is kept as a
-        Fraction, and budgets that a search found as the shares that it found.
+    mechanism : CentralMechanism or MatrixMechanism
+        `CentralFlat`, `Hierarchy`, `Wavelet` or `MatrixMechanism`, over the schema's items. An
+        epsilon is kept as a Fraction, and budgets that a search found as the shares that it found.
     levels : sequence of numpy.ndarray of int64
-        What `CentralMechanism.noisy_levels` gave; read-only.
+        What `CentralMechanism.noisy_levels` gave, or, as the only one, what
+        `MatrixMechanism.noisy_numbers` gave; read-only.
 
     Raises
     ------
@@ -66,7 +78,7 @@ class Release:
     """
 
     schema: Schema
-    mechanism: CentralMechanism
+    mechanism: Releasing
     levels: Sequence[Integers]
 
     def __post_init__(self) -> None:
@@ -87,19 +99,19 @@ class Release:
     def draw(
         cls,
         schema: Schema,
-        mechanism: CentralMechanism,
+        mechanism: Releasing,
         counts: npt.ArrayLike,
         rng: np.random.Generator | None = None,
     ) -> Release:
         """Add noise to a histogram, once.
 
-        Every call costs the mechanism's epsilon again.
+        Every call costs what the mechanism promises again.
 
         Parameters
         ----------
         schema : Schema
             Of the attributes that were counted.
-        mechanism : CentralMechanism
+        mechanism : CentralMechanism or MatrixMechanism
             As for `Release`: what ``plan("curated-ranges", schema, epsilon=..)`` recommends, or
             another one.
         counts : array_like
@@ -121,12 +133,17 @@ class Release:
             As for `CentralMechanism.release`; nothing was drawn.
         """
         settled = _settled(schema, mechanism)
+        if isinstance(settled, MatrixMechanism):
+            return cls(schema, settled, [settled.noisy_numbers(counts, rng)])
         return cls(schema, settled, settled.noisy_levels(counts, rng))
 
     @cached_property
     def estimate(self) -> SurveyEstimate:
         """Answers in the schema's labels and units, as numbers of users; see `CentralEstimate`."""
-        return SurveyEstimate(self.schema, self.mechanism.estimate(list(self.levels)), "users")
+        mechanism, levels = self.mechanism, list(self.levels)
+        if isinstance(mechanism, MatrixMechanism):
+            return SurveyEstimate(self.schema, mechanism.estimate(levels[0]), "users")
+        return SurveyEstimate(self.schema, mechanism.estimate(levels), "users")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file that `load` reads, replacing it in one step or not at all.
@@ -144,11 +161,14 @@ class Release:
             "mechanism": _content(self.mechanism),
             "alphas": _alphas(self.mechanism),
         }
+        numbers = list(self.levels)
+        if isinstance(self.mechanism, MatrixMechanism):
+            numbers += strategy_numbers(self.mechanism)
         digest = hashlib.sha256()
         with replacing(path) as stream:
             for part in (
                 pack(header, b""),
-                *(level.astype("<i8").tobytes() for level in self.levels),
+                *(level.astype("<i8").tobytes() for level in numbers),
             ):
                 digest.update(part)
                 stream.write(part)
@@ -196,9 +216,32 @@ class Release:
 
     def __repr__(self) -> str:
         return (
-            f"<Release of {listed(self.schema.names)} by {type(self.mechanism).__name__}, epsilon"
-            f" {brief(self.mechanism.given_epsilon)}>"
+            f"<Release of {listed(self.schema.names)} by {type(self.mechanism).__name__},"
+            f" {promised(self.mechanism)}>"
         )
+
+
+def promised(mechanism: Releasing) -> str:
+    """What a release promises, in few words.
+
+    Parameters
+    ----------
+    mechanism : CentralMechanism or MatrixMechanism
+        What releases.
+
+    Returns
+    -------
+    str
+        Such as "epsilon 1" or "rho 0.5".
+    """
+    if isinstance(mechanism, CentralMechanism):
+        return f"epsilon {brief(mechanism.given_epsilon)}"
+    promise = mechanism.promise
+    if isinstance(promise, ZCDP):
+        return f"rho {brief(promise.rho)}"
+    if isinstance(promise, ApproximateDP):
+        return f"epsilon {brief(promise.epsilon)}, delta {brief(promise.delta)}"
+    return f"epsilon {brief(promise.epsilon)}"
 
 
 def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
@@ -224,21 +267,24 @@ def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
     return kind.load(path)
 
 
-def _settled(schema: Schema, mechanism: CentralMechanism) -> CentralMechanism:
+def _settled(schema: Schema, mechanism: Releasing) -> Releasing:
     """The same mechanism, of nothing that another computer might compute otherwise.
 
     ValueError and TypeError for one that is not for the schema, or cannot be kept.
     """
     sizes = cells_along(schema)
-    if type(mechanism) not in _MECHANISMS.values():
+    if type(mechanism) not in (*_MECHANISMS.values(), MatrixMechanism):
         raise TypeError(
-            f"a mechanism is one of {listed(_MECHANISMS)}, got a {type(mechanism).__name__}"
+            f"a mechanism is one of {listed([*_MECHANISMS, NAME])}, got a"
+            f" {type(mechanism).__name__}"
         )
     if sizes != mechanism.sizes:
         raise ValueError(
             f"the schema has {shown(sizes)} items, and the mechanism is for"
             f" {shown(mechanism.sizes)} cells"
         )
+    if isinstance(mechanism, MatrixMechanism):
+        return mechanism
     changes: dict[str, Any] = {}
     if mechanism.epsilon != mechanism.given_epsilon:
         changes["epsilon"] = mechanism.given_epsilon
@@ -247,8 +293,10 @@ def _settled(schema: Schema, mechanism: CentralMechanism) -> CentralMechanism:
     return replace(mechanism, **changes) if changes else mechanism
 
 
-def _shapes(mechanism: CentralMechanism) -> list[tuple[int, ...]]:
+def _shapes(mechanism: Releasing) -> list[tuple[int, ...]]:
     """Those of the levels; (0,) of one that is not asked."""
+    if isinstance(mechanism, MatrixMechanism):
+        return [(mechanism.strategy.rows,)]
     nobody = np.broadcast_to(np.zeros((), dtype=np.int64), mechanism.sizes)
     return [
         (0,) if noise is None else level.shape
@@ -256,8 +304,10 @@ def _shapes(mechanism: CentralMechanism) -> list[tuple[int, ...]]:
     ]
 
 
-def _content(mechanism: CentralMechanism) -> dict[str, Any]:
+def _content(mechanism: Releasing) -> dict[str, Any]:
     """A settled mechanism as JSON has it. Its shape is that of the schema."""
+    if isinstance(mechanism, MatrixMechanism):
+        return mechanism_content(mechanism)
     content = {"name": type(mechanism).__name__, "epsilon": to_text(mechanism.given_epsilon)}
     if not isinstance(mechanism, Hierarchy):
         return content
@@ -266,8 +316,11 @@ def _content(mechanism: CentralMechanism) -> dict[str, Any]:
     return {**content, **own}
 
 
-def _alphas(mechanism: CentralMechanism) -> list[str | None]:
-    """Of the noise of each level, from the top."""
+def _alphas(mechanism: Releasing) -> list[str | None]:
+    """Of the noise of each level, from the top; of Gaussian noise sigma^2."""
+    if isinstance(mechanism, MatrixMechanism):
+        noise = mechanism.noise
+        return [to_text(noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2)]
     return [None if noise is None else to_text(noise.alpha) for noise in mechanism.noise]
 
 
@@ -275,15 +328,21 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     schema = Schema.of_content(header["schema"])
     sizes = cells_along(schema)
     # Before anything is made of so many cells
-    if len(body) % 8 or math.prod(sizes) > len(body) // 8:
+    content = header["mechanism"]
+    numbers = np.frombuffer(body[: len(body) // 8 * 8], dtype="<i8").astype(np.int64)
+    by_matrix = isinstance(content, dict) and content.get("name") == NAME
+    if len(body) % 8 or (math.prod(sizes) > len(numbers) and not by_matrix):
         raise ValueError(f"{len(body)} bytes are not the numbers of {shown(sizes)} cells")
-    mechanism = _mechanism_of(header["mechanism"], sizes)
+    mechanism: Releasing
+    if by_matrix:
+        mechanism, numbers = stored_mechanism(content, sizes, numbers)
+    else:
+        mechanism = _mechanism_of(content, sizes)
     mechanism.audit().require()
     if header["alphas"] != _alphas(mechanism):
         raise ValueError("the noise that it names is not that of its mechanism")
     shapes = _shapes(mechanism)
     ends = np.cumsum([math.prod(shape) for shape in shapes])
-    numbers = np.frombuffer(body, dtype="<i8")
     if ends[-1] != len(numbers):
         raise ValueError(f"{len(numbers)} numbers, and its mechanism releases {ends[-1]}")
     parts = np.split(numbers, ends[:-1])

@@ -360,6 +360,13 @@ class MatrixMechanism:
         asked = Workload.of(workload, self.sizes)
         return self.noise_variance * self.strategy.workload_variance(asked)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MatrixMechanism):
+            return NotImplemented
+        return (self.strategy, self.promise) == (other.strategy, other.promise)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return f"MatrixMechanism({self.strategy!r}, {self.promise!r})"
 

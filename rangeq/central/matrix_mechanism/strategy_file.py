@@ -59,6 +59,29 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of all members, so that equal strategies have equal files."""
 
 
+def kind_of(name: object) -> type[Strategy]:
+    """The class of strategies that files call so.
+
+    Parameters
+    ----------
+    name : object
+        What a file says.
+
+    Returns
+    -------
+    type
+        A subclass of `Strategy`.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+    """
+    if not isinstance(name, str) or name not in _KINDS:
+        raise ValueError(f"a strategy is one of {', '.join(sorted(_KINDS))}, got {shown(name)}")
+    return _KINDS[name]
+
+
 class StoredStrategy(NamedTuple):
     """What a file holds.
 
@@ -176,9 +199,7 @@ def _read(archive: zipfile.ZipFile) -> StoredStrategy:
     keyed(content, "format", "version", "kind", "sizes", "bound", "arrays", "digest")
     if content.pop("digest") != digest_of(content):
         raise ValueError("changed: the digest does not match")
-    kind, digests = content["kind"], content["arrays"]
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"a strategy is one of {', '.join(sorted(_KINDS))}, got {shown(kind)}")
+    kind, digests = kind_of(content["kind"]), content["arrays"]
     if not isinstance(digests, dict) or {*digests, _CONTENT} != set(sizes):
         raise ValueError("its members are not those that it lists")
     if sum(sizes[name] for name in digests) > _LARGEST_ARRAYS:
@@ -195,9 +216,7 @@ def _read(archive: zipfile.ZipFile) -> StoredStrategy:
     shape = content["sizes"]
     if not isinstance(shape, list):
         raise ValueError(f"sizes are a list, got {shown(shape)}")
-    return StoredStrategy(
-        _KINDS[kind].of_arrays(checked_shape(shape), arrays), _bound(content["bound"])
-    )
+    return StoredStrategy(kind.of_arrays(checked_shape(shape), arrays), _bound(content["bound"]))
 
 
 def _bound(text: Any) -> float | None:

@@ -10,17 +10,22 @@ import pytest
 from frequency.core.aggregate import pack, unpack
 from frequency.exceptions import UnknownVariance
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
-from mechdesign import InvalidFile
+from mechdesign import ZCDP, ApproximateDP, InvalidFile, Privacy
 from rangeq.central import (
     CentralFlat,
     CentralMechanism,
+    DenseStrategy,
     Hierarchy,
     InvalidHistogram,
+    MatrixMechanism,
     Release,
     Wavelet,
     count_cells,
     load_release,
+    workload_optimal,
 )
+from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
+from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from tests.goodness_of_fit import FALSE_ALARM, at_most
 
 AGE = Numeric("age", low=0, high=19, whole=True, unit="years", missing="item")
@@ -28,6 +33,13 @@ PAY = Numeric("pay", [0, 1, 2.5, 10, 100], outside="clip")
 SEX = Categorical("sex", ["female", "male"], outside="item")
 SEEN = Dates("seen", "2020-01-01", "2020-12-31", "month")
 ONE = Schema([Boolean("alive")]), Schema([Categorical("only", ["x"])])
+
+PRODUCT = ProductStrategy(
+    [
+        DenseStrategy(np.random.default_rng(size).integers(-9, 10, (size + 1, size)))
+        for size in (4, 3, 12)
+    ]
+)
 
 CASES: list[tuple[Schema, CentralMechanism]] = [
     (Schema([AGE]), CentralFlat(21, 1.0)),
@@ -46,12 +58,24 @@ CASES: list[tuple[Schema, CentralMechanism]] = [
 ]
 
 
+BY_MATRIX: list[tuple[Schema, MatrixMechanism]] = [
+    (Schema([AGE]), workload_optimal("ranges", 21, ZCDP("1/3")).mechanism),
+    (Schema([AGE]), workload_optimal("prefixes", 21, Privacy("2/3")).mechanism),
+    (
+        Schema([AGE, SEX]),
+        workload_optimal("marginals", (21, 3), ApproximateDP(1, "1e-6")).mechanism,
+    ),
+    (Schema([PAY, SEX, SEEN]), MatrixMechanism(PRODUCT, ZCDP("1/8"))),
+    (Schema([AGE]), MatrixMechanism(SpectralStrategy.of_workload("ranges", 21), ZCDP(2))),
+]
+
+
 def drawn(schema, mechanism, seed=1):
     rng = np.random.default_rng(seed)
     return Release.draw(schema, mechanism, rng.integers(0, 50, schema.sizes), rng)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case[1]).replace(" ", ""))
+@pytest.mark.parametrize("case", [*CASES, *BY_MATRIX], ids=lambda c: repr(c[1]).replace(" ", ""))
 def test_what_is_saved_is_loaded(case, tmp_path):
     schema, mechanism = case
     release = drawn(schema, mechanism)
@@ -59,7 +83,9 @@ def test_what_is_saved_is_loaded(case, tmp_path):
     found = Release.load(tmp_path / "a.release")
     assert found == release
     assert found.mechanism.audit() == mechanism.audit()
-    assert found.mechanism.shares == mechanism.shares
+    if isinstance(mechanism, CentralMechanism):
+        assert isinstance(found.mechanism, CentralMechanism)
+        assert found.mechanism.shares == mechanism.shares
     np.testing.assert_array_equal(found.estimate.estimate.counts, release.estimate.estimate.counts)
     everything = dict(enumerate(np.ix_(*map(np.arange, schema.sizes))))
     np.testing.assert_array_equal(
@@ -166,7 +192,9 @@ def test_parts_that_do_not_belong_together():
     class Mine(CentralFlat):
         pass
 
-    with pytest.raises(TypeError, match="one of CentralFlat, Hierarchy, Wavelet, got a Mine"):
+    with pytest.raises(
+        TypeError, match="one of CentralFlat, Hierarchy, Wavelet, MatrixMechanism, got a Mine"
+    ):
         Release.draw(schema, Mine(21, 1), counts)
 
 
@@ -178,6 +206,48 @@ def forged(path, header=lambda content: None, body=lambda data: data, seal=True)
     header(content)
     changed = pack(content, body(bytes(numbers)))
     path.write_bytes(changed + (hashlib.sha256(changed).digest() if seal else data[-32:]))
+
+
+MATRIX_LIES = {
+    "of a smaller rho": {"header": lambda c: c["mechanism"]["promise"].update(rho="1/10")},
+    "of another promise": {"header": lambda c: c["mechanism"].update(promise={"alpha": "1/2"})},
+    "of a promise that is none": {"header": lambda c: c["mechanism"].update(promise={"rho": "0"})},
+    "of no promise": {"header": lambda c: c["mechanism"].update(promise=None)},
+    "of two promises": {"header": lambda c: c["mechanism"]["promise"].update(alpha="1/2")},
+    "of other noise": {"header": lambda c: c["alphas"].__setitem__(0, "1")},
+    "of an unknown strategy": {"header": lambda c: c["mechanism"].update(strategy="sparse")},
+    "of another strategy": {"header": lambda c: c["mechanism"].update(strategy="product")},
+    "of no arrays": {"header": lambda c: c["mechanism"].update(arrays={})},
+    "of other arrays": {"header": lambda c: c["mechanism"].update(arrays={"matrix": [20, 21]})},
+    "of huge arrays": {"header": lambda c: c["mechanism"].update(arrays={"matrix": [1 << 20] * 2})},
+    "of arrays that are none": {"header": lambda c: c["mechanism"].update(arrays={"matrix": 7})},
+    "of a larger matrix": {"body": lambda data: data[:-8] + (1 << 24).to_bytes(8, "little")},
+    "of a number less": {"body": lambda data: data[8:]},
+    "of a number more": {"body": lambda data: data + data[:8]},
+    "of half a number": {"body": lambda data: data[:-4]},
+}
+
+
+@pytest.mark.parametrize("lie", sorted(MATRIX_LIES))
+def test_a_matrix_mechanism_that_lies_is_refused(lie, tmp_path):
+    path = tmp_path / "a.release"
+    drawn(*BY_MATRIX[0]).save(path)
+    forged(path)
+    Release.load(path)
+    forged(path, **MATRIX_LIES[lie])
+    with pytest.raises(InvalidFile, match="no release"):
+        Release.load(path)
+
+
+def test_a_matrix_mechanism_answers_in_units(tmp_path):
+    schema, mechanism = BY_MATRIX[2]
+    counts = count_cells(schema, [people(500, 2)])
+    release = Release.draw(schema, mechanism, counts, np.random.default_rng(1))
+    release.save(tmp_path / "a.release")
+    estimate = Release.load(tmp_path / "a.release").estimate
+    answer = estimate.answer({"age": (3, 12), "sex": "male"})
+    assert abs(answer.value - counts[3:13, 1].sum()) < 6 * answer.variance**0.5
+    assert "epsilon 1, delta 1e-06" in repr(release)
 
 
 LIES = {

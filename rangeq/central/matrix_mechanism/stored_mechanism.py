@@ -1,0 +1,122 @@
+"""A matrix mechanism as files of releases hold it: JSON, and the integers of its strategy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mechdesign import ZCDP, ApproximateDP, Privacy
+from mechdesign._support.arrays import Integers
+from mechdesign._support.strict_json import keyed
+from mechdesign._support.text import shown, to_text
+from rangeq.central.inputs import stored_number
+from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
+from rangeq.central.matrix_mechanism.strategy_file import kind_of
+
+NAME = MatrixMechanism.__name__
+
+
+def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:
+    """What JSON says of it.
+
+    Parameters
+    ----------
+    mechanism : MatrixMechanism
+        Any.
+
+    Returns
+    -------
+    dict
+        With the sizes of the arrays that `strategy_numbers` gives.
+    """
+    arrays = mechanism.strategy.arrays()
+    return {
+        "name": NAME,
+        "promise": _promise_content(mechanism.promise),
+        "strategy": mechanism.strategy.kind,
+        "arrays": {name: list(array.shape) for name, array in sorted(arrays.items())},
+    }
+
+
+def strategy_numbers(mechanism: MatrixMechanism) -> list[Integers]:
+    """The integers of its strategy.
+
+    Parameters
+    ----------
+    mechanism : MatrixMechanism
+        Any.
+
+    Returns
+    -------
+    list of numpy.ndarray of int64
+        Its arrays, each in one row, in the order of their names.
+    """
+    arrays = sorted(mechanism.strategy.arrays().items())
+    return [array.astype(np.int64).ravel() for _, array in arrays]
+
+
+def stored_mechanism(
+    content: dict[str, Any], sizes: tuple[int, ...], numbers: Integers
+) -> tuple[MatrixMechanism, Integers]:
+    """The mechanism that a file holds; its strategy and its noise are made again.
+
+    Parameters
+    ----------
+    content : dict
+        What `mechanism_content` gave.
+    sizes : tuple of int
+        The number of cells along each attribute.
+    numbers : numpy.ndarray of int64
+        Of which the last are those that `strategy_numbers` gave.
+
+    Returns
+    -------
+    tuple of (MatrixMechanism, numpy.ndarray)
+        And the numbers before them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is no such mechanism.
+    """
+    keyed(content, "name", "promise", "strategy", "arrays")
+    shapes = content["arrays"]
+    if not isinstance(shapes, dict) or not all(map(_is_shape, shapes.values())):
+        raise ValueError(f"arrays are shapes by names, got {shown(shapes)}")
+    counts = {name: math.prod(shape) for name, shape in sorted(shapes.items())}
+    held = len(numbers) - sum(counts.values())
+    if held < 0:
+        raise ValueError(f"{len(numbers)} numbers are fewer than those of the strategy")
+    parts = np.split(numbers[held:], np.cumsum(list(counts.values()))[:-1])
+    arrays = {name: part.reshape(shapes[name]) for name, part in zip(counts, parts, strict=True)}
+    strategy = kind_of(content["strategy"]).of_arrays(sizes, arrays)
+    return MatrixMechanism(strategy, _promise_of(content["promise"])), numbers[:held]
+
+
+def _is_shape(shape: Any) -> bool:
+    return (
+        isinstance(shape, list)
+        and len(shape) in (1, 2)
+        and all(type(size) is int and 0 < size <= 1 << 26 for size in shape)
+    )
+
+
+def _promise_content(promise: Promise) -> dict[str, str]:
+    if isinstance(promise, Privacy):
+        return {"alpha": to_text(promise.alpha)}
+    if isinstance(promise, ZCDP):
+        return {"rho": to_text(promise.rho)}
+    return {"epsilon": to_text(promise.epsilon), "delta": to_text(promise.delta)}
+
+
+def _promise_of(content: Any) -> Promise:
+    names = set(content) if isinstance(content, dict) else set()
+    if names == {"alpha"}:
+        return Privacy(stored_number(content["alpha"]))
+    if names == {"rho"}:
+        return ZCDP(stored_number(content["rho"]))
+    if names == {"epsilon", "delta"}:
+        return ApproximateDP(stored_number(content["epsilon"]), stored_number(content["delta"]))
+    raise ValueError(f"a promise has an alpha, a rho, or an epsilon and a delta: {shown(content)}")
