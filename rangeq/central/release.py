@@ -31,7 +31,7 @@ from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.stored_mechanism import (
     NAME,
     mechanism_content,
-    stored_mechanism,
+    mechanism_of_content,
     strategy_numbers,
 )
 from rangeq.central.mechanism import CentralMechanism
@@ -335,7 +335,7 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
         raise ValueError(f"{len(body)} bytes are not the numbers of {shown(sizes)} cells")
     mechanism: Releasing
     if by_matrix:
-        mechanism, numbers = stored_mechanism(content, sizes, numbers)
+        mechanism, numbers = mechanism_of_content(content, sizes, numbers)
     else:
         mechanism = _mechanism_of(content, sizes)
     mechanism.audit().require()

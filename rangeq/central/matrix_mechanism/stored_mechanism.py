@@ -57,7 +57,7 @@ def strategy_numbers(mechanism: MatrixMechanism) -> list[Integers]:
     return [array.astype(np.int64).ravel() for _, array in arrays]
 
 
-def stored_mechanism(
+def mechanism_of_content(
     content: dict[str, Any], sizes: tuple[int, ...], numbers: Integers
 ) -> tuple[MatrixMechanism, Integers]:
     """The mechanism that a file holds; its strategy and its noise are made again.
