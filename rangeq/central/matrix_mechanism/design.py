@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
+from mechdesign.discrete_gaussian import LARGEST_SIGMA2
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
-from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH, least_path_error
+from rangeq.central.matrix_mechanism.path_bound import least_path_error, path_weights
 from rangeq.central.matrix_mechanism.several_attributes import (
     exchangeable,
     least_error,
@@ -23,8 +26,8 @@ from rangeq.central.matrix_mechanism.several_attributes import (
     product_for_laplace_noise,
     product_optimum,
 )
-from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
-from rangeq.central.matrix_mechanism.strategy import Strategy
+from rangeq.central.matrix_mechanism.spectral_strategy import LEAST_LARGEST_ENTRY, SpectralStrategy
+from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, Strategy
 from rangeq.central.matrix_mechanism.workload import Asked, Workload, basis_of, gram_of
 
 _DOWN = 1 - 2.0**-48
@@ -110,10 +113,11 @@ def workload_optimal(
     """The strategy whose answers to a workload have the least mean variance under a promise.
 
     Under Gaussian noise (`ZCDP`, `ApproximateDP`) that is a convex program, solved to within the
-    tolerance of a proved bound; for prefixes or ranges over 1025 to 2^20 cells the strategy is a
-    `SpectralStrategy`, within 0.5 % of it. Under Laplace noise (`Privacy`) it is not convex: the
-    best of several searches is taken (`rangeq.central.matrix_mechanism.p_identity`), and the bound,
-    which follows from the convex program, is far below.
+    tolerance of a proved bound. For prefixes or ranges over 1025 to 2^20 cells the strategy is a
+    `SpectralStrategy`, within 0.5 % of the bound unless rho is below 2^-12. Under Laplace noise
+    (`Privacy`) it is not convex: the best of several searches is taken
+    (`rangeq.central.matrix_mechanism.p_identity`), and the bound, which follows from the convex
+    program, is far below.
 
     No data enter the design.
 
@@ -156,20 +160,18 @@ def workload_optimal(
     if isinstance(promise, Privacy):
         strategy, bound = _for_laplace_noise(asked, tolerance)
     else:
-        strategy, bound = _for_gaussian_noise(asked, tolerance)
+        strategy, bound = _for_gaussian_noise(asked, tolerance, promise.noise_ratio)
     least = bound / asked.weight * unit * _DOWN
     return StrategyDesign(asked, MatrixMechanism(strategy, promise), least)
 
 
-def _for_gaussian_noise(asked: Workload, tolerance: float) -> tuple[Strategy, float]:
+def _for_gaussian_noise(
+    asked: Workload, tolerance: float, ratio: Fraction
+) -> tuple[Strategy, float]:
     """A strategy, and a lower bound on the weighted sum of variances, for columns of norm 1."""
-    term, size = asked.terms[0], asked.cells
-    name = term.factors[0].name
-    alone = len(asked.terms) == 1 and len(asked.sizes) == 1
-    if alone and _LARGEST_DENSE < size <= LARGEST_PATH and name in ("prefixes", "ranges"):
-        return SpectralStrategy.of_workload(name, size), term.weight * least_path_error(
-            name, size
-        ) * _DOWN
+    size, weights = asked.cells, path_weights(asked)
+    if size > _LARGEST_DENSE and weights is not None:
+        return _spectral(asked, weights, ratio), least_path_error(*weights, size) * _DOWN
     if exchangeable(asked) and len(asked.sizes) > 1:
         return marginal_optimum(asked)
     if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
@@ -177,6 +179,16 @@ def _for_gaussian_noise(asked: Workload, tolerance: float) -> tuple[Strategy, fl
     gram, error = gram_of(asked)
     found = optimal_gram(gram, tolerance, error)
     return DenseStrategy.of_gram(found.gram, basis_of(asked), asked.sizes), found.bound
+
+
+def _spectral(asked: Workload, weights: tuple[float, float], ratio: Fraction) -> SpectralStrategy:
+    """The better one of those for prefixes and for ranges."""
+    # Squared norms are below the square of the largest entry, and noise has a largest variance
+    largest = math.isqrt(math.floor(LARGEST_SIGMA2 / ratio))
+    largest = min(max(largest, LEAST_LARGEST_ENTRY), LARGEST_ENTRY)
+    names = [name for name, w in zip(("prefixes", "ranges"), weights, strict=True) if w]
+    tried = [SpectralStrategy.of_workload(name, asked.cells, largest) for name in names]
+    return min(tried, key=lambda one: one.l2_squared * one.workload_variance(asked))
 
 
 def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, float]:

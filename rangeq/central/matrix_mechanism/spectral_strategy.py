@@ -11,10 +11,14 @@ import numpy.typing as npt
 
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.numbers import whole
-from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH, has_free_end
+from mechdesign._support.text import shown
+from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH
 from rangeq.central.matrix_mechanism.reflected_kernel import ReflectedKernel
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, Strategy
-from rangeq.central.matrix_mechanism.workload import QuerySet, Workload
+from rangeq.central.matrix_mechanism.workload import InvalidWorkload, QuerySet, Workload
+
+LEAST_LARGEST_ENTRY = 1 << 12
+"""The largest entry is at least that, so that rounding is not coarse."""
 
 _LEAST = 2.0**-30
 """The least eigenvalue of the kernel, relative to the largest."""
@@ -78,7 +82,7 @@ class SpectralStrategy(Strategy):
             raise ValueError("the kernel's matrix cannot be inverted")
 
     @classmethod
-    def of_workload(cls, name: str, size: int) -> SpectralStrategy:
+    def of_workload(cls, name: str, size: int, largest: int = LARGEST_ENTRY) -> SpectralStrategy:
         """A strategy for prefixes or ranges, near the least error under Gaussian noise.
 
         Parameters
@@ -87,30 +91,38 @@ class SpectralStrategy(Strategy):
             "prefixes" or "ranges".
         size : int
             The number of cells, 1 .. 2^20.
+        largest : int, default 2^25
+            No entry is larger, 2^12 .. 2^25. Noise is in proportion, so that large noise needs
+            small entries.
 
         Returns
         -------
         SpectralStrategy
-            Its error is within 0.5 % of the least.
+            Its error is within 0.5 % of the least for entries up to 2^25.
 
         Raises
         ------
         InvalidWorkload
             Another name.
         ValueError
-            Another size.
+            Another size or largest entry.
 
         >>> SpectralStrategy.of_workload("prefixes", 1 << 10).full_rank
         True
         """
         size = whole(size, "size", 1, LARGEST_PATH)
-        half = _fourth_root(1 if has_free_end(name) else 2, size)
-        # Of 25 bits for kernel and scales, so that the rounding of both costs about the same
-        bits = (size.bit_length() + 22) // 3
+        if name not in ("prefixes", "ranges"):
+            raise InvalidWorkload(
+                f"a spectral strategy is for prefixes or ranges, not {shown(name)}"
+            )
+        half = _fourth_root(1 if name == "prefixes" else 2, size)
+        largest = whole(largest, "largest", LEAST_LARGEST_ENTRY, LARGEST_ENTRY)
+        # Bits are shared by kernel and scales so that the rounding of both costs about the same
+        bits = (size.bit_length() + largest.bit_length() - 4) // 3
         rounded = np.rint(half * (2.0**bits / half[0])).astype(np.int64)
         squares = ReflectedKernel(rounded, size).square_diagonal()
         norms = np.sqrt(np.array(squares, dtype=np.float64))
-        common = float((LARGEST_ENTRY / _largest_entries(rounded, size) * norms).min())
+        common = float((largest / _largest_entries(rounded, size) * norms).min())
         return cls(rounded, np.floor(common / norms).astype(np.int64))
 
     @property

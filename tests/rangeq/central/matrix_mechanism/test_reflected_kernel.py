@@ -30,10 +30,10 @@ def example(size, shift, seed=0):
     return ReflectedKernel(half, size), written_out(half.tolist(), size)
 
 
-def second_difference(size, free):
+def second_difference(size, start):
+    """Of a path whose left end is free (0), fixed (1), or between them."""
     path = 2 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)
-    if free:
-        path[0, 0] = 1
+    path[0, 0] = 1 + start
     return path
 
 
@@ -76,7 +76,7 @@ def test_products_with_the_lower_part(size, shift):
 
 @pytest.mark.parametrize(("size", "shift"), CASES)
 def test_they_are_functions_of_the_second_difference(size, shift):
-    path = second_difference(size, free=shift == 1)
+    path = second_difference(size, shift - 1)
     values, vectors = np.linalg.eigh(path)
     root = (vectors / np.sqrt(values)) @ vectors.T
     kernel = ReflectedKernel.of_spectrum(values**-0.5, shift)

@@ -3,11 +3,14 @@
 What every strategy promises is tested against dense matrices in test_strategy.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from mechdesign import ZCDP
+from mechdesign import ZCDP, ApproximateDP
 from rangeq.central.matrix_mechanism.design import workload_optimal
+from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.path_bound import least_path_error
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, LARGEST_USERS
@@ -15,6 +18,7 @@ from rangeq.central.matrix_mechanism.workload import InvalidWorkload, Workload
 from tests.rangeq.central.matrix_mechanism.strategies import dense_of
 
 NAMES = ("prefixes", "ranges")
+WEIGHTS = {"prefixes": (1, 0), "ranges": (0, 1)}
 
 
 def error(strategy, name):
@@ -35,18 +39,15 @@ def error(strategy, name):
     ],
 )
 def test_the_error_is_near_the_bound(name, size, gap):
-    assert (
-        1
-        < error(SpectralStrategy.of_workload(name, size), name) / least_path_error(name, size)
-        < 1 + gap
-    )
+    found = error(SpectralStrategy.of_workload(name, size), name)
+    assert 1 < found / least_path_error(*WEIGHTS[name], size) < 1 + gap
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_size_has_one(name):
     for size in [*range(1, 80), 127, 1000, 4099]:
         found = error(SpectralStrategy.of_workload(name, size), name)
-        assert found < 1.005 * least_path_error(name, size)
+        assert found < 1.005 * least_path_error(*WEIGHTS[name], size)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -136,6 +137,9 @@ def test_other_workloads_and_sizes_are_refused():
     for size in (0, (1 << 20) + 1, 2.0):
         with pytest.raises(ValueError, match="size"):
             SpectralStrategy.of_workload("ranges", size)
+    for largest in (1 << 11, 1 << 26):
+        with pytest.raises(ValueError, match="largest"):
+            SpectralStrategy.of_workload("ranges", 10, largest)
     with pytest.raises(ValueError, match="10"):
         SpectralStrategy.of_workload("ranges", 10).workload_variance(Workload.of("ranges", 11))
 
@@ -146,14 +150,30 @@ def test_designs_of_many_cells_have_them(name):
     assert design.strategy == SpectralStrategy.of_workload(name, 2000)
     assert 0 < design.gap < 0.004
     assert design.mechanism.audit().holds
-    # The same measure as that of smaller designs, which are dense: a size apart by one, almost one
-    dense = workload_optimal([(3, name)], 1024, ZCDP("1/2"))
-    sparse = SpectralStrategy.of_workload(name, 1024)
-    scaled = sparse.workload_variance(dense.workload) * sparse.l2_squared
-    assert dense.variance < scaled < 1.004 * dense.variance
-    assert least_path_error(name, 1024) / dense.workload.count == pytest.approx(
-        dense.bound, rel=1e-3
-    )
+    # In the same units as smaller designs, which are dense
+    dense = workload_optimal([(3, name)], 300, ZCDP("1/2"))
+    sparse = MatrixMechanism(SpectralStrategy.of_workload(name, 300), ZCDP("1/2"))
+    assert dense.variance < sparse.workload_variance(name) < 1.004 * dense.variance
+
+
+@pytest.mark.parametrize(("weight", "nearest"), [(1, "ranges"), (1e5, "prefixes")])
+def test_weighted_sums_have_the_better_one_of_both(weight, nearest):
+    design = workload_optimal([(weight, "prefixes"), (1, "ranges")], 1500, ZCDP("1/2"))
+    assert design.strategy == SpectralStrategy.of_workload(nearest, 1500)
+    assert 0 < design.gap < 0.004
+
+
+def test_large_noise_has_smaller_entries():
+    promise = ApproximateDP("1/100", "1e-9")
+    design = workload_optimal("prefixes", 1500, promise)
+    assert promise.noise_ratio > 2**14
+    arrays = design.strategy.arrays()
+    assert int(arrays["kernel"][0] * arrays["scales"].max()) < LARGEST_ENTRY / 3
+    assert design.gap < 0.01
+    assert design.mechanism.audit().holds
+    strictest = workload_optimal("prefixes", 1500, ZCDP(Fraction(1, 1 << 40)))
+    assert strictest.mechanism.audit().holds
+    assert strictest.gap < 0.2
 
 
 def test_a_release_answers_within_its_variances():
