@@ -127,15 +127,17 @@ def with_total(cells: int) -> np.ndarray:
     return np.concatenate([np.eye(cells), np.ones((1, cells))])
 
 
-def cps(first: str | None) -> Workload:
+def cps(first: str) -> Workload:
     """On attributes of the Current Population Survey: income, age, marital status, race, sex.
 
-    Products of the cells and totals of each: all cells of all marginals. With a name, income and
-    age are asked in this way instead.
+    All products of the first two, asked as the name says, and the cells and the total of each of
+    the others. "cells" has the totals of the first two as well, and is all marginals.
     """
     sizes = (50, 100, 7, 4, 2)
-    factors = [with_total(size) for size in sizes]
-    return Workload.of([first] * 2 + factors[2:] if first else factors, sizes)
+    if first == "cells":
+        kinds = product(("cells", "total"), repeat=len(sizes))
+        return union(Workload.of(list(names), sizes) for names in kinds)
+    return Workload.of([first, first, *map(with_total, sizes[2:])], sizes)
 
 
 def sf1() -> Workload:
@@ -204,7 +206,7 @@ def several_attributes(quick: bool) -> None:
     """Errors over HDMM's for workloads of several attributes."""
     workloads = {
         "all boxes, 256 x 256": Workload.of("ranges", (256, 256)),
-        "CPS, marginals": cps(None),
+        "CPS, marginals": cps("cells"),
         "CPS, prefixes": cps("prefixes"),
         "SF1": sf1(),
         "marginals of 2, 8 x 8 x 8 x 8": Workload.of("marginals", (8,) * 4),
