@@ -33,6 +33,7 @@ from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy, 
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
 from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.workload import (
+    QuerySet,
     Term,
     Workload,
     basis_of,
@@ -43,6 +44,9 @@ _BITS = 24
 """Of the weights of marginals, and of the entries of a side."""
 
 _ROUNDS = 30
+
+_FLIPS, _OUT = 60, -8.0
+"""How often weights of marginals are searched anew, and the logarithm of one that is left out."""
 
 _CLOSE = 1e-5
 """Rounds end where the error falls by less, relative to it."""
@@ -148,10 +152,17 @@ def marginal_weights(workload: Workload) -> MarginalStrategy:
         slope = -2 * shares**2 * (gains.T @ (asked / eigenvalues**2))
         return math.log(value), (slope - shares * slope.sum()) / value
 
+    def descended(start: Floats) -> scipy.optimize.OptimizeResult:
+        return scipy.optimize.minimize(error, start, jac=True, method="L-BFGS-B")
+
     rng = np.random.default_rng(0)
     starts = [np.zeros(len(views)), *rng.normal(size=(8, len(views)))]
-    tried = [scipy.optimize.minimize(error, start, jac=True, method="L-BFGS-B") for start in starts]
-    best = min(tried, key=lambda one: float(one.fun))
+    best = min(map(descended, starts), key=lambda one: float(one.fun))
+    for _ in range(_FLIPS):  # of many local minima: one to three marginals are put in, or left out
+        logs = np.maximum(best.x - scipy.special.logsumexp(best.x), _OUT)
+        flipped = rng.choice(len(views), rng.integers(1, 4))
+        logs[flipped] = np.where(logs[flipped] > _OUT / 2, _OUT, -1.0)
+        best = min(best, descended(logs), key=lambda one: float(one.fun))
     shares = np.exp(best.x - scipy.special.logsumexp(best.x))
     weights = np.maximum(np.rint(shares * 2.0**_BITS), 1).astype(np.int64).tolist()
     kept = {
@@ -275,7 +286,7 @@ def _product(workload: Workload, solve: Callable[[Workload], _Side], power: int)
     # Of every term and attribute, the sum of variances of its queries by the present strategy
     errors = np.array([[float(np.trace(own.gram)) for own in term.factors] for term in terms])
     weights = np.array([term.weight for term in terms])
-    alike = [i for i, queries in enumerate(along) if all(own.exchangeable for own in queries)]
+    alike = [i for i, queries in enumerate(along) if None not in map(_levels, queries)]
     sides: dict[int, _Side] = {}
     reached = math.inf
     for _ in range(_ROUNDS):
@@ -299,10 +310,11 @@ def _product(workload: Workload, solve: Callable[[Workload], _Side], power: int)
 
 
 def _alike(workload: Workload, power: int) -> _Side:
-    """Of queries for cells and the total: both, with the small integers of least error."""
+    """Of queries as good as cells and the total: both, with the small integers of least error."""
     (size,) = workload.sizes
-    cells = sum(term.weight for term in workload.terms if term.factors[0].name != "total")
-    total = sum(term.weight for term in workload.terms if term.factors[0].name == "total")
+    levels = [(term.weight, _levels(term.factors[0]) or (0.0, 0.0)) for term in workload.terms]
+    cells = sum(weight * own for weight, (own, _) in levels)
+    total = sum(weight * own for weight, (_, own) in levels)
 
     def error(a: int, b: int) -> float:
         """tr(G X^+) for X = a^2 I + b^2 J, with columns of norm 1."""
@@ -319,3 +331,12 @@ def _alike(workload: Workload, power: int) -> _Side:
     rows = np.vstack([part for part, entry in zip(parts, (a, b), strict=True) if entry])
     norm = (a**power + b**power) ** (2 / power)
     return (rows.T @ rows) / norm, lambda bits: DenseStrategy(rows << bits)
+
+
+def _levels(queries: QuerySet) -> tuple[float, float] | None:
+    """a and b, if the Gram matrix is a I + b J with b >= 0: that of a cells and b totals."""
+    gram = queries.gram
+    a, b = float(gram[0, 0]), float(gram[0, 1]) if queries.size > 1 else 0.0
+    plain = np.full(gram.shape, b)
+    np.fill_diagonal(plain, a)
+    return (a - b, b) if b >= 0 and np.array_equal(gram, plain) else None

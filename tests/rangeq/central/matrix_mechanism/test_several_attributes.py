@@ -1,6 +1,7 @@
 """Strategies for several attributes, against programs over all cells at once."""
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,40 @@ def test_weighted_marginals_for_laplace_noise(asked, sizes):
     even = MarginalStrategy(sizes, views, [1000] * len(views))
     cells = MarginalStrategy(sizes, [tuple(range(len(sizes)))], [1000])
     assert found <= 1.0001 * min(mean(even, workload, 1), mean(cells, workload, 1))
+
+
+def test_weights_of_marginals_are_better_than_those_of_hdmm():
+    """All cells of all marginals: theirs are in benchmarks/hdmm_figures.py, with their source."""
+    sizes = (50, 100, 7, 4, 2)
+    parts = [
+        (1.0, Workload.of(list(names), sizes)) for names in product(("cells", "total"), repeat=5)
+    ]
+    workload = Workload.of(parts, sizes)
+    strategy = marginal_weights(workload)
+    found = math.sqrt(strategy.workload_variance(workload)) * strategy.l1
+    assert 1.8585 < found < 3.4214
+
+
+@pytest.mark.parametrize(
+    ("last", "rows"),
+    [
+        ([[1, 0], [0, 1], [1, 1]], 3),  # cells and total
+        ([[1, 0], [0, 1], [-1, -1]], 3),  # as good as these
+        ([[1, 0], [0, 1], [0, 1]], 2),  # of any shape
+        ([[1, 0], [0, 1], [1, -1]], 2),  # a I + b J with b < 0: cells and total are not the best
+    ],
+)
+def test_matrices_as_good_as_cells_and_totals_take_few_bits(last, rows):
+    def asked(size):
+        return np.vstack([np.eye(size), np.ones((1, size))])
+
+    workload = Workload.of(
+        ["prefixes", "prefixes", asked(7), asked(4), np.array(last)], (20, 30, 7, 4, 2)
+    )
+    strategy = product_optimum(workload, 1e-5)
+    assert [factor.rows for factor in strategy.factors] == [20, 30, 8, 5, rows]
+    found = strategy.workload_variance(workload) * strategy.l2_squared * workload.weight
+    assert found < (1.02 if rows == 3 else 1.1) * least_error(workload, 1e-5)
 
 
 PRODUCTS: list[tuple[Any, tuple[int, ...]]] = [
