@@ -8,8 +8,13 @@ d = 1 + T'1, the sum of their variances is
 
     tr(G (A'A)^-1) = d'(G o K) d,    K = I - T'(I + T T')^-1 T.
 
-It is made small by projected quasi-Newton steps from several starts. A tree of equal budgets over
-the cells is such a strategy, too: the best one is among the starts, so the result is no worse.
+It is made small by projected quasi-Newton steps. That finds one of many local optima, and the start
+decides which. At good ones for ranges and the like, the rows T are layers of overlapping bumps
+along the cells, of about as many bumps in a layer as such a tree has nodes. So the starts are such
+layers, besides random rows and trees: many of them take a few steps, and the best ones more. The
+order of the cells is found from the queries (seriation: Atkins, Boman and Hendrickson, SIAM J.
+Comput. 28(1), 1998), so that it does not matter how they are numbered. The best tree of equal
+budgets is such a strategy, too, and so is that of the best ones: the result is no worse.
 """
 
 from __future__ import annotations
@@ -20,21 +25,33 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.progress import ProgressMeter
+from rangeq.central.box_tree import tree_over
 from rangeq.central.branching import best_branching
+from rangeq.central.budget import best_shares, equal
 
-_SHARES = (0.75, 1.5, 2.0)
+_BUMPS = (0.35, 0.45, 0.6, 0.75, 0.9, 1.1, 1.35, 1.65, 2.1, 2.7)
+"""How many bumps the lowest layer has, relative to the square root of the number of cells."""
+
+_FANOUTS = (4, 8)
+"""How many times as many bumps the lower of two layers has."""
+
+_RANDOM_ROWS = (0.75, 1.5)
 """How many rows random starts have, relative to the square root of the number of cells."""
 
-_STEPS = 300
+_HEIGHT = 0.8
+"""What the bumps of a layer sum to at each cell, where 1 is the weight of the cell itself."""
+
+_ROUNDS = ((30, 5), (50, 2), (100, 1), (300, 1))
+"""How many steps are taken from each start, and how many of the best go on."""
 
 
 def laplace_strategy(gram: Floats) -> Floats:
     """A strategy of small error under Laplace noise.
 
-    The same for the same queries, on the same machine. Of 1024 cells it takes most of a minute.
-    Cells that no query tells apart are measured together, and those of no query not at all.
+    Cells that no query tells apart are measured together, and those of no query not at all. The
+    same queries give the same strategy, on the same machine. Of 1024 cells it takes half a minute.
 
     Parameters
     ----------
@@ -44,8 +61,8 @@ def laplace_strategy(gram: Floats) -> Floats:
     Returns
     -------
     numpy.ndarray of float64
-        A, shape (rows, cells): entries >= 0, and every column of sum 1, or 0 for a cell that no
-        query asks for. All queries follow from it.
+        A, shape (rows, cells): entries >= 0, of which all queries follow; every column of sum 1, or
+        0 for a cell of no query.
     """
     columns, place = np.unique(gram, axis=1, return_inverse=True)
     kinds = np.flatnonzero(columns.any(axis=0))
@@ -55,40 +72,98 @@ def laplace_strategy(gram: Floats) -> Floats:
 
 
 def _p_identity(gram: Floats) -> Floats:
-    scale = float(np.trace(gram))
-    asked = gram / scale
-    best, least = np.zeros((0, len(gram))), 1.0  # the identity's is tr(G)
-    with ProgressMeter("strategy", len(_SHARES) + 1, "starts") as meter:
-        for start in _starts(len(gram)):
-            for rows in (start, _descended(start, asked)):
-                found = _error(rows, asked)[0]
-                if found < least:
-                    best, least = rows, found
+    """The same for cells that are told apart."""
+    cells = len(gram)
+    asked = gram / float(np.trace(gram))
+    trees = list(_trees(cells))
+    found = [(_error(rows, asked)[0], rows) for rows in (np.zeros((1, cells)), *trees)]
+    pool = [*trees, *_layers(asked), *_random(cells)] if cells > 1 else []
+    with ProgressMeter("strategy", len(_ROUNDS), "rounds") as meter:
+        for number, (steps, kept) in enumerate(_ROUNDS):
+            descended = sorted((_descended(rows, asked, steps) for rows in pool), key=_first)
+            found += descended[:1]
+            pool = [rows for _, rows in descended[:kept]]
+            if number == 0:
+                pool += [np.vstack([rows, _heaviest(asked)]) for rows in pool]
             meter.update()
-    below = best[best.any(axis=1)]
-    strategy: Floats = np.vstack([np.eye(len(gram)), below])
+    best = min(found, key=_first)[1]
+    strategy: Floats = np.vstack([np.eye(cells), best[best.any(axis=1)]])
     return strategy / strategy.sum(axis=0)
 
 
-def _starts(cells: int) -> Iterator[Floats]:
-    """The rows of the best tree, if there is one, and random ones."""
-    if cells > 2:
-        widths = [1]
-        for fanout in reversed(best_branching((cells,), 1).best.fanouts[1:]):
-            widths.append(widths[-1] * fanout)
-        place = np.arange(cells)
-        levels = [place // width == place[: -(-cells // width), None] for width in widths[1:]]
+def _first(pair: tuple[float, Floats]) -> float:
+    return pair[0]
+
+
+def _trees(cells: int) -> Iterator[Floats]:
+    """The rows of the best tree, if there is one, with equal budgets and with the best."""
+    tree = tree_over((cells,), best_branching((cells,), 1).best.fanouts)
+    place = np.arange(cells)
+    for shares in (equal(tree.height), best_shares(tree)):
+        levels = [
+            (place // width == place[: -(-cells // width), None]) * float(share / shares[-1])
+            for (width,), share in zip(tree.widths[1:-1], shares[:-1], strict=True)
+        ]
         if levels:
-            yield np.vstack(levels).astype(np.float64)
+            yield np.vstack(levels)
+
+
+def _layers(gram: Floats) -> Iterator[Floats]:
+    """Layers of overlapping bumps along the cells, in an order that is found from the queries."""
+    cells = len(gram)
+    counts = [math.ceil(share * math.sqrt(cells)) for share in _BUMPS]
+    place = np.empty(cells)
+    place[_order(gram)] = (np.arange(cells) + 0.5) / cells
+
+    def layer(bumps: int) -> Floats:
+        middles = (np.arange(bumps)[:, None] + 0.5) / bumps
+        rows: Floats = _HEIGHT * np.maximum(1 - np.abs(place - middles) * bumps, 0.0)
+        return rows + 0.01
+
+    for bumps in sorted({count for count in counts if 2 <= count < cells}):
+        yield layer(bumps)
+        for fanout in _FANOUTS:
+            if bumps >= 2 * fanout:
+                yield np.vstack([layer(bumps), layer(round(bumps / fanout))])
+
+
+def _order(gram: Floats) -> Integers:
+    """The cells, those with similar queries beside each other.
+
+    By the eigenvector for the second eigenvalue of a Laplacian matrix. If cells have an order in
+    which similarities fall with the distance, as for ranges and prefixes, that is the one.
+    """
+    sizes = np.sqrt(np.diag(gram))
+    similar = np.abs(gram) / sizes[:, None] / sizes
+    laplacian = np.diag(similar.sum(axis=1)) - similar
+    _, vectors = scipy.linalg.eigh(laplacian, subset_by_index=[1, 1])
+    order: Integers = np.argsort(vectors[:, 0], kind="stable")
+    return order
+
+
+def _heaviest(gram: Floats) -> Floats:
+    """A row in proportion to the eigenvector for the largest eigenvalue.
+
+    For prefixes it falls along the cells. Whether it helps does not show in the first few steps.
+    """
+    last = len(gram) - 1
+    _, vectors = scipy.linalg.eigh(gram, subset_by_index=[last, last])
+    row: Floats = np.abs(vectors[:, 0])
+    return row * (_HEIGHT / row.max())
+
+
+def _random(cells: int) -> Iterator[Floats]:
     rng = np.random.default_rng(0)
-    for share in _SHARES:
+    for share in _RANDOM_ROWS:
         yield rng.random((math.ceil(share * math.sqrt(cells)), cells))
 
 
-def _descended(start: Floats, gram: Floats) -> Floats:
+def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:
+    """The error after some steps, and the rows."""
+
     def error(flat: Floats) -> tuple[float, Floats]:
         value, slope = _error(flat.reshape(start.shape), gram)
-        return value, slope.ravel()
+        return math.log(value), slope.ravel() / value
 
     found = scipy.optimize.minimize(
         error,
@@ -96,20 +171,17 @@ def _descended(start: Floats, gram: Floats) -> Floats:
         jac=True,
         method="L-BFGS-B",
         bounds=scipy.optimize.Bounds(0.0, np.inf),
-        options={"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": 20},
+        options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-8},
     )
-    rows: Floats = found.x.reshape(start.shape)
-    return rows
+    return math.exp(found.fun), found.x.reshape(start.shape)
 
 
 def _error(rows: Floats, gram: Floats) -> tuple[float, Floats]:
     """tr(G (A'A)^-1) for the rows T, and its gradient in them."""
     sums = 1 + rows.sum(axis=0)
     short = np.linalg.solve(np.eye(len(rows)) + rows @ rows.T, rows)  # T K
-    weighted = -(rows.T @ short)
-    weighted[np.diag_indices(len(gram))] += 1
-    weighted *= gram  # G o K
-    slope = weighted @ sums
-    scaled = short @ (sums[:, None] * gram * sums)  # T K D G D
-    through = scaled - (scaled @ rows.T) @ short  # times K
+    scaled = (short * sums) @ gram  # T K D G
+    slope = np.diag(gram) * sums - (rows * scaled).sum(axis=0)  # (G o K) d
+    scaled *= sums
+    through = scaled - (scaled @ rows.T) @ short  # T K D G D K
     return float(sums @ slope), 2 * (slope - through)
