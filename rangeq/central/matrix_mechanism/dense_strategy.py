@@ -120,8 +120,8 @@ class DenseStrategy(Strategy):
 
     @cached_property
     def l2_squared(self) -> int:
-        # At most 2^13 squares of at most 2^50
-        return int((self.matrix * self.matrix).sum(axis=0).max())
+        # At most 2^13 squares of at most 2^50, which reach 2^63
+        return int((self.matrix * self.matrix).sum(axis=0, dtype=np.uint64).max())
 
     @property
     def full_rank(self) -> bool:
@@ -230,7 +230,7 @@ class DenseStrategy(Strategy):
         return total / self.l2_squared / workload.weight
 
     def _require(self, outside: Floats, norms: Floats) -> None:
-        bad = outside > _BESIDE * np.maximum(norms, 1.0)
+        bad = outside > _BESIDE * norms
         if bad.any():
             raise UnanswerableQuery(
                 f"the strategy measures {len(self._spectrum[0])} independent numbers of"

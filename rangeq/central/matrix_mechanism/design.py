@@ -27,7 +27,7 @@ from rangeq.central.matrix_mechanism.several_attributes import (
     product_optimum,
 )
 from rangeq.central.matrix_mechanism.spectral_strategy import LEAST_LARGEST_ENTRY, SpectralStrategy
-from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, Strategy
+from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, Strategy
 from rangeq.central.matrix_mechanism.workload import Asked, Workload, basis_of, gram_of
 
 _DOWN = 1 - 2.0**-48
@@ -185,7 +185,7 @@ def _spectral(asked: Workload, weights: tuple[float, float], ratio: Fraction) ->
     """The better one of those for prefixes and for ranges."""
     # Squared norms are below the square of the largest entry, and noise has a largest variance
     largest = math.isqrt(math.floor(LARGEST_SIGMA2 / ratio))
-    largest = min(max(largest, LEAST_LARGEST_ENTRY), LARGEST_ENTRY)
+    largest = min(max(largest, LEAST_LARGEST_ENTRY), LARGEST_PRODUCT)
     names = [name for name, w in zip(("prefixes", "ranges"), weights, strict=True) if w]
     tried = [SpectralStrategy.of_workload(name, asked.cells, largest) for name in names]
     return min(tried, key=lambda one: one.l2_squared * one.workload_variance(asked))

@@ -20,8 +20,9 @@ from rangeq.central.matrix_mechanism.strategy import (
 )
 from rangeq.central.matrix_mechanism.workload import Term, Workload
 
-_BESIDE = 1e-6
-"""The part of a query's squared norm outside the range that is taken for rounding."""
+_BESIDE = 1e-10
+"""The part of a query's squared norm outside the range that is taken for rounding: less than one
+cell of 2^26."""
 
 
 class ProductStrategy(Strategy):
@@ -105,7 +106,7 @@ class ProductStrategy(Strategy):
         spread = along_axes([factor.inverse.T for factor in self.factors], query)
         if not self.full_rank:
             back = along_axes([factor.matrix.T.astype(float) for factor in self.factors], spread)
-            if float(((back - query) ** 2).sum()) > _BESIDE * max(float((query**2).sum()), 1.0):
+            if float(((back - query) ** 2).sum()) > _BESIDE * float((query**2).sum()):
                 raise UnanswerableQuery("a query does not follow from what the strategy measures")
         return float((spread * spread).sum())
 

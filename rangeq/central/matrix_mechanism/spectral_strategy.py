@@ -14,7 +14,7 @@ from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH
 from rangeq.central.matrix_mechanism.reflected_kernel import ReflectedKernel
-from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, Strategy
+from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, LARGEST_PRODUCT, Strategy
 from rangeq.central.matrix_mechanism.workload import InvalidWorkload, QuerySet, Workload
 
 LEAST_LARGEST_ENTRY = 1 << 12
@@ -53,7 +53,7 @@ class SpectralStrategy(Strategy):
     Raises
     ------
     ValueError
-        Anything else, entries beyond 2^25, or a matrix that cannot be inverted.
+        Anything else, entries beyond 2^28, or a matrix that cannot be inverted.
 
     >>> strategy = SpectralStrategy([1, 0, 0, 0], [1, 1])  # the cells themselves
     >>> strategy.l1, strategy.l2_squared
@@ -74,15 +74,15 @@ class SpectralStrategy(Strategy):
             )
         if (np.diff(half) > 0).any() or (shift == 2 and half[-1] != 0):
             raise ValueError("the kernel must not increase, and the longer one ends with 0")
-        if (_largest_entries(half, size) * self.scales > LARGEST_ENTRY).any():
-            raise ValueError("the kernel times the scales gives entries beyond 2^25")
+        if (_largest_entries(half, size) * self.scales > LARGEST_PRODUCT).any():
+            raise ValueError("the kernel times the scales gives entries beyond 2^28")
         self.kernel, self._matrix = half, ReflectedKernel(half, size)
         spectrum = np.abs(self._matrix.eigenvalues)
         if spectrum.min() <= _LEAST * spectrum.max():
             raise ValueError("the kernel's matrix cannot be inverted")
 
     @classmethod
-    def of_workload(cls, name: str, size: int, largest: int = LARGEST_ENTRY) -> SpectralStrategy:
+    def of_workload(cls, name: str, size: int, largest: int = LARGEST_PRODUCT) -> SpectralStrategy:
         """A strategy for prefixes or ranges, near the least error under Gaussian noise.
 
         Parameters
@@ -91,14 +91,14 @@ class SpectralStrategy(Strategy):
             "prefixes" or "ranges".
         size : int
             The number of cells, 1 .. 2^20.
-        largest : int, default 2^25
-            No entry is larger, 2^12 .. 2^25. Noise is in proportion, so that large noise needs
+        largest : int, default 2^28
+            No entry is larger, 2^12 .. 2^28. Noise is in proportion, so that large noise needs
             small entries.
 
         Returns
         -------
         SpectralStrategy
-            Its error is within 0.5 % of the least for entries up to 2^25.
+            Its error is within 0.5 % of the least for entries up to 2^28.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class SpectralStrategy(Strategy):
                 f"a spectral strategy is for prefixes or ranges, not {shown(name)}"
             )
         half = _fourth_root(1 if name == "prefixes" else 2, size)
-        largest = whole(largest, "largest", LEAST_LARGEST_ENTRY, LARGEST_ENTRY)
+        largest = whole(largest, "largest", LEAST_LARGEST_ENTRY, LARGEST_PRODUCT)
         # Bits are shared by kernel and scales so that the rounding of both costs about the same
         bits = (size.bit_length() + largest.bit_length() - 4) // 3
         rounded = np.rint(half * (2.0**bits / half[0])).astype(np.int64)
@@ -135,7 +135,7 @@ class SpectralStrategy(Strategy):
 
     @cached_property
     def l1(self) -> int:
-        # No entry is below 0, and no sum of 2^20 entries beyond 2^45
+        # No entry is below 0, and no sum of 2^20 entries beyond 2^48
         return int((self._matrix.column_sums() * self.scales).max())
 
     @cached_property

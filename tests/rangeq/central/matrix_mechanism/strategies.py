@@ -25,7 +25,7 @@ def _random(rows, sizes, seed):
 def _coarse(name, size):
     """A designed strategy of smaller integers: its sensitivity is an exponent in a test."""
     fine = SpectralStrategy.of_workload(name, size)
-    return SpectralStrategy(fine.kernel >> 5, fine.scales >> 13)
+    return SpectralStrategy(fine.kernel >> 6, fine.scales >> 15)
 
 
 EXAMPLES = {

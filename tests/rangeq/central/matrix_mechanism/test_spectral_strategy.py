@@ -13,7 +13,7 @@ from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.path_bound import least_path_error
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
-from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, LARGEST_USERS
+from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, LARGEST_USERS
 from rangeq.central.matrix_mechanism.workload import InvalidWorkload, Workload
 from tests.rangeq.central.matrix_mechanism.strategies import dense_of
 
@@ -55,7 +55,7 @@ def test_every_size_has_one(name):
 def test_entries_have_one_sign_and_fit(name, size):
     matrix = dense_of(SpectralStrategy.of_workload(name, size))
     assert matrix.min() >= 0
-    assert LARGEST_ENTRY / 2 < matrix.max() <= LARGEST_ENTRY
+    assert LARGEST_PRODUCT / 2 < matrix.max() <= LARGEST_PRODUCT
     norms = (matrix.astype(float) ** 2).sum(axis=0)
     assert norms.min() > 0.99 * norms.max()
 
@@ -120,8 +120,8 @@ def spectral_columns(strategy, cells):
         ([1, 0, 0, 0, 0], [1, 1], "got 2 and 5"),
         ([1, 2, 0, 0], [1, 1], "must not increase"),
         ([3, 2, 1, 1], [1, 1], "ends with 0"),
-        ([1 << 20, 0, 0, 0], [1, 1 << 6], "beyond 2\\^25"),
-        ([1 << 25, 1, 0], [1, 1], "beyond 2\\^25"),
+        ([1 << 22, 0, 0, 0], [1, 1 << 7], "beyond 2\\^28"),
+        ([1 << 25, 1, 0], [8, 1], "beyond 2\\^28"),
         ([1, 1, 0, 0], [1, 1], "cannot be inverted"),
         ([0, 0, 0], [1, 1], "cannot be inverted"),
     ],
@@ -137,7 +137,7 @@ def test_other_workloads_and_sizes_are_refused():
     for size in (0, (1 << 20) + 1, 2.0):
         with pytest.raises(ValueError, match="size"):
             SpectralStrategy.of_workload("ranges", size)
-    for largest in (1 << 11, 1 << 26):
+    for largest in (1 << 11, 1 << 29):
         with pytest.raises(ValueError, match="largest"):
             SpectralStrategy.of_workload("ranges", 10, largest)
     with pytest.raises(ValueError, match="10"):
@@ -168,7 +168,7 @@ def test_large_noise_has_smaller_entries():
     design = workload_optimal("prefixes", 1500, promise)
     assert promise.noise_ratio > 2**14
     arrays = design.strategy.arrays()
-    assert int(arrays["kernel"][0] * arrays["scales"].max()) < LARGEST_ENTRY / 3
+    assert int(arrays["kernel"][0] * arrays["scales"].max()) < LARGEST_PRODUCT / 20
     assert design.gap < 0.01
     assert design.mechanism.audit().holds
     strictest = workload_optimal("prefixes", 1500, ZCDP(Fraction(1, 1 << 40)))

@@ -5,6 +5,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from rangeq.central.matrix_mechanism.dense_strategy import LARGEST_ROWS, DenseStrategy
 from rangeq.central.matrix_mechanism.strategy import (
     LARGEST_ENTRY,
     LARGEST_USERS,
@@ -48,6 +49,11 @@ def test_sensitivities_are_those_of_the_columns(strategy):
     assert strategy.l1 == max(sum(abs(x) for x in column) for column in columns)
     assert strategy.l2_squared == max(sum(x * x for x in column) for column in columns)
     assert strategy.rows == len(columns[0])
+
+
+def test_the_largest_sensitivity_of_a_dense_strategy_is_exact():
+    strategy = DenseStrategy(np.full((LARGEST_ROWS, 1), -LARGEST_ENTRY))
+    assert strategy.l2_squared == LARGEST_ROWS * LARGEST_ENTRY**2 == 1 << 63
 
 
 @pytest.mark.parametrize("strategy", CASES)
@@ -113,6 +119,8 @@ def test_variances_are_those_of_the_estimates(strategy):
             strategy.variance(first[:, [k]], last[:, [k]])
         with pytest.raises(UnanswerableQuery):
             strategy.linear_variances(queries[[k]])
+        with pytest.raises(UnanswerableQuery):
+            strategy.linear_variances(1e-6 * queries[[k]])
 
 
 @pytest.mark.parametrize("strategy", CASES)
