@@ -24,14 +24,14 @@ survey: .venv/demo
 	$(BIN)/python examples/survey/survey.py --out demo/survey $(if $(CHECK),--check)
 
 test: check
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-slow: .venv/test
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 # In one go: to collect the tests takes a quarter of a minute on every core.
 test-all: check
-	$(BIN)/python -m pytest -n auto -m "slow or not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or not slow"
 
 # What reads the code, and does not run it.
 check: .venv/test

@@ -80,7 +80,7 @@ class HRR(SymmetricOracle, PublicCoinChannel):
     def _choice(self) -> TruthOrLie:
         return TruthOrLie.within(self.max_ratio, 1 << self.coefficients)
 
-    @property
+    @cached_property
     def _contrast(self) -> Fraction:
         """The mean of a reported sign times the true one.
 
@@ -198,7 +198,7 @@ class HRR(SymmetricOracle, PublicCoinChannel):
         sums = aggregate.counts[1:].astype(np.float64)
         return of_signs(self.domain, drawn, sums, float(self._contrast), means, transposed)
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """What a report's sign adds to the estimate of the items with that sign."""
         return float((self.padded - 1) / (self.padded * self.coefficients * self._contrast))
