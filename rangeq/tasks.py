@@ -105,9 +105,7 @@ class Ranges(Task):
         )
 
     def by_curator(self) -> CuratedTask:
-        if self.workload != "ranges":
-            return super().by_curator()
-        return CuratedTask("curated-ranges", self.domain, {})
+        return CuratedTask("curated-ranges", self.domain, {"workload": self.workload})
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def plan(
         The target, above 0, in the task's unit.
     delta : float, Fraction, int, str or Decimal, optional
         Of the central promise, strictly between 0 and 1: far below 1/n. Required for "shuffled",
-        without effect for "curator", whose mechanisms keep a delta of 0.
+        optional for "curator": then mechanisms with Gaussian noise are ranked, too.
     trust : {"local", "shuffled", "curator"}, default "local"
         Nobody; a shuffler, who publishes all reports without their senders; a curator, who knows
         all values. The same ``epsilon`` and ``delta`` are then the same promise, about datasets of

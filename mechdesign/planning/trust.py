@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mechdesign._support.frozen import set_fields
-from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_below, float_above
+from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_above, exp_below, float_above
 from mechdesign.accounting.shuffling import TRUST as SHUFFLER_TRUST
 from mechdesign.accounting.shuffling import shuffled
 from mechdesign.exceptions import UnstatedLikelihoods
@@ -208,7 +208,8 @@ def _rounded(epsilon: float) -> Fraction:
 class ByCurator(Task):
     """The mechanisms of a curator that answer the question of a task in which users report.
 
-    They keep epsilon, with a delta of 0. Their errors, in users, are brought to the task's unit.
+    They keep epsilon, with a delta of 0 or at most the promised one. Their errors, in users, are
+    brought to the task's unit.
 
     Attributes
     ----------
@@ -248,8 +249,20 @@ class ByCurator(Task):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.curated.names
+        return self._curated(1).names
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        offer = self.curated.offer(name, epsilon / self.changed, n)
+        offer = self._curated(epsilon).offer(name, epsilon / self.changed, n)
         return replace(offer, error=offer.error / n)
+
+    def _curated(self, epsilon: float | Fraction) -> Task:
+        """The curator's task, with a delta for each of the steps that a changed value is.
+
+        If each of two steps keeps (epsilon / 2, d), both keep (epsilon, (1 + e^(epsilon / 2)) d).
+        """
+        if not (self.delta and any(one.name == "delta" for one in fields(self.curated))):
+            return self.curated
+        above = exp_above(Fraction(epsilon) / self.changed)
+        steps = sum((above**k for k in range(self.changed)), Fraction(0))
+        changes: dict[str, Any] = {"delta": self.delta / steps}
+        return replace(self.curated, **changes)

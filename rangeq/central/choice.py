@@ -14,16 +14,23 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from frequency.schema import Domain, Schema
+from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, is_whole, whole
 from mechdesign._support.text import listed, shown
+from mechdesign.accounting.privacy_curve import exact_delta
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
 from rangeq.central.cell_counts import cells_along
 from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import checked_quantiles, checked_shape
+from rangeq.central.matrix_mechanism.design import workload_optimal
+from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
+from rangeq.central.matrix_mechanism.strategy import Strategy
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease
 from rangeq.central.released_quantiles import ordered_attribute
@@ -33,6 +40,9 @@ from rangeq.central.wavelet import Wavelet
 _TREES = 4
 """So many of the best trees of equal budgets are tried with optimised ones."""
 
+_WIDEST_FOR_LAPLACE_NOISE, _WIDEST = 256, 1024
+"""Cells along an attribute up to which a plan designs strategies."""
+
 _PARTS = 1000
 """Optimised budgets are in such parts of epsilon."""
 
@@ -41,10 +51,11 @@ _PARTS = 1000
 class CuratedRanges(Task):
     """The number of users in a range, or a box of several attributes, from a curator's histogram.
 
-    Candidates are `CentralFlat`, the best `Hierarchy` that is found and `Wavelet`. Along an
-    attribute without an order nobody asks for ranges: the tree is split into its items at the top,
-    and each item has the best tree over the ordered attributes. If none is ordered there is only
-    the flat histogram.
+    Candidates are `CentralFlat`, the best `Hierarchy` that is found, `Wavelet`, and the strategies
+    of `workload_optimal` with Laplace noise ("strategy") and, if a delta is given, with Gaussian
+    noise ("gaussian"). Along an attribute without an order nobody asks for ranges: the tree is
+    split into its items at the top, and each item has the best tree over the ordered attributes. If
+    none is ordered there is only the flat histogram.
 
     Attributes
     ----------
@@ -54,9 +65,16 @@ class CuratedRanges(Task):
     unordered : str or sequence of str, default ()
         The attributes whose items have no order: names, or where there are none places such as "0".
         A string has commas between them.
+    workload : {"ranges", "prefixes"}, default "ranges"
+        What is asked along each ordered attribute.
+    delta : float, Fraction, int, str or Decimal, optional
+        Of (epsilon, delta)-differential privacy, strictly between 0 and 1. None: epsilon holds with
+        a delta of 0, which Gaussian noise does not keep.
     """
 
     unordered: Any = ()
+    workload: str = "ranges"
+    delta: Any = None
 
     users_report: ClassVar[bool] = False
 
@@ -74,7 +92,10 @@ class CuratedRanges(Task):
             raise ValueError(
                 f"unordered must be among {listed(domain.names)}, got {shown(unknown[0])}"
             )
-        set_fields(self, domain=domain, unordered=unordered)
+        if self.workload not in ("ranges", "prefixes"):
+            raise ValueError(f"workload must be ranges or prefixes, got {shown(self.workload)}")
+        delta = None if self.delta is None else exact_delta(self.delta)
+        set_fields(self, domain=domain, unordered=unordered, delta=delta)
 
     @property
     def ordered(self) -> tuple[bool, ...]:
@@ -83,19 +104,21 @@ class CuratedRanges(Task):
 
     @property
     def question(self) -> str:
-        kind = "boxes" if len(self.ordered) > 1 else "ranges" if self.ordered[0] else "single cells"
+        kind = "boxes" if len(self.ordered) > 1 else self.workload
+        kind = kind if any(self.ordered) else "single cells"
         return f"{kind} of {' x '.join(map(str, self.domain.sizes))} cells, from a curator"
 
     @property
     def error_is(self) -> str:
         along = [name for name in self.domain.names if name not in self.unordered]
-        kind = "a box" if len(along) > 1 else "a range" if along else "a cell"
+        one = "a prefix" if self.workload == "prefixes" else "a range"
+        kind = "a box" if len(along) > 1 else one if along else "a cell"
         one_of = f" for one item of {listed(self.unordered)}" if along and self.unordered else ""
         return f"root mean square error of {kind}{one_of}, in users, for any data"
 
     @property
     def names(self) -> tuple[str, ...]:
-        return ("flat", "tree", "wavelet")
+        return ("flat", "tree", "wavelet", "strategy", *(["gaussian"] if self.delta else []))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         sizes, ordered = self.domain.sizes, self.ordered
@@ -105,8 +128,13 @@ class CuratedRanges(Task):
         restricted: CentralMechanism
         if name == "flat":
             mechanism, restricted = CentralFlat(sizes, epsilon), CentralFlat(along, epsilon)
+        elif name == "gaussian" or (name == "strategy" and max(along) > 1):
+            asked = [self.workload if own else "cells" for own in ordered]
+            delta = self.delta if name == "gaussian" else None
+            designed = designed_mechanism(sizes, tuple(asked), epsilon, delta)
+            return Offer(designed, math.sqrt(designed.workload_variance(asked)))
         elif max(along) == 1:
-            raise ValueError("no ranges are asked: there is nothing for a tree to gain")
+            raise ValueError(f"no ranges are asked: there is nothing for a {name} to gain")
         elif name == "tree":
             best = best_tree(along)
             restricted = best.under(along, (True,) * len(along), epsilon)
@@ -115,13 +143,66 @@ class CuratedRanges(Task):
             mechanism = restricted = Wavelet(sizes, epsilon)
         else:
             raise ValueError("a wavelet is for ordered attributes only")
-        return Offer(mechanism, math.sqrt(restricted.sampled_average_variance()))
+        return Offer(mechanism, self._error(restricted))
+
+    def _error(self, mechanism: CentralMechanism) -> float:
+        """Over ordered attributes alone."""
+        if self.workload == "ranges":
+            return math.sqrt(mechanism.sampled_average_variance())
+        last = np.indices(mechanism.sizes).reshape(len(mechanism.sizes), -1)
+        return math.sqrt(np.mean(mechanism.errors.variance(np.zeros_like(last), last)))
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
         if not all(self.ordered):
             raise ValueError("candidates of one's own are compared on ordered attributes only")
         mechanism = candidate(self.domain.sizes, epsilon)
-        return Offer(mechanism, math.sqrt(mechanism.sampled_average_variance()))
+        return Offer(mechanism, self._error(mechanism))
+
+
+def designed_mechanism(
+    sizes: tuple[int, ...],
+    workload: str | tuple[str, ...],
+    epsilon: float | Rational,
+    delta: Fraction | None = None,
+) -> MatrixMechanism:
+    """What `workload_optimal` designs, where that takes seconds.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        The number of cells along each attribute.
+    workload : str or tuple of str
+        As for `Workload.of`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of a release, above 0.
+    delta : Fraction, optional
+        None: 0, and Laplace noise.
+
+    Returns
+    -------
+    MatrixMechanism
+        With the same strategy for every epsilon.
+
+    Raises
+    ------
+    ValueError
+        A design would take longer, or there is no such noise.
+    """
+    promise: Promise
+    promise = Privacy.from_epsilon(epsilon) if delta is None else ApproximateDP(epsilon, delta)
+    return MatrixMechanism(_strategy(sizes, workload, delta is None), promise)
+
+
+@lru_cache(maxsize=32)
+def _strategy(sizes: tuple[int, ...], workload: str | tuple[str, ...], laplace: bool) -> Strategy:
+    widest = _WIDEST_FOR_LAPLACE_NOISE if laplace else _WIDEST
+    if max(sizes) > widest:
+        raise ValueError(
+            f"of more than {widest} cells along an attribute a design takes long: workload_optimal"
+            " makes it, and mechdesign curate --strategy best"
+        )
+    asked = workload if isinstance(workload, str) else list(workload)
+    return workload_optimal(asked, sizes, Privacy("1/2") if laplace else ZCDP(1)).strategy
 
 
 class BestTree(NamedTuple):
@@ -206,8 +287,9 @@ class CuratedMarginals(Task):
     """The numbers of users in the cells of all marginals of ``k`` attributes, from a curator.
 
     Candidates are the histogram of all records, `CentralFlat`, whose noise adds up in a marginal's
-    cell ("records"), and a `CentralFlat` for each marginal, which share epsilon evenly
-    ("marginals"): its protocol is a dictionary of them.
+    cell ("records"); a `CentralFlat` for each marginal, which share epsilon evenly ("marginals"):
+    its protocol is a dictionary of them; and the strategies of `workload_optimal` with Laplace
+    noise ("strategy") and, if a delta is given, with Gaussian noise ("gaussian").
 
     Attributes
     ----------
@@ -215,16 +297,20 @@ class CuratedMarginals(Task):
         The numbers of values of the attributes.
     k : int
         How many attributes a marginal has.
+    delta : float, Fraction, int, str or Decimal, optional
+        As for `CuratedRanges`.
     """
 
     k: int = 2
+    delta: Any = None
 
     users_report: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         domain = Domain.of(self.domain)
         k = whole(self.k, "k", 1, len(domain), what="a number of attributes")
-        set_fields(self, domain=domain, k=k)
+        delta = None if self.delta is None else exact_delta(self.delta)
+        set_fields(self, domain=domain, k=k, delta=delta)
 
     @property
     def question(self) -> str:
@@ -239,9 +325,14 @@ class CuratedMarginals(Task):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return ("records", "marginals")
+        return ("records", "marginals", "strategy", *(["gaussian"] if self.delta else []))
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        if name in ("strategy", "gaussian"):
+            asked = f"{self.k}-way marginals"
+            delta = self.delta if name == "gaussian" else None
+            designed = designed_mechanism(self.domain.sizes, asked, epsilon, delta)
+            return Offer(designed, math.sqrt(designed.workload_variance(asked)))
         views = list(combinations(self.domain.names, self.k))
         shapes = [tuple(self.domain[one] for one in view) for view in views]
         if name == "records":

@@ -256,9 +256,22 @@ def test_what_is_refused_and_why(given_, message):
 def test_what_nobody_can_shuffle_or_curate():
     with pytest.raises(InvalidRequest, match="no user reports"):
         plan("count", 8, epsilon=1, delta=1e-6, trust="shuffled")
-    for task in ("prefixes", "heavy hitters", "shaped"):
+    for task in ("heavy hitters", "shaped"):
         with pytest.raises(InvalidRequest, match="no mechanism of a curator is known"):
             plan(task, 16, n=100, epsilon=1, trust="curator")
+
+
+@pytest.mark.parametrize(("task", "domain"), [("ranges", 64), ("marginals", (4, 3, 5))])
+def test_a_curator_with_a_delta_may_add_gaussian_noise(task, domain):
+    """A changed value is a user less and one more: both steps together keep the promise."""
+    found = plan(task, domain, n=100, epsilon=1, delta="1e-6", trust="curator")
+    (gaussian,) = (item for item in found.candidates if item.name == "gaussian")
+    loss = gaussian.protocol.cost
+    half, delta = 0.5, loss.delta(0.5)
+    assert delta * (1 + math.exp(half)) <= 1e-6
+    assert loss.delta(0.499) * (1 + math.exp(half)) > 1e-6
+    without = plan(task, domain, n=100, epsilon=1, trust="curator")
+    assert "gaussian" not in {item.name for item in without.candidates}
 
 
 def test_a_candidate_of_ones_own_is_shuffled_too():
