@@ -10,7 +10,7 @@ from typing import Any
 
 from frequency.cli.chain import show_chain
 from frequency.schema import Encoded, Schema
-from mechdesign import NoRows
+from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import listed
 from mechdesign.accounting.ledger import Ledger
@@ -26,13 +26,26 @@ from mechdesign.cli.options import (
 )
 from mechdesign.planning.planner import plan
 from mechdesign.planning.ranking import Plan
-from rangeq.central import Release, ReleasedQuantiles, count_cells
+from rangeq.central import (
+    MatrixMechanism,
+    Release,
+    ReleasedQuantiles,
+    count_cells,
+    load_strategy,
+    save_strategy,
+    workload_optimal,
+)
+from rangeq.central.cell_counts import cells_along
+from rangeq.central.matrix_mechanism.mechanism import Promise
+from rangeq.central.release import promised
 
 _NOTE = """\
 What is printed and written follows from the schema and the release: no number of rows is said, nor
-of those that are left out or clipped, nor whether there are any. A row is a user: epsilon is the
-privacy loss for one row more or less. With --quantile nothing but these quantiles is released, with
-less noise; else the histogram, which mechdesign query asks for ranges, boxes and quantiles."""
+of those that are left out or clipped, nor whether there are any. A row is a user: the promise is for
+one row more or less. With --quantile nothing but these quantiles is released, with less noise; else
+the histogram, which mechdesign query asks for ranges, boxes and quantiles. With --strategy best what is
+measured is designed for the queries of --workload, with a bound on what could be gained; --rho or
+--delta take Gaussian noise, with which many queries cost less."""
 
 
 def add_curate(add: AddCommand) -> None:
@@ -62,7 +75,14 @@ def add_curate(add: AddCommand) -> None:
         metavar="NAME",
         help="to release; several are released together, for boxes",
     )
-    chosen.add_argument("--epsilon", required=True, help="the privacy loss of the release")
+    promise = chosen.add_mutually_exclusive_group(required=True)
+    promise.add_argument("--epsilon", help="the privacy loss of the release")
+    promise.add_argument(
+        "--rho", help="the promise is rho-zero-concentrated privacy instead; takes --strategy"
+    )
+    chosen.add_argument(
+        "--delta", help="the promise is (epsilon, delta)-differential privacy, such as 1e-9"
+    )
     chosen.add_argument(
         "--quantile",
         action="append",
@@ -73,7 +93,23 @@ def add_curate(add: AddCommand) -> None:
     chosen.add_argument(
         "--mechanism",
         metavar="NAME",
-        help="flat, tree or wavelet (of quantiles exponential or tree); default: the best",
+        help="flat, tree, wavelet, strategy, or with --delta gaussian (of quantiles exponential or"
+        " tree); default: the best",
+    )
+    chosen.add_argument(
+        "--strategy",
+        metavar="best|FILE",
+        help="design what is measured for the workload, or take it from a file (.npz)",
+    )
+    chosen.add_argument(
+        "--workload",
+        metavar="NAME",
+        help="what the strategy is designed for: ranges (of ordered attributes, the default),"
+        " prefixes, cells, marginals, 3-way marginals, width-30, or a name for each attribute with"
+        " commas between them",
+    )
+    chosen.add_argument(
+        "--save-strategy", type=Path, metavar="FILE", help="write the strategy, too (.npz)"
     )
     chosen.add_argument(
         "--ledger",
@@ -87,23 +123,25 @@ def add_curate(add: AddCommand) -> None:
 
 
 def _curate(options: argparse.Namespace) -> int:
-    check_targets(options, options.out)
+    targets = [options.out] + ([options.save_strategy] if options.save_strategy else [])
+    check_targets(options, *targets)
     check_suffix(options.out, ".release")
+    if options.save_strategy:
+        check_suffix(options.save_strategy, ".npz")
     ledgers = [] if options.ledger is None else [options.ledger]
-    check_apart(options.out, options.table, options.schema, *ledgers)
+    from_file = [Path(options.strategy)] if options.strategy not in (None, "best") else []
+    for target in targets:
+        others = [one for one in targets if one is not target]
+        check_apart(target, options.table, options.schema, *ledgers, *from_file, *others)
     schema = Schema.load(options.schema).project(options.attribute)
     ledger = None if options.ledger is None else Ledger.open(options.ledger)
-    asked: dict[str, Any] = {"q": tuple(options.quantile)} if options.quantile else {}
-    task = "curated-quantiles" if options.quantile else "curated-ranges"
-    chosen = plan(task, schema, epsilon=options.epsilon, ledger=ledger, **asked)
-    print(chosen)
-    mechanism = _mechanism(chosen, options.mechanism)
+    mechanism = _chosen(options, schema, ledger)
     say(f"mechanism: {mechanism!r}")
     with ProgressMeter("curate"):  # without steps, which would tell the number of rows
         counts = count_cells(schema, _encoded(options.table, schema))
     rng = generator_of(options, "the numbers of this release")
     if ledger is not None:
-        ledger.spend(options.epsilon, options.out.name)
+        ledger.spend(_cost(options, mechanism), options.out.name)
     kind = ReleasedQuantiles if options.quantile else Release
     released = kind.draw(schema, mechanism, counts, rng)
     released.save(options.out)
@@ -111,8 +149,70 @@ def _curate(options: argparse.Namespace) -> int:
         say(line)
     if isinstance(released, ReleasedQuantiles):
         print(released)
-    say(f"wrote {options.out}: epsilon {options.epsilon} for each row")
+    said = f"epsilon {options.epsilon}" if options.quantile else promised(mechanism)
+    say(f"wrote {options.out}: {said} for each row")
+    if options.save_strategy:
+        save_strategy(options.save_strategy, mechanism.strategy)
+        say(f"wrote {options.save_strategy}")
     return 0
+
+
+def _chosen(options: argparse.Namespace, schema: Schema, ledger: Ledger | None) -> Any:
+    """The mechanism; ValueError for options that contradict each other."""
+    if options.strategy is not None or options.rho is not None:
+        return _by_strategy(options, schema)
+    if options.workload is not None or options.save_strategy is not None:
+        raise ValueError("--workload and --save-strategy are for --strategy best")
+    asked: dict[str, Any] = {}
+    if options.quantile:
+        if options.delta is not None:
+            raise ValueError("quantiles keep an epsilon with a delta of 0: leave out --delta")
+        asked["q"] = tuple(options.quantile)
+    task = "curated-quantiles" if options.quantile else "curated-ranges"
+    if options.delta is not None:
+        asked["delta"] = options.delta
+    chosen = plan(task, schema, epsilon=options.epsilon, ledger=ledger, **asked)
+    print(chosen)
+    return _mechanism(chosen, options.mechanism)
+
+
+def _by_strategy(options: argparse.Namespace, schema: Schema) -> MatrixMechanism:
+    if options.strategy is None:
+        raise ValueError("--rho takes --strategy best, or a strategy from a file")
+    if options.quantile or options.mechanism is not None:
+        raise ValueError("--strategy is instead of --quantile and --mechanism")
+    promise = _promise(options)
+    sizes = cells_along(schema)
+    if options.strategy != "best":
+        if options.workload is not None:
+            raise ValueError("--workload is for --strategy best: a file has a strategy already")
+        return MatrixMechanism(load_strategy(options.strategy).strategy, promise)
+    design = workload_optimal(_workload(options.workload, schema), sizes, promise)
+    say(str(design))
+    return design.mechanism
+
+
+def _promise(options: argparse.Namespace) -> Promise:
+    if options.rho is not None:
+        if options.delta is not None:
+            raise ValueError("--delta is for --epsilon: --rho says all")
+        return ZCDP(options.rho)
+    if options.delta is not None:
+        return ApproximateDP(options.epsilon, options.delta)
+    return Privacy.from_epsilon(options.epsilon)
+
+
+def _workload(asked: str | None, schema: Schema) -> str | list[str]:
+    """The names for each attribute: ranges and prefixes are of ordered ones."""
+    if asked is None or asked in ("ranges", "prefixes"):
+        return [(asked or "ranges") if one.ordered else "cells" for one in schema]
+    return [name.strip() for name in asked.split(",")] if "," in asked else asked
+
+
+def _cost(options: argparse.Namespace, mechanism: Any) -> Any:
+    """What a ledger is asked for."""
+    gaussian = isinstance(mechanism, MatrixMechanism) and not isinstance(mechanism.promise, Privacy)
+    return mechanism.cost if gaussian else options.epsilon
 
 
 def _encoded(table: Path, schema: Schema) -> Iterator[Encoded]:

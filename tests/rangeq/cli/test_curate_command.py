@@ -7,15 +7,18 @@ import pandas as pd
 import pytest
 
 from frequency.schema import Categorical, Numeric, Schema, Text
-from mechdesign import Ledger, plan
+from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy, plan
 from mechdesign.cli import main
 from rangeq.central import (
     CentralFlat,
+    MatrixMechanism,
     QuantileRelease,
     Release,
     ReleasedQuantiles,
     count_cells,
     load_release,
+    load_strategy,
+    workload_optimal,
 )
 
 SCHEMA = Schema(
@@ -124,7 +127,7 @@ def test_an_empty_table_is_released(curate):
 def test_another_mechanism_may_be_named(curate):
     people(20).to_csv("people.csv", index=False)
     code, out, _ = curate("--mechanism", "flat")
-    assert (code, "* tree: error" in out) == (0, True)
+    assert (code, "* strategy: error" in out) == (0, True)
     assert "mechanism: CentralFlat(shape=(101,), epsilon=Fraction(1, 1))" in out
     assert isinstance(load_release("a.release").mechanism, CentralFlat)
     quantile = ("--quantile", 0.5, "--force", "--mechanism")
@@ -133,6 +136,107 @@ def test_another_mechanism_may_be_named(curate):
     for wrong, message in (("best", "here there are"), ("wavelet", "for ordered attributes only")):
         code, _, err = curate("--mechanism", wrong, out="b.release", attributes=["age", "sex"])
         assert (code, message in err) == (2, True)
+
+
+@pytest.fixture
+def strategic(curate):
+    """The command with options instead of an epsilon."""
+
+    def run(*more, attributes=("age",), out="a.release"):
+        named = itertools.chain(*(("--attribute", one) for one in attributes))
+        given = ["people.csv", "--schema", "people.toml", "--out", out]
+        return main(["curate", *map(str, [*given, *named, *more])])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("promise", "options"),
+    [
+        (ZCDP("0.1"), ("--rho", "0.1")),
+        (ApproximateDP("1", "1e-9"), ("--epsilon", "1", "--delta", "1e-9")),
+        (Privacy.from_epsilon("1"), ("--epsilon", "1")),
+    ],
+    ids=repr,
+)
+def test_the_best_strategy_is_that_of_python(strategic, promise, options, capsys):
+    table = people(300)
+    table.to_csv("people.csv", index=False)
+    assert strategic(*options, "--strategy", "best", "--workload", "prefixes", "--seed", 3) == 0
+    out = capsys.readouterr().out
+    assert "% above the least" in out
+    schema = SCHEMA.project(["age"])
+    design = workload_optimal("prefixes", 101, promise)
+    expected = Release.draw(
+        schema, design.mechanism, count_cells(schema, [table]), np.random.default_rng(3)
+    )
+    assert load_release("a.release") == expected
+
+
+def test_a_strategy_is_saved_and_used_again(strategic, capsys):
+    people(300).to_csv("people.csv", index=False)
+    asked = ("--attribute", "sex", "--strategy", "best", "--workload", "marginals")
+    assert strategic("--rho", 1, *asked, "--save-strategy", "s.npz") == 0
+    strategy = load_strategy("s.npz").strategy
+    first = load_release("a.release").mechanism
+    assert first == MatrixMechanism(strategy, ZCDP(1))
+    again = ("--attribute", "sex", "--strategy", "s.npz", "--epsilon", 1, "--delta", "1e-6")
+    assert strategic(*again, out="b.release") == 0
+    assert load_release("b.release").mechanism == MatrixMechanism(
+        strategy, ApproximateDP(1, "1e-6")
+    )
+    assert "epsilon 1, delta 1e-06 for each row" in capsys.readouterr().out
+    # Of other attributes it is no strategy
+    assert strategic("--strategy", "s.npz", "--rho", 1, out="c.release") == 2
+    assert "items, and the mechanism is for" in capsys.readouterr().err
+
+
+def test_gaussian_noise_is_spent_from_a_ledger_with_a_delta(strategic, capsys):
+    people(20).to_csv("people.csv", index=False)
+    budget = Ledger.open("budget.json", epsilon="1", delta="1e-6")
+    asked = ("--strategy", "best", "--ledger", "budget.json")
+    assert strategic("--epsilon", "1", "--delta", "1e-6", *asked) == 0
+    assert 0 <= budget.left() < 1e-6
+    assert strategic("--rho", "0.1", *asked, out="b.release") == 1
+    assert "remains" in capsys.readouterr().err
+    pure = Ledger.open("pure.json", epsilon="1")
+    refused = ("--strategy", "best", "--ledger", "pure.json")
+    assert strategic("--rho", "0.1", *refused, out="b.release") == 2
+    assert "Gaussian noise, which keeps no epsilon" in capsys.readouterr().err
+    assert pure.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--rho", "1"), "--rho takes --strategy"),
+        (("--rho", "0", "--strategy", "best"), "rho must be"),
+        (("--rho", "1", "--delta", "1e-6", "--strategy", "best"), "--delta is for --epsilon"),
+        (("--rho", "1", "--epsilon", "1", "--strategy", "best"), "not allowed with"),
+        (("--strategy", "best"), "one of the arguments --epsilon --rho is required"),
+        (("--epsilon", "1", "--strategy", "best", "--quantile", "0.5"), "instead of --quantile"),
+        (("--epsilon", "1", "--strategy", "best", "--mechanism", "flat"), "instead of --quantile"),
+        (("--epsilon", "1", "--workload", "cells"), "for --strategy best"),
+        (("--epsilon", "1", "--save-strategy", "s.npz"), "for --strategy best"),
+        (("--rho", "1", "--strategy", "best", "--workload", "rings"), "got 'rings'"),
+        (("--rho", "1", "--strategy", "best", "--workload", "cells,cells"), "2 names"),
+        (("--rho", "1", "--strategy", "none.npz"), "none.npz"),
+        (("--rho", "1", "--strategy", "people.toml"), "no strategy"),
+        (("--epsilon", "1", "--delta", "1e-6", "--quantile", "0.5"), "leave out --delta"),
+        (("--epsilon", "1", "--delta", "2"), "delta"),
+        (("--rho", "1", "--strategy", "best", "--save-strategy", "a.txt"), ".npz"),
+    ],
+)
+def test_wrong_promises_and_strategies(strategic, options, message, capsys, tmp_path):
+    people(20).to_csv("people.csv", index=False)
+    before = sorted(tmp_path.iterdir())
+    try:
+        code = strategic(*options)
+    except SystemExit as stop:
+        code = stop.code
+    assert code in (1, 2)
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_ledger_is_spent_from_once_before_anything_is_drawn(curate, tmp_path):
