@@ -41,11 +41,11 @@ from rangeq.central.release import promised
 
 _NOTE = """\
 What is printed and written follows from the schema and the release: no number of rows is said, nor
-of those that are left out or clipped, nor whether there are any. A row is a user: the promise is for
-one row more or less. With --quantile nothing but these quantiles is released, with less noise; else
-the histogram, which mechdesign query asks for ranges, boxes and quantiles. With --strategy best what is
-measured is designed for the queries of --workload, with a bound on what could be gained; --rho or
---delta take Gaussian noise, with which many queries cost less."""
+of those that are left out or clipped, nor whether there are any. A row is a user: what is promised
+is for one row more or less. With --quantile nothing but these quantiles is released, with less
+noise; else the histogram, which mechdesign query asks for ranges, boxes and quantiles. With
+--strategy best what is measured is designed for the queries of --workload, with a bound on what
+could be gained; --rho or --delta take Gaussian noise, with which many queries cost less."""
 
 
 def add_curate(add: AddCommand) -> None:
