@@ -2,17 +2,18 @@
 
 Under Laplace noise the columns of a strategy A have sums of absolute values of at most 1, and the
 least error is no convex program. A p-identity strategy has the rows of [I; T] D^-1: the cells, p
-rows T >= 0 besides, and D so that every column sums to 1 (McKenna, Miklau, Hay and
-Machanavajjhala, PVLDB 11(10), 2018, section 5.2). With G = W'W of the queries, K = (I + T'T)^-1 and
-d = 1 + T'1, the sum of their variances is
+rows T besides, and D so that every column has absolute values of sum 1 (McKenna, Miklau, Hay and
+Machanavajjhala, PVLDB 11(10), 2018, section 5.2, with T >= 0). With G = W'W of the queries,
+K = (I + T'T)^-1 and d = 1 + |T|'1, the sum of their variances is
 
     tr(G (A'A)^-1) = d'(G o K) d,    K = I - T'(I + T T')^-1 T.
 
-It is made small by projected quasi-Newton steps. That finds one of many local optima, and the start
-decides which. At good ones for ranges and the like, the rows T are layers of overlapping bumps
-along the cells, of about as many bumps in a layer as such a tree has nodes. So the starts are such
-layers, besides random rows and trees: many of them take a few steps, and the best ones more. The
-order of the cells is found from the queries (seriation: Atkins, Boman and Hendrickson, SIAM J.
+Where G has entries below 0, so may T: then T is a difference of two parts >= 0, and |T| their sum.
+The error is made small by projected quasi-Newton steps. That finds one of many local optima, and
+the start decides which. At good ones for ranges and the like, the rows T are layers of overlapping
+bumps along the cells, of about as many bumps in a layer as such a tree has nodes. So the starts are
+such layers, besides random rows and trees: many of them take a few steps, and the best ones more.
+The order of the cells is found from the queries (seriation: Atkins, Boman and Hendrickson, SIAM J.
 Comput. 28(1), 1998), so that it does not matter how they are numbered. The best tree of equal
 budgets is such a strategy, too, and so is that of the best ones: the result is no worse.
 """
@@ -43,6 +44,9 @@ _RANDOM_ROWS = (0.75, 1.5)
 _HEIGHT = 0.8
 """What the bumps of a layer sum to at each cell, where 1 is the weight of the cell itself."""
 
+_LEAST = 1e-12
+"""Entries of G above minus it, relative to the largest, are taken for no less than 0."""
+
 _ROUNDS = ((30, 5), (50, 2), (100, 1), (300, 1))
 """How many steps are taken from each start, and how many of the best go on."""
 
@@ -61,34 +65,55 @@ def laplace_strategy(gram: Floats) -> Floats:
     Returns
     -------
     numpy.ndarray of float64
-        A, shape (rows, cells): entries >= 0, of which all queries follow; every column of sum 1, or
-        0 for a cell of no query.
+        A, shape (rows, cells), of which all queries follow: every column has absolute values of sum
+        1, or is 0 for a cell of no query. No entry is below 0 if none of G is.
     """
     columns, place = np.unique(gram, axis=1, return_inverse=True)
     kinds = np.flatnonzero(columns.any(axis=0))
     first = [int(np.argmax(place == kind)) for kind in kinds]
-    strategy: Floats = _p_identity(gram[np.ix_(first, first)]) @ (place == kinds[:, None])
+    strategy: Floats = _by_components(gram[np.ix_(first, first)]) @ (place == kinds[:, None])
     return strategy
+
+
+def _by_components(gram: Floats) -> Floats:
+    """Cells that no chain of queries connects are measured apart.
+
+    Instead of a sum over several components, its parts can be measured, as they have no columns in
+    common, and so the same sums of columns.
+    """
+    count, part = scipy.sparse.csgraph.connected_components(gram != 0, directed=False)
+    solved: dict[bytes, Floats] = {}
+    blocks = []
+    for cells in (np.flatnonzero(part == number) for number in range(count)):
+        own = gram[np.ix_(cells, cells)]
+        if own.tobytes() not in solved:
+            solved[own.tobytes()] = _p_identity(own)
+        rows = solved[own.tobytes()]
+        blocks.append(np.zeros((len(rows), len(gram))))
+        blocks[-1][:, cells] = rows
+    return np.vstack(blocks)
 
 
 def _p_identity(gram: Floats) -> Floats:
     """The same for cells that are told apart."""
     cells = len(gram)
     asked = gram / float(np.trace(gram))
-    trees = list(_trees(cells))
-    found = [(_error(rows, asked)[0], rows) for rows in (np.zeros((1, cells)), *trees)]
-    pool = [*trees, *_layers(asked), *_random(cells)] if cells > 1 else []
+    trees = [rows[None] for rows in _trees(cells)]
+    found = [(_error(rows, asked)[0], rows) for rows in (np.zeros((1, 1, cells)), *trees)]
+    pool = [*_trees(cells), *_layers(asked), *_random(cells)] if cells > 1 else []
+    pool = [_with_signs(rows, asked) for rows in pool]
     with ProgressMeter("strategy", len(_ROUNDS), "rounds") as meter:
         for number, (steps, kept) in enumerate(_ROUNDS):
             descended = sorted((_descended(rows, asked, steps) for rows in pool), key=_first)
             found += descended[:1]
             pool = [rows for _, rows in descended[:kept]]
             if number == 0:
-                pool += [np.vstack([rows, _heaviest(asked)]) for rows in pool]
+                heaviest = _with_signs(_heaviest(asked), asked)
+                pool += [np.concatenate([rows, heaviest], axis=1) for rows in pool]
             meter.update()
-    best = min(found, key=_first)[1]
+    best = _signed(min(found, key=_first)[1])
     strategy: Floats = np.vstack([np.eye(cells), best[best.any(axis=1)]])
-    return strategy / strategy.sum(axis=0)
+    return strategy / np.abs(strategy).sum(axis=0)
 
 
 def _first(pair: tuple[float, Floats]) -> float:
@@ -148,7 +173,7 @@ def _heaviest(gram: Floats) -> Floats:
     """
     last = len(gram) - 1
     _, vectors = scipy.linalg.eigh(gram, subset_by_index=[last, last])
-    row: Floats = np.abs(vectors[:, 0])
+    row: Floats = np.abs(vectors[:, 0])[None]
     return row * (_HEIGHT / row.max())
 
 
@@ -156,6 +181,23 @@ def _random(cells: int) -> Iterator[Floats]:
     rng = np.random.default_rng(0)
     for share in _RANDOM_ROWS:
         yield rng.random((math.ceil(share * math.sqrt(cells)), cells))
+
+
+def _with_signs(rows: Floats, gram: Floats) -> Floats:
+    """Rows >= 0 as they are, or if G has entries below 0, each with the signs it has at its peak.
+
+    Shape (1, rows, cells), or (2, rows, cells): the positive parts and the negative ones.
+    """
+    if gram.min() > -_LEAST * gram.max():
+        return rows[None]
+    positive = gram[rows.argmax(axis=1)] >= 0
+    return np.stack([rows * positive, rows * ~positive])
+
+
+def _signed(parts: Floats) -> Floats:
+    """The rows T of their parts."""
+    rows: Floats = parts[0] if len(parts) == 1 else parts[0] - parts[1]
+    return rows
 
 
 def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:
@@ -176,12 +218,14 @@ def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:
     return math.exp(found.fun), found.x.reshape(start.shape)
 
 
-def _error(rows: Floats, gram: Floats) -> tuple[float, Floats]:
-    """tr(G (A'A)^-1) for the rows T, and its gradient in them."""
-    sums = 1 + rows.sum(axis=0)
+def _error(parts: Floats, gram: Floats) -> tuple[float, Floats]:
+    """tr(G (A'A)^-1) for the parts of the rows T, and its gradient in them."""
+    rows = _signed(parts)
+    sums = 1 + parts.sum(axis=(0, 1))
     short = np.linalg.solve(np.eye(len(rows)) + rows @ rows.T, rows)  # T K
     scaled = (short * sums) @ gram  # T K D G
     slope = np.diag(gram) * sums - (rows * scaled).sum(axis=0)  # (G o K) d
     scaled *= sums
     through = scaled - (scaled @ rows.T) @ short  # T K D G D K
-    return float(sums @ slope), 2 * (slope - through)
+    both = [slope - through, slope + through][: len(parts)]
+    return float(sums @ slope), 2 * np.stack(both)

@@ -13,16 +13,18 @@ from rangeq.central.matrix_mechanism.workload import QuerySet, Workload
 ONE = Privacy.from_epsilon(1.0)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("cells", [1, 2, 5])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_the_error_and_its_gradient(cells, rows):
+def test_the_error_and_its_gradient(cells, rows, parts):
     rng = np.random.default_rng(cells + rows)
-    queries, start = rng.normal(size=(6, cells)), rng.random((rows, cells))
+    queries, start = rng.normal(size=(6, cells)), rng.random((parts, rows, cells))
     gram = queries.T @ queries
 
     def slowly(flat):
-        strategy = np.vstack([np.eye(cells), flat.reshape(rows, cells)])
-        strategy = strategy / strategy.sum(axis=0)
+        own = flat.reshape(parts, rows, cells)
+        strategy = np.vstack([np.eye(cells), own[0] - own[1] if parts == 2 else own[0]])
+        strategy = strategy / (1 + own.sum(axis=(0, 1)))
         return np.trace(gram @ np.linalg.inv(strategy.T @ strategy))
 
     found, slope = _error(start, gram)
@@ -112,14 +114,41 @@ def test_the_order_of_cells_does_not_matter(name):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_queries_of_any_signs(seed):
-    """Below the cells themselves; a strategy of positive rows, whatever the queries are."""
     queries = np.random.default_rng(seed).normal(size=(40, 24))
     gram = queries.T @ queries
     strategy = laplace_strategy(gram)
-    assert (strategy >= 0).all()
-    assert strategy.sum(axis=0) == pytest.approx(np.ones(24))
+    assert np.abs(strategy).sum(axis=0) == pytest.approx(np.ones(24))
+    assert np.trace(gram @ np.linalg.inv(strategy.T @ strategy)) <= np.trace(gram)
+
+
+@pytest.mark.parametrize("name", ["ranges", "prefixes"])
+def test_signs_of_cells_do_not_matter(name):
+    """With -x for x in some cells, a strategy with its columns' signs changed is as good."""
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], 64)
+    gram = QuerySet(name, 64).gram
+    plain, changed = laplace_strategy(gram), laplace_strategy(signs[:, None] * gram * signs)
+    assert changed.min() < 0
+    least = np.trace(gram @ np.linalg.inv(plain.T @ plain))
+    changed = changed * signs
+    assert np.trace(gram @ np.linalg.inv(changed.T @ changed)) == pytest.approx(least, rel=0.002)
+
+
+@pytest.mark.parametrize("weight", [3, 300])
+def test_differences_are_measured(weight):
+    """Cells once, and differences of pairs so often: without signs nothing beats the cells."""
+    pairs = np.kron(np.eye(6), [[1.0, -1.0]])
+    gram = np.eye(12) + weight * (pairs.T @ pairs)
+    strategy = laplace_strategy(gram)
+    pair = gram[:2, :2]
+    shares = np.linspace(0, 1, 2001)[1:]
+    # All that a strategy for a pair with the cells and their difference can do
+    errors = [
+        np.trace(pair @ np.linalg.inv(a**2 * np.eye(2) + (1 - a) ** 2 * (2 * np.eye(2) - 1)))
+        for a in shares
+    ]
     found = np.trace(gram @ np.linalg.inv(strategy.T @ strategy))
-    assert found <= np.trace(gram)
+    assert found == pytest.approx(6 * min(errors), rel=1e-4)
+    assert (found < 0.95 * np.trace(gram)) == (weight == 300)
 
 
 def test_cells_of_no_query_beside_another_attribute():
