@@ -229,9 +229,10 @@ class Mean:
             c, variance = arb(tilt), arb(added) ** 2
             reach = math.sqrt(2 * _NEGLIGIBLE) / added
 
+            square, linear = variance / 2, variance * self.function.drift / 2 - self.shift
+
             def smooth(z: acb) -> acb:
-                exponent = variance * (z * z + self.function.drift * z) / 2
-                return (exponent - z * self.shift).exp()
+                return (z * (square * z + linear)).exp()
 
             total, end = self._trapezoids(tilt, period, reach, smooth)
             # |F| is at most 1 / t^2, and what is left at most that of a normal density
