@@ -14,8 +14,9 @@ the start decides which. At good ones for ranges and the like, the rows T are la
 bumps along the cells, of about as many bumps in a layer as such a tree has nodes. So the starts are
 such layers, besides random rows and trees: many of them take a few steps, and the best ones more.
 The order of the cells is found from the queries (seriation: Atkins, Boman and Hendrickson, SIAM J.
-Comput. 28(1), 1998), so that it does not matter how they are numbered. The best tree of equal
-budgets is such a strategy, too, and so is that of the best ones: the result is no worse.
+Comput. 28(1), 1998), so that it does not matter how they are numbered. The best tree, with equal
+budgets or the best ones, is such a strategy, too. So the result is no worse, if there are queries
+that tell all cells apart and connect them.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ _LEAST = 1e-12
 
 _ROUNDS = ((30, 5), (50, 2), (100, 1), (300, 1))
 """How many steps are taken from each start, and how many of the best go on."""
+
+_FEW_CELLS = 512
+"""Up to which twice as many go on."""
 
 
 def laplace_strategy(gram: Floats) -> Floats:
@@ -106,7 +110,8 @@ def _p_identity(gram: Floats) -> Floats:
         for number, (steps, kept) in enumerate(_ROUNDS):
             descended = sorted((_descended(rows, asked, steps) for rows in pool), key=_first)
             found += descended[:1]
-            pool = [rows for _, rows in descended[:kept]]
+            several = kept if cells > _FEW_CELLS else 2 * kept
+            pool = [rows for _, rows in descended[:several]]
             if number == 0:
                 heaviest = _with_signs(_heaviest(asked), asked)
                 pool += [np.concatenate([rows, heaviest], axis=1) for rows in pool]
