@@ -67,7 +67,8 @@ def add_plan(add: AddCommand) -> None:
         ),
     )
     chosen.add_argument(
-        "--delta", help="of the promise about all users, with --trust shuffled: far below 1/n"
+        "--delta",
+        help="of the promise about all users, with --trust shuffled or a curator: far below 1/n",
     )
     chosen.add_argument(
         "--error", help="target, in the task's unit, which the first line of the table states"

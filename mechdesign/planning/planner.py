@@ -37,7 +37,15 @@ from mechdesign.planning.task import (
     is_unknown,
     predicted_error,
 )
-from mechdesign.planning.trust import CURATOR, LOCAL, TRUSTS, ByCurator, ByShuffler
+from mechdesign.planning.trust import (
+    CURATOR,
+    LOCAL,
+    SHUFFLED,
+    TRUSTS,
+    ByCurator,
+    ByShuffler,
+    with_delta,
+)
 from mechdesign.privacy import exact_epsilon
 
 if TYPE_CHECKING:
@@ -86,7 +94,8 @@ def plan(
         The target, above 0, in the task's unit.
     delta : float, Fraction, int, str or Decimal, optional
         Of the central promise, strictly between 0 and 1: far below 1/n. Required for "shuffled",
-        optional for "curator": then mechanisms with Gaussian noise are ranked, too.
+        optional for "curator", and where a curator knows the truth anyway: then mechanisms with
+        Gaussian noise are ranked, too.
     trust : {"local", "shuffled", "curator"}, default "local"
         Nobody; a shuffler, who publishes all reports without their senders; a curator, who knows
         all values. The same ``epsilon`` and ``delta`` are then the same promise, about datasets of
@@ -223,6 +232,10 @@ def _trusting(
     """The task of the same question under a central promise, if there is one."""
     if trust not in TRUSTS:
         raise InvalidRequest(f"trust must be one of {', '.join(TRUSTS)}, got {shown(trust)}")
+    if trust != SHUFFLED and not asked.users_report and delta is not None:
+        weaker = with_delta(asked, delta)
+        if weaker is not asked:
+            return weaker
     if trust == LOCAL:
         if delta is not None:
             raise InvalidRequest(

@@ -260,9 +260,27 @@ class ByCurator(Task):
 
         If each of two steps keeps (epsilon / 2, d), both keep (epsilon, (1 + e^(epsilon / 2)) d).
         """
-        if not (self.delta and any(one.name == "delta" for one in fields(self.curated))):
+        if self.delta is None:
             return self.curated
         above = exp_above(Fraction(epsilon) / self.changed)
         steps = sum((above**k for k in range(self.changed)), Fraction(0))
-        changes: dict[str, Any] = {"delta": self.delta / steps}
-        return replace(self.curated, **changes)
+        return with_delta(self.curated, self.delta / steps)
+
+
+def with_delta(task: Task, delta: Fraction) -> Task:
+    """A curator's task under a promise with a delta.
+
+    Parameters
+    ----------
+    task : Task
+        In which no user reports.
+    delta : Fraction
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    Task
+        The same one if it has no detail ``delta``: what keeps epsilon keeps it with any delta.
+    """
+    changes: dict[str, Any] = {"delta": delta}
+    return replace(task, **changes) if any(one.name == "delta" for one in fields(task)) else task

@@ -20,7 +20,7 @@ from frequency.schema import Domain, Schema
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, is_whole, whole
-from mechdesign._support.text import listed, shown
+from mechdesign._support.text import brief, listed, shown
 from mechdesign.accounting.privacy_curve import exact_delta
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
@@ -106,7 +106,8 @@ class CuratedRanges(Task):
     def question(self) -> str:
         kind = "boxes" if len(self.ordered) > 1 else self.workload
         kind = kind if any(self.ordered) else "single cells"
-        return f"{kind} of {' x '.join(map(str, self.domain.sizes))} cells, from a curator"
+        sizes = " x ".join(map(str, self.domain.sizes))
+        return f"{kind} of {sizes} cells{_from_curator(self.delta)}"
 
     @property
     def error_is(self) -> str:
@@ -157,6 +158,10 @@ class CuratedRanges(Task):
             raise ValueError("candidates of one's own are compared on ordered attributes only")
         mechanism = candidate(self.domain.sizes, epsilon)
         return Offer(mechanism, self._error(mechanism))
+
+
+def _from_curator(delta: Fraction | None) -> str:
+    return ", from a curator" + (f", delta = {brief(delta)}" if delta else "")
 
 
 def designed_mechanism(
@@ -316,7 +321,7 @@ class CuratedMarginals(Task):
     def question(self) -> str:
         return (
             f"marginals of {self.k} of {len(self.domain)} attributes of"
-            f" {' x '.join(map(str, self.domain.sizes))} values, from a curator"
+            f" {' x '.join(map(str, self.domain.sizes))} values{_from_curator(self.delta)}"
         )
 
     @property

@@ -158,6 +158,35 @@ def test_a_delta_admits_gaussian_noise():
         CuratedRanges(64, workload="cells")
 
 
+@pytest.mark.parametrize("trust", ["local", "curator"])
+@pytest.mark.parametrize(
+    ("task", "domain"), [("curated-ranges", 32), ("curated-marginals", (4, 3, 5))]
+)
+def test_a_plan_of_a_curator_takes_a_delta(task, domain, trust):
+    found = plan(task, domain, epsilon=1, delta="1e-6", trust=trust)
+    promises = {item.name: item.protocol for item in found.candidates}
+    assert promises["gaussian"].promise == ApproximateDP(1, "1e-6")
+    assert promises["strategy"].promise == Privacy.from_epsilon(1)
+    assert "from a curator, delta = 1e-06, epsilon = 1" in str(found)
+    pure = plan(task, domain, epsilon=1, trust=trust)
+    assert "gaussian" not in {item.name for item in pure.candidates}
+    assert "delta" not in str(pure)
+    wanted = plan(task, domain, error=9, delta="1e-6", trust=trust).candidates
+    (gaussian,) = (item for item in wanted if item.name == "gaussian")
+    assert gaussian.protocol.promise.delta == Fraction("1e-6")
+    assert 0.9 * 9 < gaussian.error <= 9
+
+
+def test_a_curator_of_quantiles_keeps_an_epsilon_alone():
+    with pytest.raises(InvalidRequest, match="delta is for a central promise"):
+        plan("curated-quantiles", 32, epsilon=1, delta="1e-6")
+    assert plan("curated-quantiles", 32, epsilon=1, delta="1e-6", trust="curator") == plan(
+        "curated-quantiles", 32, epsilon=1
+    )
+    with pytest.raises(InvalidRequest, match="no user reports"):
+        plan("curated-ranges", 32, epsilon=1, delta="1e-6", trust="shuffled")
+
+
 def test_designs_that_take_long_are_left_to_those_who_ask_for_them():
     found = ranking(CuratedRanges(512, delta="1e-6"))
     assert {item.name for item in found.candidates} == {"flat", "tree", "wavelet", "gaussian"}

@@ -191,6 +191,19 @@ def test_a_strategy_is_saved_and_used_again(strategic, capsys):
     assert "items, and the mechanism is for" in capsys.readouterr().err
 
 
+def test_a_delta_ranks_gaussian_noise_with_the_others(strategic, capsys):
+    people(20).to_csv("people.csv", index=False)
+    promise = ("--epsilon", "1", "--delta", "1e-6")
+    assert strategic(*promise) == 0
+    out = capsys.readouterr().out
+    assert "from a curator, delta = 1e-06, epsilon = 1" in out
+    assert "gaussian" in out
+    assert strategic(*promise, "--mechanism", "gaussian", out="b.release") == 0
+    mechanism = load_release("b.release").mechanism
+    assert isinstance(mechanism, MatrixMechanism)
+    assert mechanism.promise == ApproximateDP("1", "1e-6")
+
+
 def test_gaussian_noise_is_spent_from_a_ledger_with_a_delta(strategic, capsys):
     people(20).to_csv("people.csv", index=False)
     budget = Ledger.open("budget.json", epsilon="1", delta="1e-6")
