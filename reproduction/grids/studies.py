@@ -62,7 +62,7 @@ def study(settings: Settings, seed: int, n: int = 1_000_000, repeats: int = 1) -
     A quick run has a twentieth of the users, and the normal records only.
     """
     if settings.quick:
-        return Study(np.random.default_rng(seed), True, n // 20, repeats=1, queries=40)
+        return Study(np.random.default_rng(seed), True, n // 20, repeats=1, queries=16)
     return Study(np.random.default_rng(seed), False, n, repeats=repeats, queries=100)
 
 
