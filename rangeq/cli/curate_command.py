@@ -12,7 +12,7 @@ from frequency.cli.chain import show_chain
 from frequency.schema import Encoded, Schema
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import listed
+from mechdesign._support.text import listed, shown
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.cli.options import (
     AddCommand,
@@ -186,7 +186,13 @@ def _by_strategy(options: argparse.Namespace, schema: Schema) -> MatrixMechanism
     if options.strategy != "best":
         if options.workload is not None:
             raise ValueError("--workload is for --strategy best: a file has a strategy already")
-        return MatrixMechanism(load_strategy(options.strategy).strategy, promise)
+        strategy = load_strategy(options.strategy).strategy
+        if strategy.sizes != sizes:  # found here, before a ledger is spent from
+            raise ValueError(
+                f"{options.strategy}: a strategy for {shown(strategy.sizes)} cells, and the"
+                f" attributes have {shown(sizes)} items"
+            )
+        return MatrixMechanism(strategy, promise)
     design = workload_optimal(_workload(options.workload, schema), sizes, promise)
     say(str(design))
     return design.mechanism

@@ -186,9 +186,12 @@ def test_a_strategy_is_saved_and_used_again(strategic, capsys):
         strategy, ApproximateDP(1, "1e-6")
     )
     assert "epsilon 1, delta 1e-06 for each row" in capsys.readouterr().out
-    # Of other attributes it is no strategy
-    assert strategic("--strategy", "s.npz", "--rho", 1, out="c.release") == 2
-    assert "items, and the mechanism is for" in capsys.readouterr().err
+    # Of other attributes it is no strategy, which costs nothing
+    budget = Ledger.open("budget.json", epsilon="9", delta="1e-6")
+    other = ("--strategy", "s.npz", "--rho", "0.1", "--ledger", "budget.json")
+    assert strategic(*other, out="c.release") == 2
+    assert "s.npz: a strategy for (101, 3) cells" in capsys.readouterr().err
+    assert Ledger.open("budget.json").entries == budget.entries == ()
 
 
 def test_a_delta_ranks_gaussian_noise_with_the_others(strategic, capsys):
