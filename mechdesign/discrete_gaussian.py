@@ -119,10 +119,11 @@ class DiscreteGaussian:
     def _chances(self, tried: Integers) -> Floats:
         """exp(-g), to within 2^-41 of it, or below 2^-64.
 
-        c, 2 sigma2 and each operation are within 2^-53 of what they stand for; |y| is exact. With
-        s = |y| - c, whose error is at most 2^-53 (c + |s|), that of g = s^2 / (2 sigma2) is at most
-        2^-53 (2 |s| c / (2 sigma2) + 8 g). As c^2 <= 4 sigma2 unless sigma2 < 1, and else c < 1 and
-        |s| c <= 2 s^2 unless y = 0, it is below 2^-53 (4 + 16 g), that is 2^-43 if exp(-g) >=
+        c, 2 sigma2 and each operation are within 2^-53 of what they stand for, and |y| is exact
+        below 2^53, beyond which exp(-g) is below 2^-64. With s = |y| - c, whose error is at most
+        2^-53 (c + |s|), that of g = s^2 / (2 sigma2) is at most 2^-53 (|s| c / sigma2 + 8 g). As
+        ln(t / (t - 1)) < 1 / sqrt(t (t - 1)) and sigma2 < t^2, c^2 < 2 sigma2; so |s| c / sigma2 <
+        2 sqrt(g) <= 1 + g, and the error is below 2^-53 (1 + 9 g), that is 2^-44 if exp(-g) >=
         2^-64; exp adds less than 2^-50.
         """
         centre, twice = self._floats

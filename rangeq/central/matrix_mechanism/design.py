@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
+from mechdesign._support.progress import ProgressMeter
 from mechdesign.discrete_gaussian import LARGEST_SIGMA2
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
@@ -109,6 +110,7 @@ def workload_optimal(
     domain: int | Sequence[int],
     promise: Promise,
     tolerance: float = 1e-4,
+    progress: bool = False,
 ) -> StrategyDesign:
     """The strategy whose answers to a workload have the least mean variance under a promise.
 
@@ -132,6 +134,9 @@ def workload_optimal(
         What a release keeps, for one user more or less.
     tolerance : float, default 1e-4
         How far the variance may be above the bound, relative to it, where the program is convex.
+        Between 0 and 1.
+    progress : bool, default False
+        Whether to write on standard error how long it has taken so far.
 
     Returns
     -------
@@ -143,7 +148,7 @@ def workload_optimal(
     InvalidWorkload
         What is no workload over these cells, or is too large to be designed for.
     ValueError, TypeError
-        Another domain or promise.
+        Another domain, promise or tolerance.
 
     >>> from mechdesign import ZCDP
     >>> design = workload_optimal("ranges", 64, ZCDP("1/2"))
@@ -151,16 +156,19 @@ def workload_optimal(
     (True, True)
     """
     asked = Workload.of(workload, domain)
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must be a number between 0 and 1, got {tolerance}")
     if not isinstance(promise, (Privacy, ZCDP, ApproximateDP)):
         raise TypeError(
             f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
         )
     strategy: Strategy
     unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
-    if isinstance(promise, Privacy):
-        strategy, bound = _for_laplace_noise(asked, tolerance)
-    else:
-        strategy, bound = _for_gaussian_noise(asked, tolerance, promise.noise_ratio)
+    with ProgressMeter(f"strategy for {asked.cells} cells", shown=progress):
+        if isinstance(promise, Privacy):
+            strategy, bound = _for_laplace_noise(asked, tolerance)
+        else:
+            strategy, bound = _for_gaussian_noise(asked, tolerance, promise.noise_ratio)
     least = bound / asked.weight * unit * _DOWN
     return StrategyDesign(asked, MatrixMechanism(strategy, promise), least)
 
@@ -177,8 +185,9 @@ def _for_gaussian_noise(
     if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
         return product_optimum(asked, tolerance), least_error(asked, tolerance)
     gram, error = gram_of(asked)
-    found = optimal_gram(gram, tolerance, error)
-    return DenseStrategy.of_gram(found.gram, basis_of(asked), asked.sizes), found.bound
+    basis = basis_of(asked)
+    found = optimal_gram(gram, tolerance, error, len(basis))
+    return DenseStrategy.of_gram(found.gram, basis, asked.sizes), found.bound
 
 
 def _spectral(asked: Workload, weights: tuple[float, float], ratio: Fraction) -> SpectralStrategy:

@@ -53,7 +53,9 @@ class GramOptimum:
     bound: float
 
 
-def optimal_gram(gram: Floats, tolerance: float = 1e-4, error: float = 0.0) -> GramOptimum:
+def optimal_gram(
+    gram: Floats, tolerance: float = 1e-4, error: float = 0.0, rank: int | None = None
+) -> GramOptimum:
     """Minimise tr(G X^+) over X with a diagonal of at most 1.
 
     It takes some tens of eigenvalue decompositions.
@@ -66,6 +68,9 @@ def optimal_gram(gram: Floats, tolerance: float = 1e-4, error: float = 0.0) -> G
         It stops where the value is above the bound by no more than that, relative to it.
     error : float, default 0
         At least the spectral norm of what ``gram`` lacks to the true G.
+    rank : int, optional
+        That of the true G, so that X has the same range also where some queries matter little;
+        None: as floats have it.
 
     Returns
     -------
@@ -76,14 +81,14 @@ def optimal_gram(gram: Floats, tolerance: float = 1e-4, error: float = 0.0) -> G
     inner = gram[np.ix_(asked, asked)]
     scale = float(np.abs(inner).max())
     inner = inner / scale  # no square overflows
-    mu = np.ones(len(asked))
+    mu, ranks = np.ones(len(asked)), np.arange(len(asked))
     best, best_mu, optimum, value = 0.0, mu, np.eye(len(asked)), math.inf
     for _ in range(_ROUNDS):
         m = np.sqrt(mu)
         values, vectors = np.linalg.eigh(m[:, None] * inner * m)
-        kept = values > _LEAST * values[-1]
-        roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
-        bound = float(roots.sum() ** 2 / mu.sum())
+        kept = values > _LEAST * values[-1] if rank is None else ranks >= len(asked) - rank
+        bound = float(np.sqrt(np.maximum(values[kept], 0.0)).sum() ** 2 / mu.sum())
+        roots, vectors = np.sqrt(np.maximum(values[kept], _LEAST * values[-1])), vectors[:, kept]
         if bound > best:
             best, best_mu = bound, mu
         diagonal = np.einsum("ij,j,ij->i", vectors, roots, vectors)
@@ -97,7 +102,7 @@ def optimal_gram(gram: Floats, tolerance: float = 1e-4, error: float = 0.0) -> G
             optimum = part @ part.T
         if value <= (1 + tolerance) * best:
             break
-        mu = diagonal / diagonal.mean()
+        mu = np.maximum(diagonal / diagonal.mean(), _LEAST)
     full = np.zeros_like(gram)
     full[np.ix_(asked, asked)] = optimum
     root = np.zeros(len(gram))

@@ -19,7 +19,7 @@ from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.randomness import bit_source
 from mechdesign.accounting.gaussian_loss import LEAST_SIGMA2, GaussianLoss
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
-from mechdesign.discrete_gaussian import DiscreteGaussian
+from mechdesign.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
 from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.exceptions import PrivacyViolation
 from rangeq.central.estimate import Summed
@@ -176,6 +176,11 @@ class MatrixMechanism:
             sigma2 = self.strategy.l2_squared * self.promise.noise_ratio
             if isinstance(self.promise, ApproximateDP) and sigma2 < LEAST_SIGMA2:
                 raise ValueError(_COARSE)
+            if sigma2 > LARGEST_SIGMA2:
+                raise ValueError(
+                    f"{self.promise!r} is too strict for a strategy of squared sensitivity"
+                    f" {float(self.strategy.l2_squared):.3g}: noise would drown everything"
+                )
             return DiscreteGaussian(math.ceil(sigma2))
         if self.promise.neighbours != "adjacent" or self.promise.alpha == 1:
             raise ValueError(

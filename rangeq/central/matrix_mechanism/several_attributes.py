@@ -215,8 +215,8 @@ def product_optimum(workload: Workload, tolerance: float) -> ProductStrategy:
 
     def side(queries: Workload) -> tuple[Floats, Callable[[int], DenseStrategy]]:
         gram, error = gram_of(queries)
-        found = optimal_gram(gram, tolerance, error).gram
         basis = basis_of(queries)
+        found = optimal_gram(gram, tolerance, error, len(basis)).gram
         return found, lambda bits: DenseStrategy.of_gram(found, basis, bits=bits)
 
     return _product(workload, side, 2)

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
@@ -32,6 +33,9 @@ LARGEST_MATRIX = 1 << 27
 
 LARGEST_BASIS = 1 << 20
 """The largest weight in a query where the queries cannot tell all cells apart."""
+
+LARGEST_WEIGHT = 1 << 100
+"""The largest weight, of a query or in it; the least is its inverse, so that floats suffice."""
 
 _DEPENDENT = 1e-7
 """What is left of a query, relative to it, if it is taken for dependent on others."""
@@ -376,8 +380,13 @@ class Workload:
 
     def __rmul__(self, factor: float) -> Workload:
         if not _is_weight(factor):
-            raise InvalidWorkload(f"a weight is a finite number above 0, got {shown(factor)}")
-        scaled = (Term(term.weight * float(factor), term.factors) for term in self.terms)
+            raise InvalidWorkload(
+                f"a weight is a number above 0, from 2^-100 to 2^100, got {shown(factor)}"
+            )
+        weights = [term.weight * float(factor) for term in self.terms]
+        if not all(map(_is_weight, weights)):
+            raise InvalidWorkload("a product of weights is not between 2^-100 and 2^100")
+        scaled = (Term(w, term.factors) for w, term in zip(weights, self.terms, strict=True))
         return Workload(self.sizes, tuple(scaled))
 
     def __repr__(self) -> str:
@@ -422,14 +431,16 @@ def gram_of(workload: Workload) -> tuple[Floats, float]:
     roundings = len(parts) + len(workload.sizes) + 1
     rounded = 0.0 if _is_exact(workload) else roundings * 2.0**-52 * float(np.linalg.norm(gram))
     products = [
-        term.weight
+        Fraction(term.weight)
         * (
-            math.prod(float(np.trace(f.gram)) + f.gram_error for f in term.factors)
-            - math.prod(float(np.trace(f.gram)) for f in term.factors)
+            math.prod(
+                Fraction(float(np.trace(f.gram))) + Fraction(f.gram_error) for f in term.factors
+            )
+            - math.prod(Fraction(float(np.trace(f.gram))) for f in term.factors)
         )
         for term in workload.terms
-    ]
-    return gram, rounded + 2 * sum(products)
+    ]  # exact, as the errors may be less than the roundings of the products
+    return gram, rounded + 2 * float(sum(products))
 
 
 def kronecker(matrices: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -481,8 +492,8 @@ def _across(sizes: tuple[int, ...]) -> str:
 
 def _is_weight(value: object) -> bool:
     if isinstance(value, (float, np.floating)):
-        return bool(math.isfinite(value) and value > 0)
-    return is_whole(value) and value > 0
+        return bool(1 / LARGEST_WEIGHT <= value <= LARGEST_WEIGHT)
+    return is_whole(value) and 0 < value <= LARGEST_WEIGHT
 
 
 def _is_weighted(one: object) -> bool:
@@ -495,6 +506,11 @@ def _is_matrix(one: object) -> bool:
 
 
 def _checked_matrix(given: Any, size: int) -> Floats:
+    if isinstance(given, np.ndarray) and given.size > LARGEST_MATRIX:
+        raise InvalidWorkload(
+            f"a matrix of shape {given.shape} would take {8 * given.size / 1e9:.3g} GB: at most"
+            f" {8 * LARGEST_MATRIX / 1e9:.3g} are taken; name the queries, or ask fewer"
+        )
     try:
         matrix = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -511,13 +527,17 @@ def _checked_matrix(given: Any, size: int) -> Floats:
     if bad.any():
         query, cell = np.argwhere(bad)[0].tolist()
         raise InvalidWorkload(f"query {query} has the weight {matrix[query, cell]} at cell {cell}")
-    if matrix.size and np.abs(matrix).max() > 2.0**100:
+    largest = np.abs(matrix).max(axis=1)
+    if largest.max() > LARGEST_WEIGHT:
         raise InvalidWorkload("a weight in a query is more than 2^100")
     nothing = ~matrix.any(axis=1)
     if nothing.any():
         raise InvalidWorkload(
             f"query {int(np.argmax(nothing))} is all 0: it asks nothing, and its answer is 0"
         )
+    if largest.min() < 1 / LARGEST_WEIGHT:
+        query = int(np.argmin(largest))
+        raise InvalidWorkload(f"query {query} has no weight of 2^-100 or more")
     matrix.setflags(write=False)
     return matrix
 
@@ -532,15 +552,27 @@ def _basis(matrix: Floats) -> Integers:
     triangle, order = scipy.linalg.qr(scaled.T, mode="r", pivoting=True)
     pivots = np.abs(np.diag(triangle))
     chosen = matrix[np.sort(order[: int((pivots > _DEPENDENT * pivots[0]).sum())])]
-    mantissas, exponents = np.frexp(chosen)
-    digits = (mantissas * 2.0**53).astype(np.int64)
-    lowest = np.log2((digits & -digits)[digits != 0]).astype(np.int64)
-    unit = int((exponents[digits != 0] - 53 + lowest).min())
-    integers = np.ldexp(chosen, -unit)
-    if np.abs(integers).max() > LARGEST_BASIS:
+    if len(chosen) == size:
+        return np.eye(size, dtype=np.int64)
+    integers = [_whole_weights(query) for query in chosen]
+    if any(found is None for found in integers):
         raise InvalidWorkload(
             f"the queries cannot tell all {size} cells apart, as only {len(chosen)} of them are"
-            " independent: then their weights must be integers up to 2^20, or such integers times"
-            " a power of two"
+            " independent: then the weights of each must be integers up to 2^20, or such integers"
+            " times a number"
         )
-    return integers.astype(np.int64)
+    return np.array(integers, dtype=np.int64)
+
+
+def _whole_weights(query: Floats) -> Integers | None:
+    """The smallest integers in the proportions of the weights; None if they exceed 2^20."""
+    values, places = np.unique(query, return_inverse=True)
+    pairs = [value.as_integer_ratio() for value in values.tolist()]
+    common = max(denominator for _, denominator in pairs)  # powers of two
+    numbers = [numerator * (common // denominator) for numerator, denominator in pairs]
+    unit = math.gcd(*numbers)
+    reduced = [number // unit for number in numbers]
+    if max(map(abs, reduced)) > LARGEST_BASIS:
+        return None
+    found: Integers = np.array(reduced, dtype=np.int64)[places.reshape(-1)]
+    return found

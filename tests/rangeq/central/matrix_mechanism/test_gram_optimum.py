@@ -112,3 +112,15 @@ def test_how_far_the_spectral_bound_is_below_the_optimum(name, above):
     spectral = math.fsum(np.sqrt(np.linalg.eigvalsh(gram))) ** 2 / 256
     assert found.value / spectral - 1 == pytest.approx(above, abs=0.001)
     assert dual_bound(gram, np.ones(256)) == pytest.approx(spectral, rel=1e-8)
+
+
+@pytest.mark.parametrize("weights", [[1, 1e-6, 1e-9, 1], [1, 2.0**-20, 2.0**-40, 2.0**-60]])
+def test_queries_that_hardly_matter_are_measured_too(weights):
+    """Of single cells: the identity is the optimum, whatever they weigh."""
+    gram = np.diag(np.square(weights))
+    found = optimal_gram(gram, 1e-6, rank=4)
+    assert np.isfinite(found.gram).all()
+    assert found.gram == pytest.approx(np.eye(4), abs=1e-3)
+    assert found.value == pytest.approx(np.trace(gram), rel=1e-4)
+    assert np.trace(gram) * (1 - 1e-4) < found.bound <= np.trace(gram)
+    assert np.isfinite(optimal_gram(gram, 1e-6).gram).all()

@@ -171,6 +171,74 @@ def test_promises_that_are_none_are_refused():
             MatrixMechanism(FINE, promise)
     with pytest.raises(ValueError, match="noise would drown everything"):
         MatrixMechanism(FINE, Privacy.from_epsilon(2.0**-40))
+    with pytest.raises(ValueError, match="noise would drown everything"):
+        MatrixMechanism(FINE, ZCDP(2.0**-40))
+    for tolerance in (0, -1, 1, math.nan):
+        with pytest.raises(ValueError, match="tolerance must be"):
+            workload_optimal("ranges", 8, ZCDP(1), tolerance)
+
+
+@pytest.mark.parametrize(
+    ("workload", "size"),
+    [
+        (np.diag([1, 1e-6, 1e-9, 1]), 4),
+        ([(1e-13, "ranges"), (1, "total")], 64),
+        ([[0.3, 0, 0], [0, 0.7, 0]], 3),
+    ],
+    ids=["cells", "ranges beside a total", "of two cells"],
+)
+def test_what_is_asked_with_little_weight_is_answered(workload, size):
+    design = workload_optimal(workload, size, ZCDP("1/2"))
+    assert design.gap < 0.001
+    estimate = design.release(np.arange(size), np.random.default_rng(1))
+    rows = np.tri(size)[:2] if isinstance(workload, list) and size > 3 else np.asarray(workload)
+    assert np.isfinite(estimate.linear(rows).variance).all()
+
+
+def _data(size, rng):
+    spikes = np.zeros(size, dtype=np.int64)
+    spikes[[size // 3, size - 1]] = 10**6
+    single = np.zeros(size, dtype=np.int64)
+    single[size // 2] = 1
+    heaped = rng.poisson(5000 * np.exp(-(np.linspace(-2, 2, size) ** 2)))
+    return {"none": 0 * single, "one user": single, "spikes": spikes, "heaped": heaped}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 37, 64])
+@pytest.mark.parametrize(
+    "promise", [ZCDP(2), ZCDP("1e-3"), ApproximateDP(1, "1e-6"), Privacy.from_epsilon(0.5)], ids=str
+)
+def test_intervals_of_designs_cover_for_all_data(promise, size):
+    """1500 releases; each rate within 6 deviations, so false alarms are below 1e-8 each.
+
+    Intervals under Laplace noise, and Woodruff's, may cover more often.
+    """
+    rng, runs, level = np.random.default_rng(size), 1500, 0.9
+    design = workload_optimal("ranges", size, promise)
+    slack = 6 * math.sqrt(level * (1 - level) / runs)
+    weights = rng.normal(size=size)
+    for name, truth in _data(size, rng).items():
+        hits = dict.fromkeys(("range", "prefix", "linear", "quantile"), 0)
+        asked = {"range": (size // 4, size // 2), "prefix": (0, size - 1)}
+        cumulative = truth.cumsum()
+        for _ in range(runs):
+            estimate = design.release(truth, rng)
+            for kind, (first, last) in asked.items():
+                interval = estimate.answer((first, last)).interval(level)
+                hits[kind] += interval.low <= truth[first : last + 1].sum() <= interval.high
+            interval = estimate.linear(weights).interval(level)
+            hits["linear"] += interval.low <= weights @ truth <= interval.high
+            if name in ("spikes", "heaped") and estimate.n > 0:
+                low, high = estimate.quantile_interval(0.5, level)
+                median = int(np.searchsorted(cumulative, 0.5 * cumulative[-1]))
+                hits["quantile"] += low <= median <= high
+        for kind in ("range", "prefix", "linear"):
+            assert hits[kind] / runs > level - slack, (name, kind)
+            if not isinstance(promise, Privacy):
+                assert hits[kind] / runs < level + slack, (name, kind)
+        if name in ("spikes", "heaped"):
+            assert hits["quantile"] / runs > level - slack, name
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Workloads: Gram matrices against the queries written out, bases, and what is refused."""
 
+import math
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations
@@ -76,9 +77,35 @@ def test_the_basis_of_dependent_queries_is_exact():
     assert basis.shape == (2, 4)
     assert (basis[:, 0] == basis[:, 1]).all()
     assert (basis[:, 2] == basis[:, 3]).all()
-    thirds = QuerySet("matrix", 4, rows / 3)
+    # A factor of a query changes no row space
+    thirds = QuerySet("matrix", 4, rows[:2] * [[1 / 3], [0.7]])
+    assert np.array_equal(thirds.basis, rows[:2])
+    crooked = QuerySet("matrix", 4, [[0.1, 0.3, 0, 0], [0, 0, 1, 1]])
     with pytest.raises(InvalidWorkload, match="only 2 of them are independent"):
-        thirds.basis  # noqa: B018
+        crooked.basis  # noqa: B018
+
+
+def test_queries_of_very_different_weights_tell_all_cells_apart():
+    assert np.array_equal(QuerySet("matrix", 3, np.diag([1, 1e-9, 1])).basis, np.eye(3))
+
+
+def test_an_error_below_the_roundings_of_its_products_is_kept():
+    """Against rational numbers: floats lose what a small matrix adds to a large product."""
+    sizes = (3, 7, 5, 3, 7)
+    for seed in range(20):
+        side = np.random.default_rng(seed).normal(size=(1, 3))
+        workload = Workload.of([side, "ranges", "prefixes", "ranges", "ranges"], sizes)
+        factors = workload.terms[0].factors
+        traces = [Fraction(float(np.trace(f.gram))) for f in factors]
+        errors = [Fraction(f.gram_error) for f in factors]
+        products = (
+            math.prod(trace + error for trace, error in zip(traces, errors, strict=True)),
+            math.prod(traces),
+        )
+        gram, admitted = gram_of(workload)
+        rounded = (1 + len(sizes) + 1) * 2.0**-52 * float(np.linalg.norm(gram))
+        needed = 2 * float(products[0] - products[1])
+        assert admitted - rounded >= needed * (1 - 1e-9) - 2.0**-50 * rounded
 
 
 def kron(matrices):
@@ -149,6 +176,12 @@ def test_marginals_are_all_cells_of_all_views(k):
         (np.zeros((0, 2)), 2, r"shape \(queries, 2\)"),
         ([["a", "b"], ["c", "d"]], 2, "got 'b'"),
         ([[1e200, 1]], 2, "more than 2"),
+        ([[1, 1], [1e-200, 0]], 2, "query 1 has no weight of 2"),
+        ([[5e-324, 0]], 2, "query 0 has no weight of 2"),
+        (np.broadcast_to(np.int8(1), (10**6, 4096)), 4096, "32.8 GB"),
+        ([(1e300, "ranges")], 8, "a weight is"),
+        ([(10**400, "ranges")], 8, "a weight is"),
+        ([(1e20, [(1e20, "ranges")])], 8, "a product of weights"),
         (None, 2, r"shape"),
         ([[1, 2, 3, 4]], (2, 2), "a matrix is for one attribute"),
         ([(0, "ranges")], 8, "a weight is"),
