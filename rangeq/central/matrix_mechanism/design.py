@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,7 @@ from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign._support.progress import ProgressMeter
 from mechdesign.discrete_gaussian import LARGEST_SIGMA2
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
+from rangeq.central.matrix_mechanism.design_cache import DesignFile
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
@@ -29,6 +31,7 @@ from rangeq.central.matrix_mechanism.several_attributes import (
 )
 from rangeq.central.matrix_mechanism.spectral_strategy import LEAST_LARGEST_ENTRY, SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, Strategy
+from rangeq.central.matrix_mechanism.strategy_file import StoredStrategy
 from rangeq.central.matrix_mechanism.workload import Asked, Workload, basis_of, gram_of
 
 _DOWN = 1 - 2.0**-48
@@ -111,6 +114,7 @@ def workload_optimal(
     promise: Promise,
     tolerance: float = 1e-4,
     progress: bool = False,
+    cache: str | os.PathLike[str] | None = None,
 ) -> StrategyDesign:
     """The strategy whose answers to a workload have the least mean variance under a promise.
 
@@ -137,6 +141,9 @@ def workload_optimal(
         Between 0 and 1.
     progress : bool, default False
         Whether to write on standard error how long it has taken so far.
+    cache : str or os.PathLike, optional
+        A directory where designs are kept, so that one that was made before is read. Only who may
+        write the directory can make `bound` wrong there; privacy does not rest on it.
 
     Returns
     -------
@@ -162,15 +169,28 @@ def workload_optimal(
         raise TypeError(
             f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
         )
-    strategy: Strategy
     unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
-    with ProgressMeter(f"strategy for {asked.cells} cells", shown=progress):
-        if isinstance(promise, Privacy):
-            strategy, bound = _for_laplace_noise(asked, tolerance)
-        else:
-            strategy, bound = _for_gaussian_noise(asked, tolerance, promise.noise_ratio)
-    least = bound / asked.weight * unit * _DOWN
-    return StrategyDesign(asked, MatrixMechanism(strategy, promise), least)
+    kept = None if cache is None else DesignFile(cache, asked, _noise(asked, promise), tolerance)
+    found = None if kept is None else kept.load()
+    if found is None:
+        with ProgressMeter(f"strategy for {asked.cells} cells", shown=progress):
+            if isinstance(promise, Privacy):
+                found = StoredStrategy(*_for_laplace_noise(asked, tolerance))
+            else:
+                found = StoredStrategy(*_for_gaussian_noise(asked, tolerance, promise.noise_ratio))
+        if kept is not None:
+            kept.save(found)
+    assert found.bound is not None
+    least = found.bound / asked.weight * unit * _DOWN
+    return StrategyDesign(asked, MatrixMechanism(found.strategy, promise), least)
+
+
+def _noise(asked: Workload, promise: Promise) -> str:
+    """What of a promise a strategy depends on."""
+    if isinstance(promise, Privacy):
+        return "Laplace"
+    # Of many cells the integers are smaller, the larger the noise
+    return f"Gaussian {promise.noise_ratio if asked.cells > _LARGEST_DENSE else 'any'}"
 
 
 def _for_gaussian_noise(
