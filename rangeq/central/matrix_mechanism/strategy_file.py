@@ -11,6 +11,7 @@ import io
 import json
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -42,6 +43,8 @@ _MISTAKES = (
     KeyError,
     ArithmeticError,
     EOFError,
+    MemoryError,  # a shape that no memory holds
+    tokenize.TokenError,  # a header that is no Python literal
     RuntimeError,  # encrypted, or a method of compression that is not there
     zipfile.BadZipFile,
     zlib.error,

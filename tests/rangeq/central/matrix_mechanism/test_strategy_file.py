@@ -129,6 +129,34 @@ def test_floats_and_objects_are_refused(tmp_path):
             load_strategy(path)
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '<i8', 'fortran_order': False, 'shape': (1152921504606846975,)}",
+        b"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999999,)}",
+        b"{'descr': '<i8', (",
+        b"{'descr': '<i8', 'shape': \'\'\'",
+        b"  {\n 1",
+        b"[" * 5000,
+    ],
+    ids=["huge", "beyond 64 bits", "open", "open text", "indented", "deep"],
+)
+def test_forged_headers_of_arrays_are_refused(header, tmp_path):
+    path = tmp_path / "strategy.npz"
+    save_strategy(path, EXAMPLES["dense"])
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(path) as archive:
+        content = json.loads(archive.read("strategy.json"))
+    content["arrays"]["matrix.npy"] = hashlib.sha256(data).hexdigest()
+    del content["digest"]
+    content["digest"] = digest_of(content)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("strategy.json", json.dumps(content))
+        archive.writestr("matrix.npy", data)
+    with pytest.raises(InvalidFile, match="no strategy"):
+        load_strategy(path)
+
+
 def _bomb():
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
