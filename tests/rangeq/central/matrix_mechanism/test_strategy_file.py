@@ -135,7 +135,7 @@ def test_floats_and_objects_are_refused(tmp_path):
         b"{'descr': '<i8', 'fortran_order': False, 'shape': (1152921504606846975,)}",
         b"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999999,)}",
         b"{'descr': '<i8', (",
-        b"{'descr': '<i8', 'shape': \'\'\'",
+        b"{'descr': '<i8', 'shape': '''",
         b"  {\n 1",
         b"[" * 5000,
     ],
