@@ -28,13 +28,21 @@ from rangeq.central.inputs import checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
+from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import Strategy
 
 FORMAT, VERSION = "mechdesign.strategy", 1
 
 _KINDS: dict[str, type[Strategy]] = {
-    kind.kind: kind for kind in (DenseStrategy, MarginalStrategy, ProductStrategy, SpectralStrategy)
+    kind.kind: kind
+    for kind in (
+        DenseStrategy,
+        MarginalStrategy,
+        ProductStrategy,
+        ResidualStrategy,
+        SpectralStrategy,
+    )
 }
 
 _MISTAKES = (

@@ -5,6 +5,7 @@ import numpy as np
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
+from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 
 
@@ -28,6 +29,8 @@ def _coarse(name, size):
     return SpectralStrategy(fine.kernel >> 6, fine.scales >> 15)
 
 
+_DIFFERENCES = [[1, -1, 0, 0], [0, 2, -2, 0], [1, 1, 1, -3], [1, 0, 0, -1]]
+
 EXAMPLES = {
     "dense": _random(9, 6, 0),
     "dense, one cell": DenseStrategy([[3], [-1]]),
@@ -49,6 +52,12 @@ EXAMPLES = {
     "residuals": MarginalStrategy((3, 4), [(), (0,), (1,), (0, 1)], [9, 4, 3, 1], True),
     "residuals, dependent": MarginalStrategy((3, 4, 2), [(), (0,), (0, 2)], [9, 4, 3], True),
     "residuals of one cell": MarginalStrategy((1, 4), [(), (1,)], [9, 4], True),
+    "residuals by matrices": ResidualStrategy(
+        [_DIFFERENCES, [[3, -1, -2], [0, 5, -5]]], [(), (0,), (1,), (0, 1)], [9, 4, 3, 2]
+    ),
+    "residuals by matrices, dependent": ResidualStrategy(
+        [_DIFFERENCES, [[1, -1]], [[0]]], [(), (0,)], [5, 2]
+    ),
     "marginals of one attribute": MarginalStrategy(5, [(0,)], [3]),
 }
 """By name; at most 64 cells each."""

@@ -1,0 +1,347 @@
+"""ResidualStrategy: of sets of attributes what is new in each, measured by designed matrices.
+
+Let R_i be a matrix of integers along attribute i whose rows sum to 0: it measures how a histogram
+differs from its mean along the attribute. For a set S of attributes, the numbers are products of
+the R_i of S and of totals along the others, with a weight. What different sets measure is
+orthogonal, so with M'M = sum of c_S^2 (x)_{S} R_i'R_i (x) J along the others
+
+    (M'M)^+ = sum of c_S^-2 (x)_{S} (R_i'R_i)^+ (x) J / n_i^2 along the others,
+
+and estimates and variances are sums over sets of products over attributes. With R_i = n_i I - J
+these are the residuals of `MarginalStrategy`; others suit ranges and prefixes (Xiao, He, Zhang and
+Kifer 2024: ResidualPlanner+).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
+from rangeq.central.matrix_mechanism.marginal_strategy import View
+from rangeq.central.matrix_mechanism.product_strategy import along_axes
+from rangeq.central.matrix_mechanism.strategy import (
+    LARGEST_PRODUCT,
+    Strategy,
+    UnanswerableQuery,
+    checked_entries,
+)
+from rangeq.central.matrix_mechanism.workload import Workload
+
+_KNOWN = 1e-6
+"""The part of a query's squared norm that may be lacking from rounding."""
+
+_NULL = 1e-10
+"""Eigenvalues below it, relative to the largest, are taken for 0."""
+
+
+class ResidualStrategy(Strategy):
+    """Products of matrices along some attributes and of totals along the others, with weights.
+
+    Parameters
+    ----------
+    sides : sequence of numpy.ndarray
+        For each attribute a matrix of integers, shape (rows, cells): every row sums to 0, and
+        nothing but the mean is lost. Of an attribute of one cell [[0]].
+    views : sequence of sequence of int
+        Sets of attributes of more than one cell, ascending; () for the total. Different ones.
+    weights : sequence of int
+        A factor for the numbers of each, at least 1.
+
+    Raises
+    ------
+    ValueError
+        Anything else, or entries beyond 2^28.
+    """
+
+    kind: ClassVar[str] = "residuals"
+
+    def __init__(
+        self,
+        sides: Sequence[npt.ArrayLike],
+        views: Sequence[Sequence[int]],
+        weights: Sequence[int],
+    ) -> None:
+        self.sides = tuple(_checked_side(np.asarray(side)) for side in sides)
+        if not 1 <= len(self.sides) <= LARGEST_DIMENSION:
+            raise ValueError(f"there are 1 to {LARGEST_DIMENSION} attributes")
+        self._sizes = checked_shape([side.shape[1] for side in self.sides])
+        self.views: tuple[View, ...] = tuple(tuple(int(i) for i in view) for view in views)
+        self.weights = tuple(int(weight) for weight in weights)
+        wide = {i for i, n in enumerate(self._sizes) if n > 1}
+        if (
+            not self.views
+            or len(set(self.views)) != len(self.views)
+            or any(list(view) != sorted(set(view) & wide) for view in self.views)
+        ):
+            raise ValueError("views are different sets of attributes of more than one cell")
+        if len(self.weights) != len(self.views) or min(self.weights) < 1:
+            raise ValueError("each view has a weight, an integer of at least 1")
+        entries = [int(np.abs(side).max()) for side in self.sides]
+        largest = max(
+            weight * math.prod(entries[i] for i in view)
+            for view, weight in zip(self.views, self.weights, strict=True)
+        )
+        if largest > LARGEST_PRODUCT or self.rows > LARGEST_DOMAIN:
+            raise ValueError("a product has an entry beyond 2^28, or there are over 2^26 rows")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self._sizes
+
+    @property
+    def _parts(self) -> list[tuple[View, int]]:
+        return list(zip(self.views, self.weights, strict=True))
+
+    @cached_property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """That of the numbers of each view, 1 along the attributes that it has not."""
+        return [
+            tuple(len(side) if i in view else 1 for i, side in enumerate(self.sides))
+            for view in self.views
+        ]
+
+    @property
+    def rows(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    @cached_property
+    def l1(self) -> int:
+        return self._largest_column(1)
+
+    @cached_property
+    def l2_squared(self) -> int:
+        return self._largest_column(2)
+
+    def _largest_column(self, power: int) -> int:
+        """The largest sum of absolute entries, to a power, of a column: exact."""
+        columns = [_column_sums(side, power) for side in self.sides]
+        total = np.zeros(self._sizes, dtype=object)
+        for view, weight in self._parts:
+            part = np.array(weight**power, dtype=object)
+            for i, column in enumerate(columns):
+                own = column if i in view else np.ones(1, dtype=object)
+                part = np.multiply.outer(part, own)
+            total = total + part
+        return int(total.max())
+
+    @property
+    def full_rank(self) -> bool:
+        return len(self.views) == 1 << sum(n > 1 for n in self._sizes)
+
+    def _along(self, view: View, matrices: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """These matrices along the attributes of a view, and sums along the others."""
+        return [
+            matrices[i] if i in view else np.ones((1, n), dtype=matrices[i].dtype)
+            for i, n in enumerate(self._sizes)
+        ]
+
+    def measure(self, counts: Integers) -> Integers:
+        parts = [
+            weight * along_axes(self._along(view, self.sides), counts).ravel()
+            for view, weight in self._parts
+        ]
+        return np.concatenate(parts)
+
+    def normal(self, cells: Floats) -> Floats:
+        grams = [side.astype(np.float64).T @ side for side in self.sides]
+        total = np.zeros(self._sizes)
+        for view, weight in self._parts:
+            total += weight**2 * along_axes(self._along(view, grams), cells)
+        return total
+
+    @cached_property
+    def _spectra(self) -> list[tuple[Floats, Floats]]:
+        """For each side (R'R)^+ and (R'R)^+ R'."""
+        found = []
+        for side in self.sides:
+            floats = side.astype(np.float64)
+            values, vectors = np.linalg.eigh(floats.T @ floats)
+            kept = values > _NULL * max(float(values[-1]), 1.0)
+            own = vectors[:, kept]
+            inverse = (own / values[kept]) @ own.T
+            found.append((inverse, inverse @ floats.T))
+        return found
+
+    @property
+    def _inverses(self) -> list[Floats]:
+        return [inverse for inverse, _ in self._spectra]
+
+    def _beyond(self, view: View) -> int:
+        return math.prod(n for i, n in enumerate(self._sizes) if i not in view)
+
+    def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        tables = np.split(noisy.astype(np.float64), ends[:-1])
+        total = np.zeros(self._sizes)
+        for (view, weight), flat, shape in zip(self._parts, tables, self.shapes, strict=True):
+            back = [
+                solve if i in view else np.ones((1, 1))
+                for i, (_, solve) in enumerate(self._spectra)
+            ]
+            total += along_axes(back, flat.reshape(shape)) / (weight * self._beyond(view))
+        return total
+
+    def variance(self, first: Integers, last: Integers) -> Floats:
+        widths = (last - first + 1).astype(np.float64)
+        means = widths**2 / np.array(self._sizes)[:, None]
+        own = [
+            _between(sums, low, high + 1)
+            for sums, low, high in zip(self._sums, first, last, strict=True)
+        ]
+        return self._variances(np.array(own), widths - means, means)
+
+    @cached_property
+    def _sums(self) -> list[Floats]:
+        """For each side covariances of prefixes."""
+        return [
+            np.pad(inverse.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+            for inverse in self._inverses
+        ]
+
+    def variance_of(self, weights: Sequence[Floats]) -> float:
+        own = [[float(w @ one @ w)] for w, one in zip(weights, self._inverses, strict=True)]
+        means = np.array([[float(w.sum()) ** 2 / len(w)] for w in weights])
+        squares = np.array([[float(w @ w)] for w in weights])
+        return float(self._variances(np.array(own), squares - means, means)[0])
+
+    def _variances(self, own: Floats, beside: Floats, means: Floats) -> Floats:
+        """From w'(R'R)^+ w along each attribute, and the squares beside the mean and of it."""
+        beside = np.where(beside > 1e-12 * (beside + means), beside, 0.0)
+        total, known = np.zeros(own.shape[1]), np.zeros(own.shape[1])
+        for view, weight in self._parts:
+            places = range(len(self._sizes))
+            part = np.prod([own[i] if i in view else means[i] for i in places], axis=0)
+            total += np.maximum(part, 0.0) / (weight**2 * self._beyond(view))
+            known += np.prod([beside[i] if i in view else means[i] for i in places], axis=0)
+        if not self.full_rank:
+            _require(known, np.prod(beside + means, axis=0))
+        return total
+
+    def linear_variances(self, queries: Floats) -> Floats:
+        return np.array([self._linear_variance(query) for query in queries])
+
+    def _linear_variance(self, query: Floats) -> float:
+        identities = [np.eye(n) for n in self._sizes]
+        centred = [one - 1 / len(one) for one in identities]
+        total = known = 0.0
+        for view, weight in self._parts:
+            beyond = self._beyond(view)
+            sums = along_axes(self._along(view, identities), query)
+            total += _square(sums, view, self._inverses) / (weight * beyond) ** 2
+            known += _square(sums, view, centred) / beyond
+        if not self.full_rank:
+            _require(np.array([known]), np.array([float((query * query).sum())]))
+        return total
+
+    def workload_variance(self, workload: Workload) -> float:
+        total = 0.0
+        for term in workload.terms:
+            grams = [own.gram for own in term.factors]
+            own = [[float(np.sum(g * one))] for g, one in zip(grams, self._inverses, strict=True)]
+            means = np.array([[float(gram.sum()) / len(gram)] for gram in grams])
+            squares = np.array([[float(np.trace(gram))] for gram in grams])
+            total += term.weight * float(self._variances(np.array(own), squares - means, means)[0])
+        return total / workload.weight
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        places = range(len(self._sizes))
+        return {
+            "views": np.array([[int(i in view) for i in places] for view in self.views]),
+            "weights": np.array([self.weights]),
+            **{f"attribute{i}": side for i, side in enumerate(self.sides)},
+        }
+
+    @classmethod
+    def of_arrays(
+        cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
+    ) -> ResidualStrategy:
+        """The strategy that gave these `arrays`.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            The number of cells along each attribute.
+        arrays : dict of str to numpy.ndarray
+            "views", "weights", and for each attribute "attribute0" and so on.
+
+        Returns
+        -------
+        ResidualStrategy
+            Equal to the one that gave them.
+
+        Raises
+        ------
+        ValueError
+            They are none of residuals.
+        """
+        names = [f"attribute{i}" for i in range(len(sizes))]
+        if sorted(arrays) != sorted(["views", "weights", *names]):
+            raise ValueError("residuals have views, weights, and a matrix for each attribute")
+        views, weights = arrays["views"], arrays["weights"]
+        if (
+            views.shape != (weights.size, len(sizes))
+            or weights.shape != (1, len(views))
+            or not np.isin(views, (0, 1)).all()
+            or len(views) > 1 << LARGEST_DIMENSION
+        ):
+            raise ValueError("views and weights do not fit each other")
+        named = [np.flatnonzero(row).tolist() for row in views]
+        found = cls([arrays[name] for name in names], named, weights[0].tolist())
+        if found.sizes != sizes:
+            raise ValueError(f"the matrices are over {found.sizes} cells, not {sizes}")
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ResidualStrategy):
+            return NotImplemented
+        return (self.sizes, self._parts) == (other.sizes, other._parts) and all(
+            map(np.array_equal, self.sides, other.sides)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        numbers = f"{self.rows} numbers of {math.prod(self.sizes)} cells"
+        return f"<ResidualStrategy of {len(self.views)} sets of attributes, {numbers}>"
+
+
+def _checked_side(side: npt.NDArray[Any]) -> Integers:
+    if side.shape == (1, 1) and side.dtype.kind in "iu" and not side.any():
+        return side.astype(np.int64)
+    entries = checked_entries(side, "the matrix of an attribute")
+    if entries.sum(axis=1).any():
+        raise ValueError("every row of the matrix of an attribute sums to 0")
+    if np.linalg.matrix_rank(entries.astype(np.float64)) != entries.shape[1] - 1:
+        raise ValueError("the matrix of an attribute tells all differences between its cells")
+    return entries
+
+
+def _column_sums(side: Integers, power: int) -> npt.NDArray[Any]:
+    """Exact, as Python's integers."""
+    columns = np.abs(side).astype(object) ** power
+    sums: npt.NDArray[Any] = columns.sum(axis=0)
+    return sums
+
+
+def _between(sums: Floats, low: Integers, high: Integers) -> Floats:
+    found: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
+    return found
+
+
+def _square(sums: Floats, view: View, matrices: Sequence[Floats]) -> float:
+    """The quadratic form of matrices along the axes of a view."""
+    one = np.ones((1, 1))
+    inside = [matrix if i in view else one for i, matrix in enumerate(matrices)]
+    return float(np.sum(sums * along_axes(inside, sums)))
+
+
+def _require(known: Floats, norms: Floats) -> None:
+    if (known < (1 - _KNOWN) * norms).any():
+        raise UnanswerableQuery("a query does not follow from the residuals that are measured")
