@@ -21,6 +21,7 @@ from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
 from rangeq.central.matrix_mechanism.path_bound import least_path_error, path_weights
+from rangeq.central.matrix_mechanism.residual_design import residual_optimum
 from rangeq.central.matrix_mechanism.several_attributes import (
     exchangeable,
     least_error,
@@ -203,7 +204,11 @@ def _for_gaussian_noise(
     if exchangeable(asked) and len(asked.sizes) > 1:
         return marginal_optimum(asked)
     if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
-        return product_optimum(asked, tolerance), least_error(asked, tolerance)
+        several: list[Strategy] = [product_optimum(asked, tolerance)]
+        if len(asked.terms) > 1:
+            several.append(residual_optimum(asked, tolerance))
+        best = min(several, key=lambda one: one.l2_squared * one.workload_variance(asked))
+        return best, least_error(asked, tolerance)
     gram, error = gram_of(asked)
     basis = basis_of(asked)
     found = optimal_gram(gram, tolerance, error, len(basis))
