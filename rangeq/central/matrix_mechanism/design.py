@@ -20,7 +20,7 @@ from rangeq.central.matrix_mechanism.design_cache import DesignFile
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
-from rangeq.central.matrix_mechanism.path_bound import least_path_error, path_weights
+from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH, least_path_error, path_weights
 from rangeq.central.matrix_mechanism.residual_design import residual_optimum
 from rangeq.central.matrix_mechanism.several_attributes import (
     exchangeable,
@@ -33,10 +33,22 @@ from rangeq.central.matrix_mechanism.several_attributes import (
 from rangeq.central.matrix_mechanism.spectral_strategy import LEAST_LARGEST_ENTRY, SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, Strategy
 from rangeq.central.matrix_mechanism.strategy_file import StoredStrategy
-from rangeq.central.matrix_mechanism.workload import Asked, Workload, basis_of, gram_of
+from rangeq.central.matrix_mechanism.workload import (
+    Asked,
+    InvalidWorkload,
+    Workload,
+    basis_of,
+    gram_of,
+)
 
 _DOWN = 1 - 2.0**-48
 """Rounds a product of a few floats down."""
+
+_LARGEST_SEARCHED = 1 << 11
+"""Cells along an attribute for which a design is searched, but for prefixes and ranges."""
+
+_ROUNDS, _FLOPS, _COPIES = 40, 1e10, 10
+"""What a search takes: decompositions, operations a second, and matrices at a time."""
 
 _LARGEST_DENSE = 1 << 10
 """Cells up to which prefixes and ranges have a strategy that is written out."""
@@ -203,6 +215,7 @@ def _for_gaussian_noise(
         return _spectral(asked, weights, ratio), least_path_error(*weights, size) * _DOWN
     if exchangeable(asked) and len(asked.sizes) > 1:
         return marginal_optimum(asked)
+    _require_short(asked)
     if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
         several: list[Strategy] = [product_optimum(asked, tolerance)]
         if len(asked.terms) > 1:
@@ -213,6 +226,19 @@ def _for_gaussian_noise(
     basis = basis_of(asked)
     found = optimal_gram(gram, tolerance, error, len(basis))
     return DenseStrategy.of_gram(found.gram, basis, asked.sizes), found.bound
+
+
+def _require_short(asked: Workload) -> None:
+    """Refuse what would take long: tens of decompositions of matrices of cells by cells."""
+    size = max(asked.sizes)
+    if size > _LARGEST_SEARCHED:
+        minutes = _ROUNDS * 10.0 * size**3 / _FLOPS / 60
+        raise InvalidWorkload(
+            f"a design for {size} cells along an attribute would take some {minutes:.2g} minutes"
+            f" and {_COPIES * 8 * size**2 / 1e9:.2g} GB: it is made for at most"
+            f" {_LARGEST_SEARCHED}, or under Gaussian noise for prefixes or ranges of one attribute"
+            f" for up to 2^{LARGEST_PATH.bit_length() - 1}; a Hierarchy takes more"
+        )
 
 
 def _spectral(asked: Workload, weights: tuple[float, float], ratio: Fraction) -> SpectralStrategy:
@@ -228,6 +254,8 @@ def _spectral(asked: Workload, weights: tuple[float, float], ratio: Fraction) ->
 def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, float]:
     """As `_for_gaussian_noise`, for columns of absolute sum 1."""
     tried: list[Strategy] = []
+    if not exchangeable(asked):
+        _require_short(asked)
     if exchangeable(asked) and len(asked.sizes) > 1:
         tried.append(marginal_weights(asked))
         bound = marginal_optimum(asked)[1]

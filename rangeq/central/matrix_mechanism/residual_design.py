@@ -58,7 +58,7 @@ def residual_optimum(workload: Workload, tolerance: float) -> ResidualStrategy:
     Parameters
     ----------
     workload : Workload
-        Of up to 4096 cells along each attribute.
+        Of up to 2048 cells along each attribute.
     tolerance : float
         For each attribute by itself: see `optimal_gram`.
 

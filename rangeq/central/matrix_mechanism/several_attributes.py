@@ -198,7 +198,7 @@ def product_optimum(workload: Workload, tolerance: float) -> ProductStrategy:
     Parameters
     ----------
     workload : Workload
-        Of up to 4096 cells along each attribute.
+        Of up to 2048 cells along each attribute.
     tolerance : float
         For each attribute by itself: see `optimal_gram`.
 
@@ -228,7 +228,7 @@ def product_for_laplace_noise(workload: Workload) -> ProductStrategy:
     Parameters
     ----------
     workload : Workload
-        Of up to 4096 cells along each attribute.
+        Of up to 2048 cells along each attribute.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def least_error(workload: Workload, tolerance: float) -> float:
     Parameters
     ----------
     workload : Workload
-        Of up to 4096 cells along each attribute.
+        Of up to 2048 cells along each attribute.
     tolerance : float
         As for `product_optimum`, if the workload is one product.
 

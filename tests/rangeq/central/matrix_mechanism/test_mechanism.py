@@ -10,7 +10,7 @@ from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import PrivacyViolation
-from rangeq.central import InvalidHistogram
+from rangeq.central import InvalidHistogram, InvalidWorkload
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
@@ -283,3 +283,19 @@ def test_no_strategy_at_hand_is_better():
         other = MatrixMechanism(DenseStrategy(1000 * rows), ZCDP("1/2"))
         assert design.bound < other.workload_variance("ranges")
         assert design.variance < other.workload_variance("ranges")
+
+
+@pytest.mark.parametrize(
+    ("workload", "domain", "promise"),
+    [
+        ("width-32", 10**6, ZCDP(1)),
+        ("ranges", 4096, Privacy("1/2")),
+        ("ranges", 1 << 21, ZCDP(1)),
+        (["ranges", "cells"], (3000, 4), ZCDP(1)),
+        (["ranges", "cells"], (3000, 4), Privacy("1/2")),
+    ],
+    ids=repr,
+)
+def test_designs_that_would_take_long_are_refused_with_an_estimate(workload, domain, promise):
+    with pytest.raises(InvalidWorkload, match=r"would take some .* minutes and .* GB"):
+        workload_optimal(workload, domain, promise)
