@@ -14,7 +14,7 @@ mu = 1 is the spectral bound of Li and Miklau (2013). At the optimum mu = diag((
 M^(1/2))^(1/2)) up to a factor, and X = M^(-1/2) (M^(1/2) G M^(1/2))^(1/2) M^(-1/2): the fixed-point
 iteration of Denisov, McMahan, Rush, Smith and Guha Thakurta (NeurIPS 2022, section 3). It is done
 in floats. The bound holds for any mu, so it needs no convergence, and its evaluation bounds all
-rounding: see `nuclear_norm`.
+rounding: see `trace_of_root`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def optimal_gram(
             optimum = part @ part.T
         if value <= (1 + tolerance) * best:
             break
-        mu = np.maximum(diagonal / diagonal.mean(), _LEAST)
+        mu = diagonal * diagonal / mu  # twice the step of the fixed point, in logarithms
+        mu = np.maximum(mu / mu.mean(), _LEAST)
     full = np.zeros_like(gram)
     full[np.ix_(asked, asked)] = optimum
     root = np.zeros(len(gram))
