@@ -66,7 +66,10 @@ from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.design import StrategyDesign, workload_optimal
+from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
+from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
+from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import Strategy, UnanswerableQuery
 from rangeq.central.matrix_mechanism.strategy_file import load_strategy, save_strategy
@@ -102,9 +105,11 @@ __all__ = [
     "InvalidHistogram",
     "InvalidRange",
     "InvalidWorkload",
+    "MarginalStrategy",
     "MatrixEstimate",
     "MatrixMechanism",
     "Number",
+    "ProductStrategy",
     "QuantileRelease",
     "Region",
     "RegionEstimate",
@@ -113,6 +118,7 @@ __all__ = [
     "Regions",
     "Release",
     "ReleasedQuantiles",
+    "ResidualStrategy",
     "SpectralStrategy",
     "Strategy",
     "StrategyDesign",
