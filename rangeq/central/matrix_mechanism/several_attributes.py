@@ -303,9 +303,11 @@ def _product(workload: Workload, solve: Callable[[Workload], _Side], power: int)
     # Small integers first, and of the rest of the bits as many for each other side
     factors = {i: sides[i][1](0) for i in alike}
     taken = math.prod(int(factor.matrix.max()) for factor in factors.values()).bit_length()
-    searched = [i for i in range(len(sizes)) if i not in alike] or [0]
-    bits = min((_PRODUCT_BITS - taken) // len(searched), _BITS)
+    searched = [i for i in range(len(sizes)) if i not in alike]
+    bits = min((_PRODUCT_BITS - taken) // max(len(searched), 1), _BITS)
     factors.update((i, sides[i][1](bits)) for i in searched)
+    if not searched:  # a fine grid all the same
+        factors[0] = sides[0][1](min(bits, _BITS - int(factors[0].matrix.max()).bit_length()))
     return ProductStrategy([factors[i] for i in range(len(sizes))])
 
 

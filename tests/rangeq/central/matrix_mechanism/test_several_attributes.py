@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign import ZCDP, Privacy
+from mechdesign import ZCDP, ApproximateDP, Privacy
 from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
@@ -212,6 +212,20 @@ def test_the_better_of_products_and_residuals_is_taken():
     together = Workload.of([(1, "ranges"), (0.01, "total")], sizes)
     assert isinstance(workload_optimal(apart, sizes, ZCDP(1)).strategy, ResidualStrategy)
     assert isinstance(workload_optimal(together, sizes, ZCDP(1)).strategy, ProductStrategy)
+
+
+@pytest.mark.parametrize("weight", [0.001, 0.02, 0.3, 1, 7, 150])
+@pytest.mark.parametrize("power", [1, 2])
+def test_small_integers_leave_room_for_a_fine_grid(weight, power):
+    """Of cells and totals along both attributes, whatever their weights."""
+    sizes = (50, 40)
+    asked = [(weight, "1-way marginals"), (1, "cells"), (3, ["total", "cells"])]
+    workload = Workload.of(asked, sizes)
+    make = product_for_laplace_noise if power == 1 else lambda own: product_optimum(own, 1e-4)
+    strategy = make(workload)
+    assert strategy.l2_squared >= 1 << 32
+    for promise in (Privacy("1/2"), ApproximateDP(1, "1e-6")):
+        assert workload_optimal(workload, sizes, promise).mechanism.audit().holds
 
 
 def test_designs_of_many_cells():
