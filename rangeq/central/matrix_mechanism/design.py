@@ -21,8 +21,9 @@ from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
 from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH, least_path_error, path_weights
-from rangeq.central.matrix_mechanism.residual_design import residual_optimum
+from rangeq.central.matrix_mechanism.residual_design import residual_optimum, tells_differences
 from rangeq.central.matrix_mechanism.several_attributes import (
+    MOST_BITS,
     exchangeable,
     least_error,
     marginal_optimum,
@@ -49,6 +50,9 @@ _LARGEST_SEARCHED = 1 << 11
 
 _ROUNDS, _FLOPS, _COPIES = 40, 1e10, 10
 """What a search takes: decompositions, operations a second, and matrices at a time."""
+
+_SPARE_BITS = 3
+"""Norms of columns are above the largest entry by less."""
 
 _LARGEST_DENSE = 1 << 10
 """Cells up to which prefixes and ranges have a strategy that is written out."""
@@ -202,8 +206,10 @@ def _noise(asked: Workload, promise: Promise) -> str:
     """What of a promise a strategy depends on."""
     if isinstance(promise, Privacy):
         return "Laplace"
-    # Of many cells the integers are smaller, the larger the noise
-    return f"Gaussian {promise.noise_ratio if asked.cells > _LARGEST_DENSE else 'any'}"
+    # Integers are smaller, the larger the noise
+    ratio = promise.noise_ratio
+    bits = min(_bits(ratio), SCALE_BITS) if len(asked.sizes) == 1 else _bits(ratio)
+    return f"Gaussian {ratio if asked.cells > _LARGEST_DENSE else bits}"
 
 
 def _for_gaussian_noise(
@@ -214,18 +220,25 @@ def _for_gaussian_noise(
     if size > _LARGEST_DENSE and weights is not None:
         return _spectral(asked, weights, ratio), least_path_error(*weights, size) * _DOWN
     if exchangeable(asked) and len(asked.sizes) > 1:
-        return marginal_optimum(asked)
+        return marginal_optimum(asked, _bits(ratio))
     _require_short(asked)
     if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
-        several: list[Strategy] = [product_optimum(asked, tolerance)]
-        if len(asked.terms) > 1:
-            several.append(residual_optimum(asked, tolerance))
+        several: list[Strategy] = [product_optimum(asked, tolerance, _bits(ratio))]
+        if len(asked.terms) > 1 and tells_differences(asked):
+            several.append(residual_optimum(asked, tolerance, _bits(ratio)))
         best = min(several, key=lambda one: one.l2_squared * one.workload_variance(asked))
         return best, least_error(asked, tolerance)
     gram, error = gram_of(asked)
     basis = basis_of(asked)
     found = optimal_gram(gram, tolerance, error, len(basis))
-    return DenseStrategy.of_gram(found.gram, basis, asked.sizes), found.bound
+    bits = min(_bits(ratio), SCALE_BITS)
+    return DenseStrategy.of_gram(found.gram, basis, asked.sizes, bits), found.bound
+
+
+def _bits(ratio: Fraction) -> int:
+    """Of entries, so that noise of this ratio to the squared norms of columns has its variance."""
+    norm = math.isqrt(math.floor(LARGEST_SIGMA2 / ratio))
+    return min(max(norm.bit_length() - 1 - _SPARE_BITS, 1), MOST_BITS)
 
 
 def _require_short(asked: Workload) -> None:

@@ -48,6 +48,9 @@ _HEIGHT = 0.8
 _LEAST = 1e-12
 """Entries of G above minus it, relative to the largest, are taken for no less than 0."""
 
+_LARGEST = 2.0**20
+"""An entry of T: a cell of so little weight beside it is rounded away."""
+
 _ROUNDS = ((30, 5), (50, 2), (100, 1), (300, 1))
 """How many steps are taken from each start, and how many of the best go on."""
 
@@ -217,7 +220,7 @@ def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
-        bounds=scipy.optimize.Bounds(0.0, np.inf),
+        bounds=scipy.optimize.Bounds(0.0, _LARGEST),
         options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-8},
     )
     return math.exp(found.fun), found.x.reshape(start.shape)

@@ -23,6 +23,7 @@ from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import View, subsets
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
+from rangeq.central.matrix_mechanism.several_attributes import MOST_BITS
 from rangeq.central.matrix_mechanism.workload import Workload
 
 _ROUNDS = 8
@@ -30,8 +31,11 @@ _ROUNDS = 8
 _CLOSE = 1e-3
 """Rounds end where the error falls by less, relative to it."""
 
-_SIDE_BITS, _SCALE_BITS = 18, 27
-"""Of the entries of all sides together, and of the strategy."""
+_WEIGHT_BITS = 9
+"""Of the bits of entries so many are for weights, and the others for the sides."""
+
+_LEAST = 1e-9
+"""An eigenvalue that is taken for 0, relative to the largest."""
 
 _NOTHING = 1e-13
 """A part of the error that is taken for 0, relative to the largest."""
@@ -52,15 +56,42 @@ class _Side(NamedTuple):
     alike: bool
 
 
-def residual_optimum(workload: Workload, tolerance: float) -> ResidualStrategy:
-    """Residuals of small error for a workload over several attributes, under Gaussian noise.
+def tells_differences(workload: Workload) -> bool:
+    """Whether along every attribute the queries tell all differences between cells.
 
     Parameters
     ----------
     workload : Workload
         Of up to 2048 cells along each attribute.
+
+    Returns
+    -------
+    bool
+        Whether `residual_optimum` is for it.
+    """
+    for i, size in enumerate(workload.sizes):
+        queries = [term.factors[i] for term in workload.terms]
+        if size > 1 and not all(own.exchangeable for own in queries):
+            parts = [_centred(own.gram / np.trace(own.gram)) for own in queries]
+            values = np.linalg.eigvalsh(np.sum(parts, axis=0))
+            if not values[1] > _LEAST * values[-1]:
+                return False
+    return True
+
+
+def residual_optimum(
+    workload: Workload, tolerance: float, bits: int = MOST_BITS
+) -> ResidualStrategy:
+    """Residuals of small error for a workload over several attributes, under Gaussian noise.
+
+    Parameters
+    ----------
+    workload : Workload
+        Of up to 2048 cells along each attribute, of which it `tells_differences`.
     tolerance : float
         For each attribute by itself: see `optimal_gram`.
+    bits : int, default 27
+        As for `marginal_optimum`.
 
     Returns
     -------
@@ -113,7 +144,7 @@ def residual_optimum(workload: Workload, tolerance: float) -> ResidualStrategy:
             found = _centred(optimal_gram(gram, tolerance, rank=sizes[i] - 1).gram)
             sides[i] = sides[i]._replace(gram=found / np.diag(found).max())
             errors[:, i] = _errors(sides[i].gram, centred[i])
-    return _rounded(sides, shares)
+    return _rounded(sides, shares, bits)
 
 
 def _centred(matrix: Floats) -> Floats:
@@ -140,18 +171,18 @@ def _without(view: View, place: int) -> View:
     return tuple(i - (i > place) for i in view if i != place)
 
 
-def _rounded(sides: list[_Side], shares: dict[View, float]) -> ResidualStrategy:
+def _rounded(sides: list[_Side], shares: dict[View, float], most: int) -> ResidualStrategy:
     """Integers near it: matrices first, then the weights that suit them."""
     sizes = [len(side.gram) for side in sides]
     searched = [i for i, side in enumerate(sides) if not side.alike and sizes[i] > 2]
-    bits = min(_SIDE_BITS // max(len(searched), 1), 12)
+    bits = max(min((most - _WEIGHT_BITS) // max(len(searched), 1), 12), 2)
     matrices = [_matrix(side, bits if i in searched else None) for i, side in enumerate(sides)]
     squares = [float((matrix.astype(float) ** 2).sum(axis=0).max()) for matrix in matrices]
     weights = []
     for view, share in shares.items():
         beyond = math.prod(n for i, n in enumerate(sizes) if i not in view)
         own = math.prod(squares[i] for i in view)
-        weights.append(max(1, round(2.0**_SCALE_BITS * math.sqrt(share / beyond / own))))
+        weights.append(max(1, round(2.0**most * math.sqrt(share / beyond / own))))
     return ResidualStrategy(matrices, list(shares), weights)
 
 

@@ -51,8 +51,10 @@ _FLIPS, _OUT = 60, -8.0
 _CLOSE = 1e-5
 """Rounds end where the error falls by less, relative to it."""
 
-_PRODUCT_BITS = 27
-"""Of the products of entries of several strategies."""
+MOST_BITS = 27
+"""Of the products of entries of several strategies. Fewer are needed for much noise, whose variance
+has a limit.
+"""
 
 _SMALL = 16
 """Entries of a side that treats all cells alike are below it."""
@@ -82,13 +84,15 @@ def exchangeable(workload: Workload) -> bool:
     return all(own.exchangeable for term in workload.terms for own in term.factors)
 
 
-def marginal_optimum(workload: Workload) -> tuple[MarginalStrategy, float]:
+def marginal_optimum(workload: Workload, bits: int = MOST_BITS) -> tuple[MarginalStrategy, float]:
     """The best strategy under Gaussian noise for an `exchangeable` workload.
 
     Parameters
     ----------
     workload : Workload
         Of cells and totals only.
+    bits : int, default 27
+        The binary logarithm of the norm of columns of integers, at most: see `MOST_BITS`.
 
     Returns
     -------
@@ -103,7 +107,8 @@ def marginal_optimum(workload: Workload) -> tuple[MarginalStrategy, float]:
     for view, root in roots.items():
         beyond = math.prod(n for i, n in enumerate(sizes) if i not in view)
         own = math.prod(sizes[i] for i in view)
-        weights.append(max(1, round(2.0**_BITS * math.sqrt(root * cells / total / beyond) / own)))
+        scale = 2.0 ** min(bits, _BITS)
+        weights.append(max(1, round(scale * math.sqrt(root * cells / total / beyond) / own)))
     return MarginalStrategy(sizes, list(roots), weights, True), total * total / cells * _DOWN
 
 
@@ -192,7 +197,7 @@ def _rank(view: View, sizes: Sequence[int]) -> int:
     return math.prod(sizes[i] - 1 for i in view)
 
 
-def product_optimum(workload: Workload, tolerance: float) -> ProductStrategy:
+def product_optimum(workload: Workload, tolerance: float, bits: int = MOST_BITS) -> ProductStrategy:
     """A product of strategies under Gaussian noise: optimal, if the workload is one product.
 
     Parameters
@@ -201,6 +206,8 @@ def product_optimum(workload: Workload, tolerance: float) -> ProductStrategy:
         Of up to 2048 cells along each attribute.
     tolerance : float
         For each attribute by itself: see `optimal_gram`.
+    bits : int, default 27
+        As for `marginal_optimum`.
 
     Returns
     -------
@@ -217,9 +224,9 @@ def product_optimum(workload: Workload, tolerance: float) -> ProductStrategy:
         gram, error = gram_of(queries)
         basis = basis_of(queries)
         found = optimal_gram(gram, tolerance, error, len(basis)).gram
-        return found, lambda bits: DenseStrategy.of_gram(found, basis, bits=bits)
+        return found, lambda own: DenseStrategy.of_gram(found, basis, bits=own)
 
-    return _product(workload, side, 2)
+    return _product(workload, side, 2, bits)
 
 
 def product_for_laplace_noise(workload: Workload) -> ProductStrategy:
@@ -279,7 +286,9 @@ _Side: TypeAlias = tuple[Floats, Callable[[int], DenseStrategy]]
 """A side's Gram matrix A'A, and A as integers: rounded to multiples of 2^-bits, times 2^bits."""
 
 
-def _product(workload: Workload, solve: Callable[[Workload], _Side], power: int) -> ProductStrategy:
+def _product(
+    workload: Workload, solve: Callable[[Workload], _Side], power: int, most: int = MOST_BITS
+) -> ProductStrategy:
     """Each side in turn for the queries along its attribute, with weights that the others give."""
     sizes, terms = workload.sizes, workload.terms
     along = [[term.factors[i] for term in terms] for i in range(len(sizes))]
@@ -304,10 +313,11 @@ def _product(workload: Workload, solve: Callable[[Workload], _Side], power: int)
     factors = {i: sides[i][1](0) for i in alike}
     taken = math.prod(int(factor.matrix.max()) for factor in factors.values()).bit_length()
     searched = [i for i in range(len(sizes)) if i not in alike]
-    bits = min((_PRODUCT_BITS - taken) // max(len(searched), 1), _BITS)
+    bits = max(min((most - taken) // max(len(searched), 1), _BITS), 0)
     factors.update((i, sides[i][1](bits)) for i in searched)
     if not searched:  # a fine grid all the same
-        factors[0] = sides[0][1](min(bits, _BITS - int(factors[0].matrix.max()).bit_length()))
+        room = max(_BITS - int(factors[0].matrix.max()).bit_length(), 0)
+        factors[0] = sides[0][1](min(bits, room))
     return ProductStrategy([factors[i] for i in range(len(sizes))])
 
 

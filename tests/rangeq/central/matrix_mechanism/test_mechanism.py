@@ -299,3 +299,21 @@ def test_no_strategy_at_hand_is_better():
 def test_designs_that_would_take_long_are_refused_with_an_estimate(workload, domain, promise):
     with pytest.raises(InvalidWorkload, match=r"would take some .* minutes and .* GB"):
         workload_optimal(workload, domain, promise)
+
+
+@pytest.mark.parametrize("rho", ["50", "1e-4", "1e-8"])
+@pytest.mark.parametrize(
+    ("workload", "domain", "gap"),
+    [
+        ("ranges", 64, 0.001),
+        ("marginals", (10,) * 4, 0.001),
+        ("ranges", (40, 40), 0.02),
+        ([(1, ["ranges", "total"]), (1, ["total", "cells"])], (40, 40), 1.5),
+    ],
+    ids=str,
+)
+def test_integers_leave_room_for_much_noise(workload, domain, gap, rho):
+    """The variance of noise has a limit, so that the stricter the promise, the shorter they are."""
+    design = workload_optimal(workload, domain, ZCDP(rho))
+    assert design.mechanism.audit().holds
+    assert design.bound <= design.variance <= design.bound * (1 + gap)

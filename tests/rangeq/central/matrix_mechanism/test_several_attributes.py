@@ -12,7 +12,7 @@ from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
-from rangeq.central.matrix_mechanism.residual_design import residual_optimum
+from rangeq.central.matrix_mechanism.residual_design import residual_optimum, tells_differences
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.several_attributes import (
     exchangeable,
@@ -204,6 +204,30 @@ def test_residuals_are_searched_to_the_closed_form(asked, sizes):
     workload = Workload.of(asked, sizes)
     found = mean(residual_optimum(workload, 1e-4), workload, 2)
     assert found == pytest.approx(marginal_optimum(workload)[1] / workload.weight, rel=1e-4)
+
+
+def test_residuals_are_for_queries_that_tell_all_differences():
+    asked = [(1, ["width-11", "total"]), (1, ["total", "ranges"])]
+    workload = Workload.of(asked, (33, 40))
+    assert not tells_differences(workload)
+    design = workload_optimal(workload, (33, 40), ZCDP(1))
+    assert isinstance(design.strategy, ProductStrategy)
+    assert tells_differences(workload + Workload.of(["prefixes", "total"], (33, 40)))
+
+
+def test_queries_that_leave_cells_without_weight():
+    """Under Laplace noise the weights of some sums grow without end beside those of cells."""
+    asked = Workload.of(
+        [
+            (1, ["ranges", "total", "prefixes", "total"]),
+            (149.137, ["width-16", "total", "ranges", "prefixes"]),
+            (1.51603, ["prefixes", "width-6", "total", "cells"]),
+        ],
+        (20, 12, 3, 2),
+    )
+    design = workload_optimal(asked, (20, 12, 3, 2), Privacy("9/10"))
+    assert design.mechanism.audit().holds
+    assert design.bound <= design.variance < math.inf
 
 
 def test_the_better_of_products_and_residuals_is_taken():
