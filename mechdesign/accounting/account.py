@@ -21,6 +21,7 @@ from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, GaussianLoss
 from mechdesign.accounting.privacy_curve import exp_below, log_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.accounting.promises import ZCDP, ApproximateDP
 from mechdesign.accounting.shuffling import LARGEST_N, Shuffled
 from mechdesign.accounting.subsampling import thinned
 from mechdesign.exceptions import MechanismError, UnboundedRatio
@@ -30,7 +31,8 @@ from mechdesign.table import Table
 NUMBER_BITS = 2048
 """The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
 
-_MU_UNITS = 1 << 64
+_MU_BITS, _MOST_MU_BITS = 64, 256
+"""A squared mu is kept to so many bits, and to so many binary places at most."""
 
 _UNBOUNDED = Fraction(1 << (2 * NUMBER_BITS))
 
@@ -290,6 +292,11 @@ def entry_of(
             "a rate is that of a sample of the respondents whom a table counts; who sends reports"
             " is no secret, and an epsilon does not say what a sample is worth"
         )
+    if isinstance(cost, (ZCDP, ApproximateDP)):
+        raise TypeError(
+            f"{cost!r} is a promise: a ledger takes what a mechanism tells, such as the cost of a"
+            " MatrixMechanism, of which more is known"
+        )
     if isinstance(cost, Shuffled):
         if local is not None:
             raise ValueError("shuffled reports say themselves what each of them tells")
@@ -302,8 +309,10 @@ def entry_of(
         return recorded(reports, what, groups, reports, None, 1, cost.profile.points)
     if isinstance(cost, GaussianLoss):
         # Rounded up to few digits, so that sums stay short
-        units = math.ceil(cost.squared_mu * _MU_UNITS)
-        return recorded(None, what, groups, reports, None, None, (), Fraction(units, _MU_UNITS))
+        magnitude = math.ceil(1 / cost.squared_mu).bit_length()
+        unit = Fraction(1, 1 << min(_MU_BITS + magnitude, _MOST_MU_BITS))
+        rounded = math.ceil(cost.squared_mu / unit) * unit
+        return recorded(None, what, groups, reports, None, None, (), rounded)
     if isinstance(cost, Table):
         loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))
         if loss.infinite:

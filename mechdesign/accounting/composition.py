@@ -238,7 +238,8 @@ def compose(releases: Iterable[Release]) -> Composition:
     TypeError
         Something else.
     ValueError
-        A table whose neighbours are at several distances.
+        A table whose neighbours are at several distances; Gaussian noise of a squared mu of more
+        than 400 in all.
 
     >>> from mechdesign import named
     >>> geometric = named.geometric(8, "9/10")

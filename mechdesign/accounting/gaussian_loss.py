@@ -25,8 +25,11 @@ most e^(mu'^2 - t^2 Im(z)^2 / 2). The transform of (e^x - e^epsilon)_+ is e^((1 
 (z - 1)), whose absolute value integrates to at most pi on that line for epsilon >= 0. So the two
 deltas differ by at most e^(-10^10 + mu'^2) + e^(mu'^2 - (t B)^2 / 2), where t B = pi 2^7: less than
 2^-100000 if mu^2 <= 400. For epsilon < 0 use delta(-epsilon) = 1 - e^-epsilon + e^-epsilon
-delta(epsilon), of the other order, whose L is the same. If a part of v is chosen later, N is taken
-so that the variances of L + N are those of the most that was allowed, whatever was seen.
+delta(epsilon), of the other order, whose L is the same.If parts
+of v are chosen later, each has an N of its own, so that the variance of L + N is that of the most
+that was allowed, whatever was seen. Given what was seen before, the transform of each part is then
+that of the same normal variable up to the same factors, or as small: so the transforms of the sums
+differ by at most the sum, from the last part to the first, of these differences times e^(mu'^2).
 """
 
 from __future__ import annotations
@@ -44,9 +47,15 @@ from mechdesign._support.text import brief
 from mechdesign.accounting.inversion import ball
 from mechdesign.accounting.privacy_curve import PrivacyCurve, exact_delta, exp_below
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.discrete_gaussian import DiscreteGaussian
 
 LEAST_SIGMA2 = 1 << 32
 """Discrete Gaussian noise of a smaller sigma^2 is not on a fine grid."""
+
+COARSE = (
+    "the integers with this noise are too small: an epsilon with a delta is proved of noise on a"
+    " finer grid; multiply their matrix by a large integer, which changes nothing else"
+)
 
 LARGEST_SQUARED_MU = Fraction(400)
 """Beyond it nothing is proved here: epsilon is above 200 then."""
@@ -55,6 +64,10 @@ _SPREAD = 1 + Fraction(1, 1 << 16)
 """mu'^2 / mu^2."""
 
 _REST = 100_000
+"""Minus the binary logarithm of what is added to delta."""
+
+LEAST_DELTA = Fraction(2, 1 << _REST)
+"""Of a smaller one nothing is proved here."""
 
 _BITS = 512
 
@@ -98,9 +111,36 @@ class GaussianLoss(PrivacyCurve):
         value = exact(squared_mu, "squared_mu")
         if not 0 < value <= LARGEST_SQUARED_MU:
             raise ValueError(
-                f"squared_mu must lie above 0 and at most at 900, got {brief(value, 12)}"
+                f"squared_mu must lie above 0 and at most at {LARGEST_SQUARED_MU}, got"
+                f" {brief(value, 12)}"
             )
         set_fields(self, squared_mu=value)
+
+    @classmethod
+    def of(cls, noise: DiscreteGaussian, l2_squared: int) -> GaussianLoss:
+        """That of noise which is added to integers.
+
+        Parameters
+        ----------
+        noise : DiscreteGaussian
+            Of a sigma^2 of at least 2^32.
+        l2_squared : int
+            The squared L2 sensitivity of the integers, at least 1.
+
+        Returns
+        -------
+        GaussianLoss
+            Of one release.
+
+        Raises
+        ------
+        ValueError
+            The grid of the noise is too coarse: delta may be larger than for normal noise. Or it is
+            so little noise that nothing is proved of it.
+        """
+        if noise.sigma2 < LEAST_SIGMA2:
+            raise ValueError(COARSE)
+        return cls(Fraction(l2_squared) / noise.sigma2)
 
     def __add__(self, other: GaussianLoss) -> GaussianLoss:
         if not isinstance(other, GaussianLoss):

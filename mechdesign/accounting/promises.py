@@ -9,7 +9,7 @@ from functools import cached_property
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import brief, shown
-from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, GaussianLoss
+from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, LEAST_DELTA, GaussianLoss
 from mechdesign.accounting.inversion import ball
 from mechdesign.accounting.privacy_curve import exact_delta, exp_below
 from mechdesign.privacy import exact_epsilon
@@ -68,7 +68,7 @@ class ApproximateDP:
     epsilon : float, Fraction, int, str or Decimal
         From 2^-40 to 1024. A float stands for the binary number that it is.
     delta : float, Fraction, int, str or Decimal
-        Strictly between 0 and 1: far below one over the number of users.
+        At least 2^-99999 and below 1: far below one over the number of users.
 
     Raises
     ------
@@ -83,7 +83,10 @@ class ApproximateDP:
     delta: Fraction
 
     def __init__(self, epsilon: float | Rational, delta: float | Rational) -> None:
-        set_fields(self, epsilon=_within(epsilon, "epsilon"), delta=exact_delta(delta))
+        exactly = exact_delta(delta)
+        if exactly < LEAST_DELTA:
+            raise ValueError(f"delta must be at least 2^-99999, got {brief(exactly, 12)}")
+        set_fields(self, epsilon=_within(epsilon, "epsilon"), delta=exactly)
 
     @cached_property
     def noise_ratio(self) -> Fraction:

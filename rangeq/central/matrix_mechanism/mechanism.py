@@ -17,7 +17,7 @@ from frequency.core.answer import Answer, normal_quantile
 from mechdesign import Privacy
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.randomness import bit_source
-from mechdesign.accounting.gaussian_loss import LEAST_SIGMA2, GaussianLoss
+from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
 from mechdesign.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
 from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
@@ -35,11 +35,6 @@ Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
 _SLACK = 1 - Fraction(1, 1 << 23)
 
 _BITS = 256
-
-_COARSE = (
-    "the integers of the strategy are too small: an epsilon with a delta is proved of noise on a"
-    " finer grid; multiply its matrix by a large integer, which changes nothing else"
-)
 
 
 @dataclass(frozen=True)
@@ -174,14 +169,15 @@ class MatrixMechanism:
         """The noise of each number."""
         if not isinstance(self.promise, Privacy):
             sigma2 = self.strategy.l2_squared * self.promise.noise_ratio
-            if isinstance(self.promise, ApproximateDP) and sigma2 < LEAST_SIGMA2:
-                raise ValueError(_COARSE)
             if sigma2 > LARGEST_SIGMA2:
                 raise ValueError(
                     f"{self.promise!r} is too strict for a strategy of squared sensitivity"
                     f" {float(self.strategy.l2_squared):.3g}: noise would drown everything"
                 )
-            return DiscreteGaussian(math.ceil(sigma2))
+            noise = DiscreteGaussian(math.ceil(sigma2))
+            if isinstance(self.promise, ApproximateDP):
+                GaussianLoss.of(noise, self.strategy.l2_squared)  # a coarse grid is refused
+            return noise
         if self.promise.neighbours != "adjacent" or self.promise.alpha == 1:
             raise ValueError(
                 "the promise of a release is a Privacy of adjacent counts with alpha below 1, got"
@@ -216,9 +212,7 @@ class MatrixMechanism:
         if isinstance(self.promise, Privacy):
             return Fraction(self.promise.epsilon)
         assert isinstance(self.noise, DiscreteGaussian)
-        if self.noise.sigma2 < LEAST_SIGMA2:
-            raise ValueError(_COARSE)
-        return GaussianLoss(self.strategy.l2_squared / self.noise.sigma2)
+        return GaussianLoss.of(self.noise, self.strategy.l2_squared)
 
     def audit(self) -> NoiseAudit:
         """The privacy loss of what is drawn, and what is allowed.

@@ -8,10 +8,11 @@ import pytest
 import scipy
 from flint import arb, ctx
 
-from mechdesign import ApproximateDP, BudgetExceeded, InvalidFile, Ledger, named
+from mechdesign import ZCDP, ApproximateDP, BudgetExceeded, InvalidFile, Ledger, named
 from mechdesign.accounting import compose
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.discrete_gaussian import DiscreteGaussian
 
 
 def normal_delta(squared_mu, epsilon):
@@ -87,6 +88,29 @@ def test_epsilon_and_delta_are_inverse():
         assert loss.delta(loss.epsilon(delta) * 0.999) > float(delta)
 
 
+def test_coarse_noise_tells_more_and_is_refused():
+    """At sigma^2 = 1 delta is up to 1.8 times that of normal noise."""
+    x = np.arange(-40, 41)
+    weights = np.exp(-((x - 1.0) ** 2) / 2) / np.exp(-((x * 1.0**2) ** 2) / 2).sum()
+    told = max(
+        float(np.maximum(np.exp((1 - 2 * x) / 2) - math.exp(e), 0) @ weights)
+        / GaussianLoss(1).delta(e)
+        for e in np.arange(0, 6, 0.05).tolist()
+    )
+    assert told > 1.5
+    with pytest.raises(ValueError, match="finer grid"):
+        GaussianLoss.of(DiscreteGaussian(1), 1)
+    with pytest.raises(ValueError, match="at most at 400"):
+        GaussianLoss.of(DiscreteGaussian(1 << 32), 401 << 32)
+    assert GaussianLoss.of(DiscreteGaussian(1 << 40), 1 << 38) == GaussianLoss("1/4")
+
+
+def test_a_ledger_takes_no_promises():
+    for promise in (ZCDP("1/2"), ApproximateDP(1, "1e-6")):
+        with pytest.raises(TypeError, match="is a promise"):
+            Ledger("9", "1e-6").spend(promise, "all")
+
+
 def test_extreme_deltas():
     assert GaussianLoss(1).epsilon("0.9") == 0
     assert GaussianLoss(1).epsilon("1e-40000") == math.inf
@@ -98,7 +122,7 @@ def test_extreme_deltas():
 
 @pytest.mark.parametrize("squared_mu", [0, -1, "401", 1000])
 def test_numbers_out_of_range_are_refused(squared_mu):
-    with pytest.raises(ValueError, match="squared_mu"):
+    with pytest.raises(ValueError, match="squared_mu must lie above 0 and at most at 400"):
         GaussianLoss(squared_mu)
 
 
@@ -175,6 +199,14 @@ def test_a_ledger_adds_gaussian_noise_exactly(tmp_path):
     assert again.entries[0].epsilon is None
     assert str(again) == text
     assert "at delta" in text
+
+
+@pytest.mark.parametrize("epsilon", ["1e-11", "1e-8", "1e-6", "1e-5", "1e-3", 1, 4, 100])
+@pytest.mark.parametrize("delta", ["1e-6", "1e-12"])
+def test_a_ledger_takes_a_release_that_is_its_whole_budget(epsilon, delta):
+    ledger = Ledger(epsilon, delta)
+    ledger.spend(GaussianLoss(1 / ApproximateDP(epsilon, delta).noise_ratio), "all")
+    assert 0 <= ledger.remaining < Fraction(epsilon) / 1000
 
 
 def test_a_ledger_composes_gaussian_noise_with_the_rest():

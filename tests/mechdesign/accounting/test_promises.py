@@ -41,7 +41,7 @@ def test_what_is_no_promise_is_refused(value):
         ApproximateDP(value, "1e-6")
 
 
-@pytest.mark.parametrize("delta", [0, 1, -1, 2, math.nan])
+@pytest.mark.parametrize("delta", [0, 1, -1, 2, math.nan, "1e-40000"])
 def test_deltas_are_between_0_and_1(delta):
     with pytest.raises(ValueError, match="delta"):
         ApproximateDP(1, delta)

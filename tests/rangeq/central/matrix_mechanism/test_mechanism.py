@@ -97,9 +97,9 @@ def test_what_a_ledger_is_asked_for():
 
 def test_epsilon_and_delta_are_proved_on_a_fine_grid_only():
     coarse = EXAMPLES["dense"]
-    with pytest.raises(ValueError, match="multiply its matrix"):
+    with pytest.raises(ValueError, match="multiply their matrix"):
         MatrixMechanism(coarse, ApproximateDP(1, "1e-6"))
-    with pytest.raises(ValueError, match="multiply its matrix"):
+    with pytest.raises(ValueError, match="multiply their matrix"):
         MatrixMechanism(coarse, ZCDP(1)).cost  # noqa: B018
     fine = MatrixMechanism(FINE, ApproximateDP(1, "1e-6"))
     assert fine.audit().holds
