@@ -115,8 +115,7 @@ def solve(
     SolverFailure
         It stopped for any other reason; the message names its status.
     """
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
+    highs = _SilentHighs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("threads", 1)
     # It may cycle on badly scaled programs
     highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))
@@ -172,6 +171,14 @@ def _to_highs(basis: Basis, program: FloatProgram) -> highspy.HighsBasis:
     result.row_status = [status.kBasic if basic else status.kLower for basic in basis.rows]
     result.valid = True
     return result
+
+
+class _SilentHighs(highspy.Highs):
+    """Prints nothing, not even the version, which some releases do once callbacks are enabled."""
+
+    def enableCallbacks(self) -> None:
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
 
 
 def _run(highs: highspy.Highs) -> None:
