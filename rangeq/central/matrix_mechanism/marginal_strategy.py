@@ -15,7 +15,7 @@ and Kifer, NeurIPS 2023: An optimal and scalable matrix mechanism for noisy marg
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -24,14 +24,25 @@ import numpy.typing as npt
 
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
-from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, Strategy, UnanswerableQuery
+from rangeq.central.matrix_mechanism.strategy import (
+    LARGEST_ENTRY,
+    LARGEST_PRODUCT,
+    Strategy,
+    UnanswerableQuery,
+)
 from rangeq.central.matrix_mechanism.workload import Workload
 
 View: TypeAlias = tuple[int, ...]
 """A set of attributes, by their places, ascending."""
 
-_BESIDE = 1e-9
-"""The part of a query's squared norm outside the range that is taken for rounding."""
+_ROUNDING = 1e-11
+"""The part of a query's squared norm that is taken for rounding.
+
+Whatever of a box of up to 2^26 cells is new in a set of attributes is above it.
+"""
+
+
+_UNANSWERABLE = "a query does not follow from the marginals that the strategy measures"
 
 
 class MarginalStrategy(Strategy):
@@ -52,7 +63,7 @@ class MarginalStrategy(Strategy):
     Raises
     ------
     ValueError
-        Anything else, or entries beyond 2^25.
+        Anything else, or entries beyond 2^25 (2^28 of residuals).
 
     >>> MarginalStrategy((2, 3), [(0,), (0, 1)], [3, 1]).l1
     4
@@ -87,8 +98,12 @@ class MarginalStrategy(Strategy):
             weight * (math.prod(self._sizes[i] for i in view) if residual else 1)
             for view, weight in zip(self.views, self.weights, strict=True)
         )
-        if largest > LARGEST_ENTRY or self.rows > LARGEST_DOMAIN:
-            raise ValueError("a marginal has an entry beyond 2^25, or there are over 2^26 rows")
+        if largest > (LARGEST_PRODUCT if residual else LARGEST_ENTRY):
+            raise ValueError(
+                f"a {'residual' if residual else 'marginal'} has an entry of {largest}"
+            )
+        if self.rows > LARGEST_DOMAIN:
+            raise ValueError(f"there are over 2^26 rows: {self.rows}")
         self._covariances = self._inverted()
 
     @property
@@ -193,16 +208,13 @@ class MarginalStrategy(Strategy):
 
     def _variances(self, squares: Floats, means: Floats) -> Floats:
         """From the squared norms along each attribute, and those of the means alone."""
-        beside = np.maximum(squares - means, 0.0)
-        beside[beside < _BESIDE * squares] = 0.0
-        known = np.zeros(squares.shape[1])
+        beside = squares - means
+        if not self.full_rank:
+            require_products(self._covariances, beside, means)
         total = np.zeros(squares.shape[1])
         for view, own in self._covariances.items():
             sides = [beside[i] if i in view else means[i] for i in range(len(self._sizes))]
-            part = np.prod(sides, axis=0)
-            known, total = known + part, total + own * part
-        if not self.full_rank:
-            _require(known, np.prod(squares, axis=0))
+            total += own * np.maximum(np.prod(sides, axis=0), 0.0)
         return total
 
     def linear_variances(self, queries: Floats) -> Floats:
@@ -214,13 +226,13 @@ class MarginalStrategy(Strategy):
             norm = float((part * part).sum()) * cells / part.size
             known, total = known + norm, total + self._covariances[view] * norm
         if not self.full_rank:
-            _require(np.array([known]), np.array([float((query * query).sum())]))
+            require_norm(known, query)
         return total
 
     def workload_variance(self, workload: Workload) -> float:
         total = 0.0
         for term in workload.terms:
-            squares = np.array([[float(np.trace(own.gram))] for own in term.factors])
+            squares = np.array([[own.trace] for own in term.factors])
             means = np.array([[own.total / own.size] for own in term.factors])
             total += term.weight * float(self._variances(squares, means)[0])
         return total / workload.weight
@@ -325,8 +337,46 @@ def _decomposed(values: Floats, asked: Any) -> dict[View, Floats]:
     return {view: part for view, part in parts.items() if view in wanted}
 
 
-def _require(known: Floats, norms: Floats) -> None:
-    if (known < (1 - 1e-6) * norms).any():
-        raise UnanswerableQuery(
-            "a query does not follow from the marginals that the strategy measures"
-        )
+def require_products(views: Collection[View], beside: Floats, means: Floats) -> None:
+    """Refuse products of queries along the attributes that do not follow from residuals.
+
+    Parameters
+    ----------
+    views : collection of tuple of int
+        The sets of attributes that are measured.
+    beside, means : numpy.ndarray
+        The squared norms of the queries along each attribute, shape (attributes, queries): of the
+        differences from the mean, and of the mean.
+
+    Raises
+    ------
+    UnanswerableQuery
+        A product has a part in a set that is not measured.
+    """
+    least = _ROUNDING * (beside + means)
+    differs, sums = beside > least, means > least
+    # Only where each factor is new, or a sum, as the set has it
+    known = np.zeros(beside.shape[1], dtype=np.int64)
+    for view in views:
+        known += np.all([differs[i] if i in view else sums[i] for i in range(len(sums))], axis=0)
+    if (known < np.prod(differs.astype(np.int64) + sums, axis=0)).any():
+        raise UnanswerableQuery(_UNANSWERABLE)
+
+
+def require_norm(known: float, query: Floats) -> None:
+    """Refuse a query of which a part does not follow from what is measured.
+
+    Parameters
+    ----------
+    known : float
+        The squared norm of what follows.
+    query : numpy.ndarray
+        The weights of all cells.
+
+    Raises
+    ------
+    UnanswerableQuery
+        It is less than that of the query.
+    """
+    if known < (1 - _ROUNDING) * float((query * query).sum()):
+        raise UnanswerableQuery(_UNANSWERABLE)

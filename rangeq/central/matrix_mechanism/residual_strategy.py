@@ -24,18 +24,18 @@ import numpy.typing as npt
 
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
-from rangeq.central.matrix_mechanism.marginal_strategy import View
+from rangeq.central.matrix_mechanism.marginal_strategy import (
+    View,
+    require_norm,
+    require_products,
+)
 from rangeq.central.matrix_mechanism.product_strategy import along_axes
 from rangeq.central.matrix_mechanism.strategy import (
     LARGEST_PRODUCT,
     Strategy,
-    UnanswerableQuery,
     checked_entries,
 )
 from rangeq.central.matrix_mechanism.workload import Workload
-
-_KNOWN = 1e-6
-"""The part of a query's squared norm that may be lacking from rounding."""
 
 _NULL = 1e-10
 """Eigenvalues below it, relative to the largest, are taken for 0."""
@@ -213,15 +213,13 @@ class ResidualStrategy(Strategy):
 
     def _variances(self, own: Floats, beside: Floats, means: Floats) -> Floats:
         """From w'(R'R)^+ w along each attribute, and the squares beside the mean and of it."""
-        beside = np.where(beside > 1e-12 * (beside + means), beside, 0.0)
-        total, known = np.zeros(own.shape[1]), np.zeros(own.shape[1])
+        if not self.full_rank:
+            require_products(self.views, beside, means)
+        total = np.zeros(own.shape[1])
         for view, weight in self._parts:
             places = range(len(self._sizes))
             part = np.prod([own[i] if i in view else means[i] for i in places], axis=0)
             total += np.maximum(part, 0.0) / (weight**2 * self._beyond(view))
-            known += np.prod([beside[i] if i in view else means[i] for i in places], axis=0)
-        if not self.full_rank:
-            _require(known, np.prod(beside + means, axis=0))
         return total
 
     def linear_variances(self, queries: Floats) -> Floats:
@@ -237,7 +235,7 @@ class ResidualStrategy(Strategy):
             total += _square(sums, view, self._inverses) / (weight * beyond) ** 2
             known += _square(sums, view, centred) / beyond
         if not self.full_rank:
-            _require(np.array([known]), np.array([float((query * query).sum())]))
+            require_norm(known, query)
         return total
 
     def workload_variance(self, workload: Workload) -> float:
@@ -245,8 +243,8 @@ class ResidualStrategy(Strategy):
         for term in workload.terms:
             grams = [own.gram for own in term.factors]
             own = [[float(np.sum(g * one))] for g, one in zip(grams, self._inverses, strict=True)]
-            means = np.array([[float(gram.sum()) / len(gram)] for gram in grams])
-            squares = np.array([[float(np.trace(gram))] for gram in grams])
+            means = np.array([[one.total / one.size] for one in term.factors])
+            squares = np.array([[one.trace] for one in term.factors])
             total += term.weight * float(self._variances(np.array(own), squares - means, means)[0])
         return total / workload.weight
 
@@ -340,8 +338,3 @@ def _square(sums: Floats, view: View, matrices: Sequence[Floats]) -> float:
     one = np.ones((1, 1))
     inside = [matrix if i in view else one for i, matrix in enumerate(matrices)]
     return float(np.sum(sums * along_axes(inside, sums)))
-
-
-def _require(known: Floats, norms: Floats) -> None:
-    if (known < (1 - _KNOWN) * norms).any():
-        raise UnanswerableQuery("a query does not follow from the residuals that are measured")

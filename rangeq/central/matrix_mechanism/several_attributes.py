@@ -107,8 +107,7 @@ def marginal_optimum(workload: Workload, bits: int = MOST_BITS) -> tuple[Margina
     for view, root in roots.items():
         beyond = math.prod(n for i, n in enumerate(sizes) if i not in view)
         own = math.prod(sizes[i] for i in view)
-        scale = 2.0 ** min(bits, _BITS)
-        weights.append(max(1, round(scale * math.sqrt(root * cells / total / beyond) / own)))
+        weights.append(max(1, round(2.0**bits * math.sqrt(root * cells / total / beyond) / own)))
     return MarginalStrategy(sizes, list(roots), weights, True), total * total / cells * _DOWN
 
 
@@ -293,7 +292,7 @@ def _product(
     sizes, terms = workload.sizes, workload.terms
     along = [[term.factors[i] for term in terms] for i in range(len(sizes))]
     # Of every term and attribute, the sum of variances of its queries by the present strategy
-    errors = np.array([[float(np.trace(own.gram)) for own in term.factors] for term in terms])
+    errors = np.array([[own.trace for own in term.factors] for term in terms])
     weights = np.array([term.weight for term in terms])
     alike = [i for i, queries in enumerate(along) if None not in map(_levels, queries)]
     sides: dict[int, _Side] = {}

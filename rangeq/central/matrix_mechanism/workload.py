@@ -186,7 +186,26 @@ class QuerySet:
     @property
     def total(self) -> float:
         """The sum over all queries of their squared answer for one user in each cell."""
-        return float(self.gram.sum())
+        if self.matrix is not None:
+            return float(self.gram.sum())
+        n = self.size
+        return {
+            "ranges": n * (n + 1) ** 2 * (n + 2) / 12,
+            "prefixes": n * (n + 1) * (2 * n + 1) / 6,
+            "total": float(n * n),
+        }.get(self.name, float(self.width**2 * self.count))
+
+    @property
+    def trace(self) -> float:
+        """The sum over all queries of their squared weights."""
+        if self.matrix is not None:
+            return float(np.trace(self.gram))
+        n = self.size
+        return {
+            "ranges": n * (n + 1) * (n + 2) / 6,
+            "prefixes": n * (n + 1) / 2,
+            "total": float(n),
+        }.get(self.name, float(self.width * self.count))
 
     def rows(self) -> Floats:
         """The queries themselves, shape (count, size): for small workloads and tests.

@@ -275,3 +275,12 @@ def test_boxes_of_marginals_are_answered_with_their_variances():
     answers = [design.release(truth, rng).answer({0: 1, 1: (1, 2)}) for _ in range(2000)]
     errors = np.array([one.value for one in answers]) - truth[1, 1:3].sum()
     assert abs((errors**2).mean() / answers[0].variance - 1) < 7 * math.sqrt(2 / 2000)
+
+
+def test_marginals_of_tens_of_millions_of_cells() -> None:
+    workload = Workload.of("marginals", (6000, 6000))
+    strategy, bound = marginal_optimum(workload)
+    assert strategy.l2_squared < (1 << 28) ** 2
+    assert strategy.workload_variance(workload) * strategy.l2_squared <= bound / workload.weight * (
+        1 + 1e-5
+    )

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from rangeq.central.matrix_mechanism.dense_strategy import LARGEST_ROWS, DenseStrategy
+from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
+from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.strategy import (
     LARGEST_ENTRY,
     LARGEST_USERS,
@@ -121,6 +123,26 @@ def test_variances_are_those_of_the_estimates(strategy):
             strategy.linear_variances(queries[[k]])
         with pytest.raises(UnanswerableQuery):
             strategy.linear_variances(1e-6 * queries[[k]])
+
+
+def test_a_box_that_lacks_one_cell_of_many_does_not_follow_from_marginals():
+    n, m = 1 << 20, 1 << 5
+    one_by_one = MarginalStrategy((n, m), [(0,), (1,)], [1, 1])
+    residuals = MarginalStrategy((n, m), [(), (0,), (1,)], [m, 1, 4], residual=True)
+    first = np.array([[0], [0]])
+    for strategy in (one_by_one, residuals):
+        for last in ([n - 2, m - 1], [n - 1, m - 2]):
+            assert strategy.variance(first, np.array(last)[:, None]) > 0
+        with pytest.raises(UnanswerableQuery):
+            strategy.variance(first, np.array([[n - 2], [m - 2]]))
+    sides = [np.eye(n, dtype=int)[:-1] - np.eye(n, dtype=int)[1:] for n in (16, 2)]
+    designed = ResidualStrategy(sides, [(), (0,), (1,)], [1, 2, 3])
+    box = np.ones((1, 16, 2))
+    box[0, -1] = box[0, :, -1] = 0
+    with pytest.raises(UnanswerableQuery):
+        designed.variance(first, np.array([[14], [0]]))
+    with pytest.raises(UnanswerableQuery):
+        designed.linear_variances(box)
 
 
 @pytest.mark.parametrize("strategy", CASES)

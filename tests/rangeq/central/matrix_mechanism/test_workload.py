@@ -45,6 +45,7 @@ def test_named_queries_are_what_they_say(name, size):
     assert np.array_equal(queries.rows(), rows)
     assert np.array_equal(queries.gram, rows.T @ rows)
     assert queries.total == (rows.sum(axis=1) ** 2).sum()
+    assert queries.trace == (rows**2).sum()
     assert queries.gram_error == 0
     assert queries.rank == np.linalg.matrix_rank(rows)
     stacked = np.vstack([rows, queries.basis])
