@@ -485,34 +485,67 @@ class VectorSpace:
     def _blocks(self) -> Iterator[tuple[int, slice, npt.NDArray[np.int64]]]:
         """For every c* = 1 .. q-1 and place j, where the directions that lead at j are found.
 
-        c*, these directions, and the dual indices of c times their vectors.
+        c*, these directions, and the dual indices of c times their vectors: those below `_half`, as
+        of real numbers the others follow.
         """
         field = self.field
         original = np.empty_like(field.dual)
         original[field.dual] = np.arange(self.q)
         for star in range(1, self.q):
+            # All that lead at the last place are beyond where c* is
+            leads = self.t if star < self._half(1) else self.t - 1
             c = original[star]
             image = field.dual[field.multiply(np.full(self.q, c), np.arange(self.q))]
-            low = self._digitwise(image, self.t - 1)
-            for j in range(self.t):
+            low = self._digitwise(image, leads - 1) if leads else image
+            for j in range(leads):
                 first = (self.q**j - 1) // (self.q - 1)
                 yield star, slice(first, first + self.q**j), star * self.q**j + low[: self.q**j]
 
-    def _transform(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The Fourier transform over the last axis, of length q^m for some m.
+    def _half(self, digits: int) -> int:
+        """How many entries a transform over F_q^digits has: less than q^digits if some follow.
 
-        Entry b* is the sum over x of value[x] chi(-<b, x>).
+        In odd characteristic the entry at -b is the conjugate of that at b, and those are left out
+        whose first digit in base p is above p / 2.
+        """
+        p = self.field.p
+        return self.q**digits if p == 2 else (p // 2 + 1) * (self.q**digits // p)
 
+    def _split(self, digits: int) -> tuple[tuple[int, ...], range]:
+        """The shape of q^digits numbers as digits in base p, and its axes, the first one last."""
+        axes = self.field.k * digits
+        return (self.field.p,) * axes, range(-1, -axes - 1, -1)
+
+    def _transform(self, values: npt.NDArray[Any], digits: int) -> npt.NDArray[Any]:
+        """The Fourier transform over the last axis, of length q^digits.
+
+        Entry b* is the sum over x of value[x] chi(-<b, x>): of real numbers, the first `_half`.
         Integers stay integers, exactly, in characteristic 2. Others become complex.
         """
         if self.field.p == 2:
             return _walsh_hadamard(values)
-        p, shape = self.field.p, values.shape
-        axes = round(np.log(shape[-1]) / np.log(p))
-        split = values.reshape(*shape[:-1], *(p,) * axes)
-        return scipy.fft.fftn(split, axes=range(len(shape) - 1, split.ndim)).reshape(shape)
+        (shape, axes), outer = self._split(digits), values.shape[:-1]
+        found = scipy.fft.rfftn(values.reshape(*outer, *shape), axes=axes)
+        return found.reshape(*outer, self._half(digits))
 
-    def incident(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _reversed(self, spectrum: npt.NDArray[Any], digits: int, wanted: int) -> npt.NDArray[Any]:
+        """q^digits times what `_transform` makes this of, real numbers: the first so many."""
+        p = self.field.p
+        if p == 2:
+            return _walsh_hadamard(spectrum)[..., :wanted]
+        (shape, axes), outer = self._split(digits), spectrum.shape[:-1]
+        half, rest = p // 2 + 1, self.q**digits // p
+        firsts = -(-wanted // rest)
+        if 4 * firsts <= p:  # of the first digit: what others lead is not computed
+            turn = np.exp(2j * np.pi / p * np.outer(np.arange(firsts), np.arange(half)))
+            turn[:, 1:] *= 2  # with their conjugates
+            some = (turn @ spectrum.reshape(*outer, half, rest)).reshape(*outer, firsts, *shape[1:])
+            found = scipy.fft.ifftn(some, axes=axes[:-1], norm="forward", overwrite_x=True).real
+        else:
+            halved = spectrum.reshape(*outer, half, *shape[1:])
+            firsts, found = p, scipy.fft.irfftn(halved, s=shape, axes=axes, norm="forward")
+        return np.asarray(found).reshape(*outer, firsts * rest)[..., :wanted]
+
+    def incident(self, counts: npt.NDArray[Any], wanted: int | None = None) -> npt.NDArray[Any]:
         """For every vector x, the sum over directions a of counts[a, <a, x>].
 
         Parameters
@@ -520,16 +553,23 @@ class VectorSpace:
         counts : numpy.ndarray
             Shape (..., directions, q). Integers of any type (at least 0, summing to less than 2^63)
             give exact int64 sums; floats give floats.
+        wanted : int, optional
+            For the first so many vectors, 1 to q^t; None: for all.
 
         Returns
         -------
         numpy.ndarray
-            Shape (..., q^t).
+            Shape (..., wanted).
         """
         if self.t == 1:
-            return counts[..., 0, :].copy()  # one direction, and <1, x> = x: nothing to transform
+            return counts[
+                ..., 0, :wanted
+            ].copy()  # one direction, and <1, x> = x: nothing to transform
         return self._exactly(
-            counts, lambda part: self._incident(part.sum(axis=(-2, -1)), self._transform(part))
+            counts,
+            lambda part: self._incident(
+                part.sum(axis=(-2, -1)), self._transform(part, 1), wanted or self.size
+            ),
         )
 
     def through(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -538,7 +578,7 @@ class VectorSpace:
         The shape (..., directions) becomes (..., q^t).
         """
         return self._exactly(
-            counts, lambda part: self._incident(part.sum(axis=-1), part[..., None])
+            counts, lambda part: self._incident(part.sum(axis=-1), part[..., None], self.size)
         )
 
     def _exactly(
@@ -569,14 +609,21 @@ class VectorSpace:
                 total = total + (small(part) << shift)
         return np.asarray(total)
 
-    def _incident(self, total: npt.NDArray[Any], lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _incident(
+        self, total: npt.NDArray[Any], lines: npt.NDArray[Any], wanted: int
+    ) -> npt.NDArray[Any]:
         # [<a, x> = y] is the mean over c in F_q of chi(c (<a, x> - y)); every nonzero vector is c a
         # for one c and one direction a.
-        spectrum = np.zeros((*total.shape, self.size), dtype=lines.dtype)
+        spectrum = np.zeros((*total.shape, self._half(self.t)), dtype=lines.dtype)
         for star, where, index in self._blocks():
-            spectrum[..., index] = lines[..., where, star if lines.shape[-1] > 1 else 0]
+            if lines.shape[-1] == 1:
+                spectrum[..., index] = lines[..., where, 0]
+            elif star < lines.shape[-1]:
+                spectrum[..., index] = lines[..., where, star]
+            else:
+                spectrum[..., index] = np.conj(lines[..., where, self.field.negative(star)])
         spectrum[..., 0] = total
-        result = self._transform(np.conj(spectrum)).real
+        result = self._reversed(spectrum, self.t, wanted)
         return result // self.q if result.dtype.kind == "i" else result / self.q
 
     def sums(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -596,12 +643,14 @@ class VectorSpace:
         """
         if self.t == 1:
             return weights[..., None, :].astype(np.float64)
-        spectrum = self._transform(weights)
-        lines = np.zeros((*weights.shape[:-1], self.directions, self.q), dtype=spectrum.dtype)
+        spectrum = self._transform(weights, self.t)
+        half = self._half(1)
+        lines = np.zeros((*weights.shape[:-1], self.directions, half), dtype=spectrum.dtype)
         lines[..., 0] = weights.sum(axis=-1, keepdims=True)
         for star, where, index in self._blocks():
-            lines[..., where, star] = spectrum[..., index]
-        result: npt.NDArray[np.float64] = self._transform(np.conj(lines)).real / self.q
+            if star < half:
+                lines[..., where, star] = spectrum[..., index]
+        result: npt.NDArray[np.float64] = self._reversed(lines, 1, self.q) / self.q
         return result
 
 

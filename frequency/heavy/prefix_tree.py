@@ -395,7 +395,7 @@ class PrefixProtocol(HeavyHitterProtocol):
             prefixes = (
                 parents[:, None] << np.uint64(step) | np.arange(1 << step, dtype=np.uint64)
             ).ravel()
-            good = universe.possible(prefixes, level.length)
+            good = universe.possible_children(parents, length, step).ravel()
             prefixes, estimates = prefixes[good], estimates[good]
             considered = len(prefixes)
             errors = ItemErrors.of(

@@ -161,11 +161,8 @@ class Universe:
         good = np.ones(len(prefixes), dtype=np.bool_)
         if not self.text:
             return good
-        state = np.zeros(len(prefixes), dtype=np.int64)
         whole, rest = divmod(length, 8)
-        for place in range(whole):
-            byte = (prefixes >> np.uint64(length - 8 * place - 8)).astype(np.int64) & 0xFF
-            state = _NEXT[state, byte]
+        state = self._states(prefixes, length)
         if rest:
             # Of the bytes that begin with these bits, one must be able to follow, with room for its
             # character to end.
@@ -174,6 +171,41 @@ class Universe:
             some = fits.reshape(len(_NEXT), 1 << rest, -1).any(axis=2)
             good = some[state, prefixes.astype(np.int64) & ((1 << rest) - 1)]
         return good & (state != _NONE) & (_MISSING[state] <= self.bits // 8 - whole)
+
+    def _states(self, prefixes: Words, length: int) -> npt.NDArray[np.int64]:
+        """Where the whole bytes of prefixes of this length lead."""
+        state = np.zeros(len(prefixes), dtype=np.int64)
+        for place in range(length // 8):
+            byte = (prefixes >> np.uint64(length - 8 * place - 8)).astype(np.int64) & 0xFF
+            state = _NEXT[state, byte]
+        return state
+
+    def possible_children(self, parents: Words, length: int, step: int) -> npt.NDArray[np.bool_]:
+        """Which prefixes that are ``step`` bits longer some value's word has.
+
+        Parameters
+        ----------
+        parents : numpy.ndarray of uint64
+            Shape (parents,): prefixes.
+        length : int
+            Of the parents in bits, 0 .. bits - step.
+        step : int
+            How many bits follow, at least 0.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (parents, 2^step), bool: of all that can follow, in order.
+        """
+        every = np.arange(1 << step, dtype=np.uint64)
+        if not self.text:
+            return np.ones((len(parents), len(every)), dtype=np.bool_)
+        # It depends on where the whole bytes lead, and on the bits after them
+        rest = length % 8
+        kinds = self._states(parents, length) << rest | parents.astype(np.int64) & (1 << rest) - 1
+        _, first, kind = np.unique(kinds, return_index=True, return_inverse=True)
+        children = parents[first, None] << np.uint64(step) | every
+        return self.possible(children.ravel(), length + step).reshape(children.shape)[kind]
 
     @cached_property
     def size(self) -> int:

@@ -25,7 +25,7 @@ from frequency.core.tally import Sample, signs
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
+from mechdesign._support.numbers import exact_sum, whole
 from mechdesign._support.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 from mechdesign.symbolic.randomiser import favouring
@@ -148,15 +148,13 @@ class HRR(SymmetricOracle, PublicCoinChannel):
     def consistent(self, aggregate: Aggregate) -> bool:
         # Index j came up N_j <= n times, of the parity of its sum s_j and with N_j >= |s_j|; the
         # N_j add up to n t.
-        n, sums = aggregate.n, [int(value) for value in aggregate.counts]
-        least, most = sum(map(abs, sums)), sum(n - (n - value) % 2 for value in sums[1:])
+        n, sums = aggregate.n, aggregate.counts
+        if sums[0] or sums.max() > n or sums.min() < -n:
+            return False
+        least = exact_sum(np.abs(sums))
+        most = n * (len(sums) - 1) - int(((sums[1:] ^ n) & 1).sum())
         drawn = n * self.coefficients
-        return (
-            sums[0] == 0
-            and max(map(abs, sums)) <= n
-            and least <= drawn <= most
-            and (drawn - least) % 2 == 0
-        )
+        return least <= drawn <= most and (drawn - least) % 2 == 0
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         t, m, kept = self.coefficients, self.padded - 1, float(self._contrast)

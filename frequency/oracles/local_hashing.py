@@ -16,6 +16,7 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
+from frequency.algebra.sparse_incidence import walkable, walked
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, coin, lies, tossed
@@ -150,7 +151,9 @@ class OLH(PureCellOracle, PublicCoinChannel):
     def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         v = self._space
         lines = counts[..., :-2].reshape(*counts.shape[:-1], v.directions, self.hashes_to)
-        result: npt.NDArray[np.int64] = v.incident(lines)[..., : self.domain] + counts[..., -1:]
+        if walkable(v, lines, self.domain):
+            return walked(v, lines, self.domain) + counts[-1:]
+        result: npt.NDArray[np.int64] = v.incident(lines, self.domain) + counts[..., -1:]
         return result
 
     def _kinds(self, frequencies: Floats) -> Floats:
@@ -169,7 +172,7 @@ class OLH(PureCellOracle, PublicCoinChannel):
 
         def transposed(numbers: Floats) -> Floats:
             lines, other, zero = numbers[:-2], float(numbers[-2]), float(numbers[-1])
-            told = v.incident(lines.reshape(v.directions, q))[: self.domain]
+            told = v.incident(lines.reshape(v.directions, q), self.domain)
             shared = (
                 lie * float(lines.sum()) * (q - 1) + lie * (q - 1) * other + float(self.p) * zero
             )

@@ -422,6 +422,18 @@ def test_incident_counts_exactly(q, t):
                 np.testing.assert_array_equal(counts, before)
 
 
+@pytest.mark.parametrize(("q", "t"), [*SPACES, (11, 3), (13, 2), (17, 2), (25, 2)])
+def test_first_vectors_alone(q, t):
+    v, rng = space(q, t), np.random.default_rng([q, t, 4])
+    for outer in ((), (2,)):
+        counts = rng.integers(0, 1000, (*outer, v.directions, q))
+        every = v.incident(counts)
+        for wanted in sorted({1, 2, q, v.size // q, v.size // q + 1, v.size // 2 + 1, v.size}):
+            np.testing.assert_array_equal(v.incident(counts, wanted), every[..., :wanted])
+            floats = v.incident(counts / 3, wanted)
+            np.testing.assert_allclose(floats, every[..., :wanted] / 3, rtol=1e-9)
+
+
 @pytest.mark.parametrize(("q", "t"), SPACES)
 def test_incident_of_floats_and_sums(q, t):
     """`sums` is brute force, too, and the adjoint of `incident`."""

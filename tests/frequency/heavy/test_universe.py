@@ -243,6 +243,19 @@ def test_possible_of_longer_words():
             assert universe.possible(prefixes, 8 * whole).tolist() == expected, (size, whole)
 
 
+@pytest.mark.parametrize(("length", "step"), [(0, 5), (3, 9), (8, 8), (11, 5), (12, 12), (16, 0)])
+def test_possible_children_are_possible(length, step):
+    """Prefix by prefix; also of parents that are not possible."""
+    universe, rng = Universe(24, text=True), np.random.default_rng(5)
+    pool = [spelt(s, 3) >> (24 - length) for s in AWKWARD if len(s.encode()) <= 3]
+    parents = np.array([*pool, *rng.integers(0, 1 << length, 30)], dtype=np.uint64)
+    children = parents[:, None] << np.uint64(step) | np.arange(1 << step, dtype=np.uint64)
+    found = universe.possible_children(parents, length, step)
+    assert found.shape == children.shape
+    assert found.tolist() == [universe.possible(row, length + step).tolist() for row in children]
+    assert Universe(24).possible_children(parents, length, step).all()
+
+
 def test_all_prefixes_of_integers_are_possible():
     universe = Universe(20)
     assert universe.possible(np.arange(1 << 10, dtype=np.uint64), 10).all()
