@@ -615,13 +615,14 @@ class VectorSpace:
         # [<a, x> = y] is the mean over c in F_q of chi(c (<a, x> - y)); every nonzero vector is c a
         # for one c and one direction a.
         spectrum = np.zeros((*total.shape, self._half(self.t)), dtype=lines.dtype)
+        negative = self.field.negative(np.arange(self.q))
         for star, where, index in self._blocks():
             if lines.shape[-1] == 1:
                 spectrum[..., index] = lines[..., where, 0]
             elif star < lines.shape[-1]:
                 spectrum[..., index] = lines[..., where, star]
             else:
-                spectrum[..., index] = np.conj(lines[..., where, self.field.negative(star)])
+                spectrum[..., index] = np.conj(lines[..., where, int(negative[star])])
         spectrum[..., 0] = total
         result = self._reversed(spectrum, self.t, wanted)
         return result // self.q if result.dtype.kind == "i" else result / self.q
