@@ -14,60 +14,85 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.sparse_counts import SparseCounts, sparse
 from frequency.exceptions import IncompatibleAggregate
 from mechdesign._support.strict_json import JSON_BYTES, from_json, keyed
 from mechdesign._support.text import printable, shown
 
 VERSION = 1
-"""Of messages with an aggregate."""
+"""Of messages with an aggregate, all of its counts written."""
+
+_SPARSE_VERSION = 2
+"""Of those with only the counts that are not 0."""
 
 _MAGIC = b"LDPF"
 _DIGEST = 32
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Aggregate:
     """The merged reports of ``n`` users, for the oracle with these ``parameters``.
 
     ``a + b`` merges: associative, commutative, and independent of how the reports were batched.
-    ``sum([a, b, c])`` works too.
+    ``sum([a, b, c])`` works too. While few of many counts differ from 0, only these take memory.
 
-    Attributes
+    Parameters
     ----------
     parameters : str
         `Oracle.parameters` as canonical JSON.
     n : int
         The number of reports.
-    counts : numpy.ndarray of int64
-        int64, read-only; the shape and meaning are the oracle's. No entry exceeds n in absolute
-        value.
+    counts : numpy.ndarray of int64, or SparseCounts
+        The shape and meaning are the oracle's. No entry exceeds n in absolute value.
     """
 
-    parameters: str
-    n: int
-    counts: npt.NDArray[np.int64]
+    __slots__ = ("_counts", "_n", "_parameters")
 
-    def __post_init__(self) -> None:
-        self.counts.setflags(write=False)
+    def __init__(
+        self, parameters: str, n: int, counts: npt.NDArray[np.int64] | SparseCounts
+    ) -> None:
+        self._parameters, self._n = parameters, n
+        self._counts = counts if isinstance(counts, SparseCounts) else sparse(counts)
+
+    @property
+    def parameters(self) -> str:
+        """`Oracle.parameters` as canonical JSON."""
+        return self._parameters
+
+    @property
+    def n(self) -> int:
+        """The number of reports."""
+        return self._n
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """All counts, read-only: an array of int64."""
+        return self._counts.dense() if isinstance(self._counts, SparseCounts) else self._counts
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the counts."""
+        return self._counts.shape
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Aggregate, (self.parameters, self.n, self.counts)  # a copy is read-only too
+        return Aggregate, (self.parameters, self.n, self._counts)  # a copy is read-only too
 
     def __add__(self, other: Aggregate) -> Aggregate:
         if not isinstance(other, Aggregate):
             return NotImplemented
-        if (self.parameters, self.counts.shape) != (other.parameters, other.counts.shape):
+        if (self.parameters, self.shape) != (other.parameters, other.shape):
             raise IncompatibleAggregate(
                 f"cannot merge aggregates of {differing(self.parameters, other.parameters)}"
             )
         if self.n + other.n >= 1 << 63:
             raise OverflowError("an aggregate holds fewer than 2^63 reports")
+        mine, theirs = self._counts, other._counts
+        if isinstance(mine, SparseCounts) and isinstance(theirs, SparseCounts):
+            return Aggregate(self.parameters, self.n + other.n, mine.plus(theirs))
         return Aggregate(self.parameters, self.n + other.n, self.counts + other.counts)
 
     def __radd__(self, other: object) -> Aggregate:
@@ -76,9 +101,8 @@ class Aggregate:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Aggregate):
             return NotImplemented
-        return (self.parameters, self.n) == (other.parameters, other.n) and np.array_equal(
-            self.counts, other.counts
-        )
+        mine, theirs = ((one.parameters, one.n, one.shape) for one in (self, other))
+        return mine == theirs and np.array_equal(self.counts, other.counts)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -103,10 +127,14 @@ class Aggregate:
         more : object
             Further entries of its header, of what JSON can hold.
         """
-        own = {"parameters": self.parameters, "n": self.n, "shape": list(self.counts.shape)}
-        counts = np.ascontiguousarray(self.counts, dtype="<i8")
+        own = {"parameters": self.parameters, "n": self.n, "shape": list(self.shape)}
+        if isinstance(self._counts, SparseCounts):
+            own = {**own, "version": _SPARSE_VERSION, "places": len(self._counts.places)}
+            body: Any = self._counts.to_bytes()
+        else:
+            body = np.ascontiguousarray(self._counts, dtype="<i8").reshape(-1).data
         digest = hashlib.sha256()
-        for part in (pack({**more, "kind": kind, **own}, b""), counts.reshape(-1).data):
+        for part in (pack({**more, "kind": kind, **own}, b""), body):
             digest.update(part)
             stream.write(part)
         stream.write(digest.digest())
@@ -164,9 +192,9 @@ class Aggregate:
             view = memoryview(message).cast("B")
             if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(
-                view[:-_DIGEST], kind, {VERSION: ("parameters", "n", "shape", *names)}
-            )
+            own = ("parameters", "n", "shape", *names)
+            versions = {VERSION: own, _SPARSE_VERSION: (*own, "places")}
+            header, body = unpack(view[:-_DIGEST], kind, versions)
             n, shape = number_of_reports(header["n"]), header["shape"]
             parameters = header["parameters"]
             if not isinstance(parameters, str):
@@ -175,7 +203,11 @@ class Aggregate:
                 type(length) is int and length >= 0 for length in shape
             ):
                 raise ValueError("the shape is not a list of lengths")
-            counts = np.frombuffer(body, dtype="<i8").reshape(shape).astype(np.int64)
+            counts: npt.NDArray[np.int64] | SparseCounts
+            if header["version"] == _SPARSE_VERSION:
+                counts = SparseCounts.from_bytes(body, tuple(shape), header["places"])
+            else:
+                counts = np.frombuffer(body, dtype="<i8").reshape(shape).astype(np.int64)
         except (ValueError, KeyError, TypeError) as error:
             raise IncompatibleAggregate(f"no message of kind {kind!r}: {error}") from error
         return Aggregate(parameters, n, counts), header

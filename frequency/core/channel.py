@@ -405,7 +405,7 @@ class Channel(Transport):
                 "not an aggregate of this protocol: of"
                 f" {differing(aggregate.parameters, self.signature)}"
             )
-        if aggregate.counts.shape != self.counts_shape or not self.consistent(aggregate):
+        if aggregate.shape != self.counts_shape or not self.consistent(aggregate):
             raise IncompatibleAggregate(f"no {aggregate.n} reports have these counts")
         return aggregate
 
