@@ -11,7 +11,7 @@
 from frequency.algebra.error_correcting_codes import Code
 from frequency.heavy import plot
 from frequency.heavy.error_bound import degraded, information_bound, lower_bound
-from frequency.heavy.found import Found, Gate
+from frequency.heavy.found import Found, Gate, NamedItems
 from frequency.heavy.one_bit import FewBits, GenProt, OneBit
 from frequency.heavy.prefix_tree import PrefixExtension, TreeHist
 from frequency.heavy.protocol import HeavyHitterProtocol
@@ -27,6 +27,7 @@ __all__ = [
     "GenProt",
     "HeavyHitterProtocol",
     "InvalidString",
+    "NamedItems",
     "OneBit",
     "PrefixExtension",
     "SuccinctHistogram",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, plain
-from frequency.exceptions import InvalidQuestion
+from frequency.exceptions import InvalidQuestion, InvalidValue
 from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import is_whole
 from mechdesign._support.text import shown
@@ -48,6 +48,22 @@ class Gate:
         return result
 
 
+class NamedItems(NamedTuple):
+    """The estimates of items that were named, and not found.
+
+    Attributes
+    ----------
+    frequencies, variances : numpy.ndarray of float64
+        Shape (items,): estimated fractions of the population, and their variances.
+    half : callable
+        Maps a confidence to half of the lengths of the intervals, shape (items,), each by itself.
+    """
+
+    frequencies: Floats
+    variances: Floats
+    half: Callable[[float], Floats]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Found:
     """Heavy hitters, the most frequent first.
@@ -77,6 +93,9 @@ class Found:
         there, at most. Empty if there were too few reports.
     promise : str
         What all of this takes for granted; empty if nothing.
+    named : callable, optional
+        Maps a list of items to their `NamedItems`; None: nothing is known of items that are not
+        listed.
     """
 
     items: npt.NDArray[Any]
@@ -89,6 +108,7 @@ class Found:
     confidence: float
     gates: tuple[Callable[[Any], Any], ...]
     promise: str = ""
+    named: Callable[[list[Any]], NamedItems] | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -126,23 +146,25 @@ class Found:
         return ConfidenceInterval(self.frequencies - half, self.frequencies + half)
 
     def answer(self, where: Any) -> Answer:
-        """The frequency of a listed item, or of many.
+        """The frequency of an item, or of many, whether they are listed or not.
 
         Parameters
         ----------
         where : int, str, numpy.ndarray or mapping
-            One of ``items``, an array of them, or a mapping of 0 to either.
+            An item, an array of them, or a mapping of 0 to either.
 
         Returns
         -------
         Answer
-            A fraction of the population. Its interval is that of `interval`, which allows for the
-            selection.
+            A fraction of the population. The interval of a listed item is that of `interval`, which
+            allows for its selection. That of any other item is for one that was named in advance:
+            of those that are looked up because of their estimates fewer than said hold the truth.
 
         Raises
         ------
         InvalidQuestion
-            An item that is not listed.
+            What is no item of the universe; or an item that is not listed, from too few reports or
+            where the protocol tells nothing of other items.
         """
         asked = where[0] if isinstance(where, Mapping) and set(where) == {0} else where
         given = asked if isinstance(asked, np.ndarray) else np.array(asked, dtype=object)
@@ -150,18 +172,32 @@ class Found:
             raise InvalidQuestion(f"the item {shown(asked)} is not listed")
         order = {item: place for place, item in enumerate(self.items.tolist())}
         wanted = given.ravel().tolist()
+        others: list[Any] = []
         for item in wanted:
-            if item not in order or isinstance(item, (bool, float)):
+            if isinstance(item, (bool, float)) or (item not in order and self.named is None):
                 raise InvalidQuestion(f"the item {shown(item)} is not listed")
+            if item not in order:
+                order[item] = len(self) + len(others)
+                others.append(item)
         places = np.array([order[item] for item in wanted], dtype=np.int64).reshape(given.shape)
+        frequencies, variances, half = self.frequencies, self.variances, self.half
+        if others and self.named is not None:
+            try:
+                more = self.named(others)
+            except InvalidValue as error:
+                raise InvalidQuestion(
+                    f"the item {shown(error.value)} is not one of those that users may have"
+                ) from error
+            frequencies = np.concatenate([frequencies, more.frequencies])
+            variances = np.concatenate([variances, more.variances])
+            half = partial(_joined, self.half, more.half)
 
         def interval(confidence: float) -> ConfidenceInterval:
-            low, high = self.interval(confidence)
-            return ConfidenceInterval(plain(low[places]), plain(high[places]))
+            normal_quantile(confidence)  # refuses what is none
+            value, width = frequencies[places], half(confidence)[places]
+            return ConfidenceInterval(plain(value - width), plain(value + width))
 
-        return Answer(
-            plain(self.frequencies[places]), plain(self.variances[places]), _interval=interval
-        )
+        return Answer(plain(frequencies[places]), plain(variances[places]), _interval=interval)
 
     def recall(self, frequency: npt.ArrayLike) -> Any:
         """A lower bound for the probability that an item of this frequency is in the list.
@@ -237,3 +273,9 @@ class Found:
 
     def __repr__(self) -> str:
         return f"<{len(self)} items found. {self.statement}>"
+
+
+def _joined(
+    first: Callable[[float], Floats], then: Callable[[float], Floats], confidence: float
+) -> Floats:
+    return np.concatenate([first(confidence), then(confidence)])

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from frequency.heavy.errors import ItemErrors
-from frequency.heavy.found import Found, Gate
+from frequency.heavy.found import Found, Gate, NamedItems
 from frequency.heavy.universe import Universe
 from mechdesign._support.arrays import Floats, Words
 
@@ -25,6 +25,7 @@ def listed(
     k: int | None,
     threshold: float | None,
     confidence: float,
+    estimated: Callable[[Words], Floats] | None = None,
 ) -> Found:
     """The candidates that are frequent enough.
 
@@ -49,6 +50,8 @@ def listed(
         The least estimated frequency: as for `HeavyHitterProtocol.find`.
     confidence : float
         Of the intervals and of the default threshold, strictly between 0 and 1.
+    estimated : callable, optional
+        The estimates of any other words, of the same errors; None: there are none.
 
     Returns
     -------
@@ -79,7 +82,17 @@ def listed(
         noise,
         confidence,
         (*gates, Gate(least, errors.deviation)),
+        named=None if estimated is None else partial(_named, universe, errors, estimated),
     )
+
+
+def _named(
+    universe: Universe, errors: ItemErrors, estimated: Callable[[Words], Floats], items: list[Any]
+) -> NamedItems:
+    """The estimates of items that nobody chose by their estimates."""
+    frequencies = estimated(universe.words(items))
+    half = partial(_half, errors, len(frequencies), frequencies)
+    return NamedItems(frequencies, errors.deviation(frequencies) ** 2, half)
 
 
 def _half(

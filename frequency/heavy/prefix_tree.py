@@ -9,10 +9,10 @@ hold the item, and perhaps others.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -339,6 +339,40 @@ class Prefixes(Mixture):
         result[heavy] = held
         return result
 
+    def estimated(
+        self,
+        level: Level,
+        tables: list[PartEstimates],
+        known: Words,
+        errors: ItemErrors,
+        prefixes: Words,
+    ) -> Floats:
+        """Estimates of any prefixes of a level, less what those that are known add to them.
+
+        Parameters
+        ----------
+        level : Level
+            One of ``levels``.
+        tables : list of PartEstimates
+            What `tables` found for it; at least one.
+        known : numpy.ndarray of uint64
+            Shape (known,): prefixes, among them those that may be heavy.
+        errors : ItemErrors
+            Of single estimates.
+        prefixes : numpy.ndarray of uint64
+            Shape (prefixes,), different ones.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (prefixes,).
+        """
+        every = np.concatenate([prefixes, known[~np.isin(known, prefixes)]])
+        told = self.children(level, tables, every, 0).ravel()
+        if level.functions:
+            told = self.resolved(tables, every, told, errors.beyond(_ACCIDENT / len(every)))
+        return told[: len(prefixes)]
+
     def confusion(self, level: Level, tables: list[PartEstimates]) -> float:
         """The variance that sharing cells with others adds to an estimate.
 
@@ -411,7 +445,8 @@ class PrefixProtocol(HeavyHitterProtocol):
             if len(prefixes) > kept:
                 prefixes, estimates, least = _largest(prefixes, estimates, kept)
                 cut = max(cut, least)
-            yield Step(prefixes, estimates, considered, cut, errors)
+            estimated = partial(channel.estimated, level, tables, prefixes, errors)
+            yield Step(prefixes, estimates, considered, cut, errors, estimated)
             parents, length = prefixes, level.length
 
     def _find(
@@ -437,6 +472,7 @@ class PrefixProtocol(HeavyHitterProtocol):
             k,
             threshold,
             confidence,
+            last.estimated,
         )
 
 
@@ -453,6 +489,8 @@ class Step(NamedTuple):
         What estimates had to reach.
     errors : ItemErrors
         Of the estimates.
+    estimated : callable
+        Maps any other prefixes of this length to their estimates.
     """
 
     prefixes: Words
@@ -460,6 +498,7 @@ class Step(NamedTuple):
     considered: int
     cut: float
     errors: ItemErrors
+    estimated: Callable[[Words], Floats]
 
 
 def _kept(lengths: Sequence[int], k: int = 0) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -617,16 +617,17 @@ class SuccinctHistogram(HeavyHitterProtocol):
             return nothing(self.universe, confidence, population)
         words = self.candidates(aggregate)
         told = channel.of_oracle(aggregate)
-        estimate = Estimate(channel.oracle, told, words.astype(np.int64))
+        estimated = partial(_estimated, channel.oracle, told)
         return self._listed(
             words,
-            estimate.frequencies,
+            estimated(words),
             users,
             population,
             channel.oracle.second_moment(told),
             k,
             threshold,
             confidence,
+            estimated,
         )
 
     def _listed(
@@ -639,6 +640,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         k: int | None,
         threshold: float | None,
         confidence: float,
+        estimated: Callable[[Words], Floats] | None = None,
     ) -> Found:
         """The list of what the channels named, by its estimates from so many reports.
 
@@ -666,7 +668,13 @@ class SuccinctHistogram(HeavyHitterProtocol):
             k,
             threshold,
             confidence,
+            estimated,
         )
+
+
+def _estimated(oracle: JLOracle, told: Aggregate, words: Words) -> Floats:
+    """The estimates of any words."""
+    return Estimate(oracle, told, words.astype(np.int64)).frequencies
 
 
 def _require_room(hashes: int, channels: int, code: Code) -> None:
