@@ -79,6 +79,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/frequency_oracles.py
 	$(BIN)/python benchmarks/range_queries.py
 	$(BIN)/python benchmarks/shaped_ranges.py
+	$(BIN)/python benchmarks/any_data.py
 	$(BIN)/python benchmarks/grids.py
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py

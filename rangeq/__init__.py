@@ -23,7 +23,7 @@ from rangeq.local.naive_bayes import NaiveBayes, density
 from rangeq.local.optimisation import Optimised, compose, optimise
 from rangeq.local.paired import Paired, PairedEstimate
 from rangeq.local.per_attribute import PerAttribute, PerAttributeEstimate
-from rangeq.local.smoothed import Shaped, ShapedEstimate, shaped
+from rangeq.local.smoothed import NotConverged, Shaped, ShapedEstimate, shaped
 from rangeq.local.square_wave import SquareWave
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "HierarchicalHistogram",
     "ItemSets",
     "NaiveBayes",
+    "NotConverged",
     "Optimised",
     "PaddedSets",
     "Paired",

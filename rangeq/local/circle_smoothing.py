@@ -1,11 +1,13 @@
 """Smoothing a distribution on a circular domain as far as its estimate shows it to be smooth.
 
 The estimate is y = f + e, with noise e that is stationary on the circular domain: its Fourier
-coefficients are independent, with known variances. The prior takes f as uniform, plus jumps and
-heaps at the ends of the domain, plus a stationary part whose spectrum is a mixture of smoothing
-splines of all strengths. The strengths are those of the largest marginal likelihood: nothing is
-tuned by hand. All matrices are diagonal in the Fourier basis up to the rank of the jumps, a few for
-each end.
+coefficients are independent, with known variances. The prior takes f as even on the domain, plus a
+stationary part, whose spectrum is a mixture of smoothing splines of all strengths, plus shapes of
+unknown heights: jumps and heaps at the ends of the domain, and the spikes and steps that stand out
+from all that (forward selection of sparse Bayesian learning: M. E. Tipping and A. C. Faul, *Fast
+Marginal Likelihood Maximisation for Sparse Bayesian Models*, AISTATS 2003). Strengths and heights
+are those of the largest marginal likelihood: nothing is tuned by hand. All matrices are diagonal in
+the Fourier basis up to the rank of the shapes.
 """
 
 from __future__ import annotations
@@ -14,32 +16,57 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
-from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats
-
-Spectrum = npt.NDArray[np.complex128]
+from rangeq.local.circle_coordinates import (
+    Transform,
+    coordinates,
+    items_of,
+    of_transform,
+    transform_of,
+)
+from rangeq.local.positive_smoothing import MostProbable, most_probable, updated
 
 _STEEP = 4.0
 """Parts of the prior have the spectra 1 / (1 + (k / corner)^4): cubic smoothing splines, beyond
 their corner.
 """
 
-_ROUNDS = 150
-"""Of the search for strengths; after it their errors are far below those of the noise."""
+_STEPS, _BRIEFLY, _SLOPE = 400, 15, 5e-3
+"""Of the search for strengths: how many at most, how many while there is more to come, and how much
+log-likelihood an e-fold of any of them may still gain.
+"""
+
+_LEAST, _MOST = 1e-30, 1e30
+"""Strengths and heights are looked for in between."""
+
+_NOTHING = 1e-6
+"""The height of a shape, in terms of its errors, that counts as none."""
+
+_TIMES = 4
+"""How often single frequencies are looked for."""
 
 _STRAY = 0.3
-"""How many single frequencies get a strength of their own without reason, on average: data heaped
-at round values have some.
+"""How many single frequencies, and how many spikes and steps, are expected to have a variance of
+their own: data heaped at round values have some. They get it where evidence outweighs this.
 """
 
-_ALLOWANCE = 0.4
-"""How many of their own deviations strengths are raised by in stated variances: the likelihood is
-nearly flat about few of them.
+_TOGETHER, _MOST_SHAPES = 8, 96
+"""How many spikes and steps are taken in between two searches, or as many as there are already; and
+how many of them at most.
 """
 
-_TURNS, _PRECISION = 1500, 2e-5
-"""Of the convex problem: how often at most, and how far prefixes may still be off."""
+_APART = 0.2
+"""Two shapes whose correlation is below this may be taken in together."""
+
+_ALLOWANCE, _OF_WHITE = 0.4, 1.0
+"""How many of their own deviations strengths are raised by in stated variances, and that of the
+white part: the likelihood is nearly flat about few of them.
+"""
+
+_PRECISION = 0.02
+"""How far prefixes of the most probable distribution may be off, in deviations of a range."""
 
 
 class Smoothing:
@@ -47,70 +74,108 @@ class Smoothing:
 
     Parameters
     ----------
-    transform : Spectrum
-        `numpy.fft.rfft` of y, an unbiased estimate that sums to 1.
+    transform : numpy.ndarray of complex128
+        `numpy.fft.rfft` of y, an unbiased estimate that sums to 1: shape (size // 2 + 1,).
     information : numpy.ndarray of float64
-        The precision of each frequency: the variance of coefficient k is size / information[k].
+        The precision of each frequency, in units of (items)^-2: shape (size // 2 + 1,).
+    size : int
+        The number of items of the circular domain.
+    domain : int
+        How many of them, the first ones, users may hold.
+    white : float, default 0
+        The variance of each item that the prior has at least: of users drawn from a smooth
+        population.
+
+    Attributes
+    ----------
+    converged : bool
+        Whether the search for strengths and heights found them.
     """
 
-    def __init__(self, transform: Spectrum, information: Floats, size: int, domain: int) -> None:
-        self._size, self._domain, self._y = size, domain, transform[1:]
-        # How many frequencies of the circular domain each coefficient stands for
-        self._twice = np.full(len(self._y), 2.0)
+    def __init__(
+        self,
+        transform: Transform,
+        information: Floats,
+        size: int,
+        domain: int,
+        white: float = 0.0,
+    ) -> None:
+        self._size, self._domain = size, domain
+        self._even = coordinates(np.where(np.arange(size) < domain, 1 / domain, 0.0))
+        self._y = of_transform(transform, size) - self._even
+        # How many coordinates of the circular domain belong to each frequency
+        self._times = np.full(size // 2, 2.0)
         if size % 2 == 0:
-            self._twice[-1] = 1.0
-        self._noise = size / np.maximum(information[1:], 1e-9 * information[1:].max())
-        self._spectra, self._jumps = _parts(size, domain)
-        self._strengths = np.full(
-            len(self._spectra), (np.abs(self._y) ** 2).mean() / len(self._spectra)
-        )
-        few = slice(0, 4)
-        power = (np.abs(self._y[few]) ** 2).sum() / (np.abs(self._jumps[:, few]) ** 2).sum(axis=1)
-        self._heights = np.maximum(0.1 * power, 1e-15)
-        self._lines = np.zeros(len(self._y))
-        self._search(_ROUNDS)
-        for _ in range(4):
+            self._times[-1] = 1.0
+        self._noise = 1 / np.maximum(information[1:], 1e-9 * information[1:].max())
+        self._spectra, self._shapes = _parts(size, domain)
+        self._lines = np.full(size // 2, white)
+        self._is_line = np.zeros(size // 2, dtype=np.bool_)
+        mean = float(self._y @ self._y) / (size - 1) / len(self._spectra)
+        self._strengths = np.full(len(self._spectra), max(mean, _LEAST))
+        few = slice(0, 8)
+        power = float(self._y[few] @ self._y[few])
+        self._heights = np.maximum(0.1 * power / (self._shapes[:, few] ** 2).sum(axis=1), _LEAST)
+        self._search(_STEPS)
+        for _ in range(_TIMES):
             if not self._new_lines():
                 break
-            self._search(_ROUNDS // 3)
+            self._search(_BRIEFLY)
+        self._drop_shapes()
+        ends = len(self._shapes)
+        while self._new_shapes(max(_TOGETHER, len(self._shapes) - ends), ends + _MOST_SHAPES):
+            self._search(_BRIEFLY)
+        self.converged = self._search(_STEPS)
         self._prior = self._strengths @ self._spectra + self._lines
         self._total, _, self._covariance, height, rest = self._solved(self._prior, self._heights)
-        self._mean = height @ self._jumps + self._prior / self._total * rest
-
-    def _inner(self, a: Spectrum, b: Spectrum) -> Floats:
-        """The sums over all frequencies of conj(a) b: (rows of a, rows of b)."""
-        return np.asarray(np.real((np.conj(a) * self._twice) @ b.T))
+        gain = np.repeat(self._prior / self._total, 2)
+        self._mean = self._even + height @ self._shapes + gain * rest
 
     def _solved(
         self, prior: Floats, heights: Floats
-    ) -> tuple[Floats, Floats, Floats, Floats, Spectrum]:
-        """What follows from these variances of frequencies and jumps.
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """What follows from these variances of frequencies and shapes.
 
-        The variances of y's frequencies but for the jumps; the jumps' precision from y, posterior
+        The variances of y's frequencies but for the shapes; the shapes' precision from y, posterior
         covariance and mean; and what y has besides them.
         """
         total = prior + self._noise
-        scaled = self._jumps / total
-        precision = self._inner(scaled, self._jumps)
-        covariance = _updated(np.diag(np.sqrt(heights)), precision)
-        height = covariance @ self._inner(scaled, self._y[None])[:, 0]
-        return total, precision, covariance, height, self._y - height @ self._jumps
+        scaled = self._shapes / np.repeat(total, 2)
+        precision = scaled @ self._shapes.T
+        covariance = updated(np.diag(np.sqrt(heights)), precision)
+        height = covariance @ (scaled @ self._y)
+        return total, precision, covariance, height, self._y - height @ self._shapes
 
-    def _search(self, rounds: int) -> None:
-        # Strength s_j of the part with covariance P_j: s_j <- s_j (y' V^-1 P_j V^-1 y / tr(V^-1
-        # P_j))^(1/2), which never lowers the likelihood (minorisation by its tangent).
-        for _ in range(rounds):
-            prior = self._strengths @ self._spectra + self._lines
-            total, precision, covariance, height, rest = self._solved(prior, self._heights)
-            # J' V^-1 y is H^-1 b, with b the mean of the jumps and H their prior, and J' V^-1 J is
-            # P C H^-1.
-            own = np.maximum(np.einsum("ij,ji->i", precision, covariance), 1e-300)
-            self._heights = np.maximum(np.abs(height) * np.sqrt(self._heights / own), 1e-30)
-            of_jumps = np.real(np.conj(self._jumps) * (covariance @ self._jumps)).sum(axis=0)
-            inverse = 1 / total - of_jumps / total**2  # the diagonal of V^-1
-            fit = self._spectra @ (self._twice * np.abs(rest) ** 2 / total**2)
-            expected = self._spectra @ (self._twice * inverse)
-            self._strengths = self._strengths * np.sqrt(fit / np.maximum(expected, 1e-300))
+    def _loss(self, logarithms: Floats) -> tuple[float, Floats]:
+        """Minus the logarithm of the likelihood of strengths and heights, and its derivatives."""
+        strengths, heights = np.split(np.exp(logarithms), [len(self._strengths)])
+        prior = strengths @ self._spectra + self._lines
+        total, precision, covariance, height, rest = self._solved(prior, heights)
+        root = np.sqrt(heights)
+        volume = np.linalg.slogdet(np.eye(len(root)) + root[:, None] * precision * root)[1]
+        misfit = _pairs(self._y * rest) / total
+        value = 0.5 * (float(self._times @ np.log(total) + misfit.sum()) + volume)
+        # V^-1 y is rest / total; with b the mean of the shapes J and H their prior, J' V^-1 y is
+        # H^-1 b, and J' V^-1 J is P C H^-1.
+        of_shapes = _pairs(((covariance @ self._shapes) * self._shapes).sum(axis=0))
+        excess = self._times / total - (of_shapes + _pairs(rest**2)) / total**2
+        own = np.einsum("ij,ji->i", precision, covariance)
+        slopes = [strengths * (self._spectra @ excess), own - height**2 / heights]
+        return value, 0.5 * np.concatenate(slopes)
+
+    def _search(self, steps: int) -> bool:
+        """Raise the likelihood of the strengths and heights; whether that has converged."""
+        start = np.log(np.maximum(np.concatenate([self._strengths, self._heights]), _LEAST))
+        found = scipy.optimize.minimize(
+            self._loss,
+            start,
+            method="L-BFGS-B",
+            jac=True,
+            bounds=[(np.log(_LEAST), np.log(_MOST))] * len(start),
+            options={"maxiter": steps, "maxcor": 20, "gtol": _SLOPE, "ftol": 1e-10},
+        )
+        self._strengths, self._heights = np.split(np.exp(found.x), [len(self._strengths)])
+        return bool(found.success)
 
     def _new_lines(self) -> bool:
         """Whether some frequency exceeds the decreasing spectrum.
@@ -119,89 +184,92 @@ class Smoothing:
         """
         prior = self._strengths @ self._spectra + self._lines
         total, _, _, _, rest = self._solved(prior, self._heights)
-        power = np.abs(rest) ** 2
+        power = _pairs(rest**2) / self._times
         # Relative to its variance the power of a frequency is exponential.
-        found = (power > total * np.log(len(total) / _STRAY)) & (self._lines == 0)
-        self._lines[found] = (power - total)[found]
+        found = (_evidence(power / total, 2) > np.log(len(total) / _STRAY)) & ~self._is_line
+        self._lines[found] += (power - total)[found]
+        self._is_line |= found
         return bool(found.any())
 
-    def _items(self, transform: Spectrum) -> Floats:
-        return np.asarray(np.fft.irfft(np.concatenate([[1.0], transform]), self._size))
+    def _drop_shapes(self) -> None:
+        """Keep the shapes that turned out to have a height."""
+        prior = self._strengths @ self._spectra + self._lines
+        seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
+        some = self._heights * seen > _NOTHING
+        self._shapes, self._heights = self._shapes[some], self._heights[some]
 
-    def distribution(self) -> Floats:
+    def _new_shapes(self, together: int, most: int) -> bool:
+        """Whether some item or step stands out: it gets a height of its own."""
+        prior = self._strengths @ self._spectra + self._lines
+        total, _, covariance, _, rest = self._solved(prior, self._heights)
+        kinds = _spike_and_step(self._size)
+        left = np.vstack([rest, self._shapes]) / np.repeat(total, 2)
+        gains, variances, reach = [], [], 1
+        for kind in kinds:
+            # Of such a shape at each place: what V^-1 makes of y along it, and of the shape itself
+            transform = np.fft.rfft(kind)
+            turned = np.conj(transform) * transform_of(left, 0.0, self._size)
+            score, *along = np.fft.irfft(turned, self._size)[:, : self._domain]
+            own = np.fft.irfft(np.abs(transform) ** 2 / np.insert(total, 0, np.inf), self._size)
+            known = ((covariance @ along) * along).sum(axis=0) if along else 0.0
+            precision = np.maximum(own[0] - known, 1e-6 * own[0])
+            # Frequencies are not negative, steps go either way.
+            seen = np.maximum(score, 0) if kind is kinds[0] else score
+            ratio = seen**2 / precision
+            gains.append(_evidence(ratio, 1))
+            variances.append((ratio - 1) / precision)
+            reach = max(reach, int(np.argmax(np.abs(own) < _APART * own[0])))
+        gain = np.array(gains)
+        limit = np.log(gain.size / _STRAY)
+        found = False
+        while together and len(self._shapes) < most and gain.max() > limit:
+            which, place = np.unravel_index(int(np.argmax(gain)), gain.shape)
+            gain[:, max(place - reach, 0) : place + reach + 1] = 0
+            self._shapes = np.vstack([self._shapes, coordinates(np.roll(kinds[which], place))])
+            self._heights = np.append(self._heights, variances[which][place])
+            together -= 1
+            found = True
+        return found
+
+    def distribution(self) -> MostProbable:
         """The most probable distribution: shape (domain,), non-negative and with sum 1.
 
-        m and Q are the posterior's mean and precision, so that this is least squares plus the
-        prior's roughness. By the alternating direction method: the quadratic part is diagonal plus
-        low rank in the frequencies, the constraints are item by item.
+        This is least squares plus the prior's roughness. But no frequency is held more tightly than
+        its noise says: what positivity moves goes into fine scales, where the prior may be wrong,
+        and not into coarse ones. That keeps the problem well conditioned, too.
         """
-        start = self._items(self._mean)
-        if start.min() >= 0 and self._size == self._domain:
-            return start / start.sum()
-        # No frequency is held more tightly than its noise says: what positivity moves goes into
-        # fine scales, where the prior may be wrong, and not into coarse ones. That keeps the
-        # problem well conditioned, too.
-        q = self._total / (np.maximum(self._prior, self._noise) * self._noise) * self._size
-        lean = self._noise / self._total * self._jumps
-        pushed = q * lean  # by Woodbury's formula Q = diag(q) - pushed' middle pushed
-        root = _root(self._covariance)
-        middle = _updated(root, self._inner(lean, pushed) / self._size)
-        root = _root(middle)
-        target = (
-            q * self._mean
-            - (middle @ (self._inner(pushed, self._mean[None])[:, 0] / self._size)) @ pushed
+        precisions = self._total / (np.maximum(self._prior, self._noise) * self._noise)
+        by_length, _, _ = self._curve
+        return most_probable(
+            self._mean,
+            np.repeat(precisions, 2),
+            np.repeat(self._noise / self._total, 2) * self._shapes,
+            self._covariance,
+            (self._size, self._domain),
+            _PRECISION * float(np.sqrt(by_length.mean())),
         )
-        rho = float(np.exp(np.mean(np.log(np.minimum(q, q.min() * 1e6)))))
-        z = np.concatenate([norm_sub(start[: self._domain]), np.zeros(self._size - self._domain)])
-        dual = np.zeros(self._size)
-        stale = True
-        for turn in range(1, _TURNS + 1):
-            if stale:
-                shift, stale = q + rho, False
-                up = pushed / shift
-                small = _updated(root, -self._inner(pushed, up) / self._size)
-            right = (target + rho * np.fft.rfft(z - dual)[1:]) / shift
-            right = right + (small @ (self._inner(pushed, right[None])[:, 0] / self._size)) @ up
-            x = self._items(right)
-            before, relaxed = z, 1.6 * x - 0.6 * z
-            z = np.maximum(relaxed + dual, 0.0)
-            z[self._domain :] = 0.0
-            dual = dual + relaxed - z
-            if turn % 20 == 0:
-                apart, moved = np.abs(np.cumsum(x - z)).max(), np.abs(np.cumsum(z - before)).max()
-                if apart < _PRECISION and moved < _PRECISION / 3:
-                    break
-                primal, other = float(np.linalg.norm(x - z)), float(np.linalg.norm(z - before))
-                # Balance the two residuals
-                if turn < _TURNS // 2 and max(primal, other) > 5 * min(primal, other):
-                    factor = 2.0 if primal > other else 0.5
-                    rho, dual, stale = rho * factor, dual / factor, True
-        return norm_sub(z[: self._domain])
 
     @cached_property
     def _curve(self) -> tuple[Floats, Floats, Floats]:
-        """The variances of ranges by length but for the jumps, and the jumps' part.
+        """The variances of ranges by length but for the shapes, and the shapes' part.
 
-        That is prefix sums of what jumps leave unknown, and the jumps' covariance.
+        That is prefix sums of what shapes leave unknown, and the shapes' covariance.
 
         Strengths count with an allowance for their own errors: a deviation is (sum P_j^2 / (2
         total^2))^(-1/2), by Fisher's information, for one part of each octave.
         """
         octaves = np.vstack([self._spectra[1:-1:2], self._spectra[-1:]])
-        deviations = 1 / np.sqrt(0.5 * octaves**2 @ (self._twice / self._total**2))
-        prior = self._prior + _ALLOWANCE * deviations @ octaves
-        precision = self._inner(self._jumps / (prior + self._noise), self._jumps)
-        heights = self._heights + _ALLOWANCE * np.sqrt(2) / np.diag(precision)
+        deviations = 1 / np.sqrt(0.5 * octaves**2 @ (self._times / self._total**2))
+        raised = np.append(np.full(len(octaves) - 1, _ALLOWANCE), _OF_WHITE) * deviations
+        prior = self._prior + raised @ octaves
+        seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
+        heights = self._heights + _ALLOWANCE * np.sqrt(2) / seen
         total, _, covariance, _, _ = self._solved(prior, heights)
         k = np.arange(1, self._size // 2 + 1)
-        spectrum = (
-            prior * self._noise / total / self._size / (2 * np.sin(np.pi * k / self._size) ** 2)
-        )
-        covariances = np.fft.irfft(np.concatenate([[0.0], spectrum]), self._size)
-        unknown = np.pad(self._noise / total * self._jumps, [(0, 0), (1, 0)])
-        sums = np.pad(
-            np.cumsum(np.fft.irfft(unknown, self._size, axis=1), axis=1), [(0, 0), (1, 0)]
-        )
+        spectrum = prior * self._noise / total / (2 * np.sin(np.pi * k / self._size) ** 2)
+        covariances = np.fft.irfft(np.insert(spectrum, 0, 0.0), self._size)
+        unknown = items_of(np.repeat(self._noise / total, 2) * self._shapes, 0.0, self._size)
+        sums = np.pad(np.cumsum(unknown, axis=1), [(0, 0), (1, 0)])
         return np.maximum(covariances[0] - covariances, 0.0), sums, covariance
 
     def variance(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> Floats:
@@ -225,26 +293,32 @@ class Smoothing:
         )
 
 
-def _updated(root: Floats, precision: Floats) -> Floats:
-    """((root root')^-1 + precision)^-1, whatever the rank of root and however small."""
-    return np.asarray(root @ np.linalg.solve(np.eye(len(root)) + root.T @ precision @ root, root.T))
+def _evidence(ratio: Floats, degrees: int) -> Floats:
+    """The gain in log-likelihood by the best variance of so many squares instead of 1.
 
-
-def _root(covariance: Floats) -> Floats:
-    """A matrix whose product with its transpose is the covariance.
-
-    Relative to each deviation, as they differ by far.
+    The squares' mean is the ratio; no gain where it is below 1.
     """
-    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
+    ratio = np.maximum(ratio, 1.0)
+    return np.asarray(degrees / 2 * (ratio - 1 - np.log(ratio)))
+
+
+def _pairs(values: Floats) -> Floats:
+    """The sums over the coordinates of each frequency."""
+    return values[0::2] + values[1::2]
 
 
 @lru_cache(maxsize=4)
-def _parts(size: int, domain: int) -> tuple[Floats, Spectrum]:
-    """The spectra that the prior mixes, and the transforms of the jumps.
+def _spike_and_step(size: int) -> tuple[Floats, Floats]:
+    """Item 0, and a step before it: a Bernoulli polynomial, t - 1/2."""
+    x = np.arange(size)
+    return np.where(x == 0, 1.0, 0.0), (x + 0.5) / size - 0.5
 
-    Shapes (parts, frequencies) and (some, frequencies).
+
+@lru_cache(maxsize=4)
+def _parts(size: int, domain: int) -> tuple[Floats, Floats]:
+    """The spectra that the prior mixes, and the coordinates of the shapes at the ends.
+
+    Shapes (parts, frequencies) and (some, coordinates).
 
     A distribution that is smooth on an interval is not smooth on a circular domain: it is so but
     for multiples of the Bernoulli polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6,
@@ -268,4 +342,4 @@ def _parts(size: int, domain: int) -> tuple[Floats, Spectrum]:
                 if w <= domain / 8
             ),
         ]
-    return spectra, np.fft.rfft(np.array(jumps, dtype=np.float64), axis=1)[:, 1:]
+    return spectra, coordinates(np.array(jumps, dtype=np.float64))

@@ -16,7 +16,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import smallest_integer
 from frequency.core.deployable import coin
 from frequency.core.mixture import weights_of
-from frequency.core.oracle import CellOracle
+from frequency.core.oracle import CellOracle, Oracle
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from mechdesign._support.arrays import Floats, Items
@@ -25,7 +25,6 @@ from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 from rangeq.core.protocol import AdditiveProtocol
 from rangeq.core.tree import mean_over, padded, spread
-from rangeq.local.hierarchy import per_user
 
 
 @dataclass(frozen=True)
@@ -255,7 +254,7 @@ class CircularHistogram(AdditiveProtocol):
     @cached_property
     def _per_user(self) -> Floats:
         return np.array(
-            [per_user(level.base, -(-self.domain // level.width)) for level in self.parts]
+            [per_user_of_blocks(level.base, self.domain, level.width) for level in self.parts]
         )
 
     def _padded(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -397,6 +396,27 @@ class Curve:
 
     variances: Floats
     shared: Floats | None
+
+
+def per_user_of_blocks(oracle: Oracle, domain: int, width: int) -> float:
+    """The variance of a unit contrast between blocks, from one user drawn at random.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        Over the blocks.
+    domain : int
+        Over how many items the users are spread evenly.
+    width : int
+        The items of a block, whatever angle they begin at.
+
+    Returns
+    -------
+    float
+        In squared fractions of one user.
+    """
+    held = max(-(-domain // width), 2)
+    return oracle.difference_variance(1, held) / 2 + width / domain
 
 
 @lru_cache(maxsize=8)

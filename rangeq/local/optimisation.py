@@ -24,7 +24,13 @@ from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import shown
 from rangeq.core.protocol import RangeProtocol, even_rmse
 from rangeq.core.tree import WORKLOADS, Tree
-from rangeq.local.circular import CircularHistogram, divisors, round_up, seen
+from rangeq.local.circular import (
+    CircularHistogram,
+    divisors,
+    per_user_of_blocks,
+    round_up,
+    seen,
+)
 from rangeq.local.composite import Composite, checked_local
 from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
@@ -261,7 +267,11 @@ class CircleLevels:
         best = (
             best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()
         )
-        oracles, variances = zip(*best, strict=True)
+        oracles = tuple(oracle for oracle, _ in best)
+        variances = [
+            per_user_of_blocks(oracle, domain, circle // m)
+            for oracle, m in zip(oracles, blocks.tolist(), strict=True)
+        ]
         frequencies, costs = _circular_costs(domain, circle, workload)
         gains = (
             np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()])

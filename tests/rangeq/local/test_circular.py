@@ -97,8 +97,9 @@ def user_variance(protocol: CircularHistogram, level: Blocks) -> float:
     """Of a unit contrast of blocks from one random user: of the difference of occupied blocks, and
     of sampling the user.
     """
-    held = max(2, math.ceil(protocol.domain / incidences(level).shape[0]))
-    return level.base.difference_variance(1, held) / 2 + 1 / held
+    width = incidences(level).shape[0]
+    held = max(2, math.ceil(protocol.domain / width))
+    return level.base.difference_variance(1, held) / 2 + width / protocol.domain
 
 
 class Dense:
