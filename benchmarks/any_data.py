@@ -25,6 +25,7 @@ import argparse
 import csv
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from range_queries import table
@@ -32,6 +33,8 @@ from tqdm import tqdm
 
 from frequency.postprocess import norm_sub
 from rangeq import SquareWave, optimise, shaped
+
+Frequencies = Callable[[Any], np.ndarray]
 
 ERRORS = ("ranges", "prefixes", "cdf", "W1")
 OURS = ("shaped", "shaped for prefixes")
@@ -99,7 +102,7 @@ def errors(frequencies: np.ndarray, held: np.ndarray) -> list[float]:
     return [ranges, float((off[1:] ** 2).mean()), np.abs(off).max(), float(np.abs(off).mean())]
 
 
-def coverage(estimate, held: np.ndarray) -> list[float]:
+def coverage(estimate: Any, held: np.ndarray) -> list[float]:
     """Of ranges of each of the sizes, and of prefixes."""
     domain, sums = len(held), np.concatenate([[0.0], np.cumsum(held) / held.sum()])
     asked = []
@@ -116,16 +119,18 @@ def coverage(estimate, held: np.ndarray) -> list[float]:
     return result
 
 
-def protocols(domain: int, epsilon: float, users: int, names: list[str]) -> dict[str, tuple]:
+def protocols(
+    domain: int, epsilon: float, users: int, names: list[str]
+) -> dict[str, tuple[Any, Frequencies]]:
     """Protocols, and what makes frequencies of their estimates."""
 
-    def of(estimate):
-        return estimate.frequencies
+    def of(estimate: Any) -> np.ndarray:
+        return np.asarray(estimate.frequencies)
 
-    def clean(estimate):
+    def clean(estimate: Any) -> np.ndarray:
         return norm_sub(estimate.frequencies)
 
-    makers = {
+    makers: dict[str, Callable[[], tuple[Any, Frequencies]]] = {
         "shaped": lambda: (shaped(domain, epsilon, users), of),
         "shaped for prefixes": lambda: (shaped(domain, epsilon, users, "prefixes"), of),
         "square wave, EM": lambda: (SquareWave(domain, epsilon), of),
