@@ -206,7 +206,7 @@ def unique_error(bits: int, epsilon: float, n: int, rng: np.random.Generator) ->
     for factor in (0.0, 0.7, 0.95, 1.2, 1.5):
         share = min(1.0, factor * noise)
         found = find(share)
-        noise, sure = found.noise, found.significant
+        noise, sure = float(np.max(found.noise)), found.significant
         estimates = dict(
             zip(found.items[sure].tolist(), found.frequencies[sure].tolist(), strict=True)
         )

@@ -12,12 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from frequency.algebra.exact_draws import WORD_BITS
 from frequency.core.oracle import Oracle
 from frequency.exceptions import UnknownVariance
 from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.listing import nothing
-from frequency.heavy.prefix_tree import Level, PartEstimates, Prefixes, PrefixProtocol, _kept
+from frequency.heavy.prefix_tree import FEWEST_TEXTS, PrefixProtocol, _kept
+from frequency.heavy.prefixes import Level, PartEstimates, Prefixes
+from frequency.heavy.spelt_prefixes import SpeltPrefixes
 from frequency.marginals import (
     CALM,
     InpHT,
@@ -303,11 +306,13 @@ class HeavyHitters(Task):
 
     The prediction is for users of whom none but the item in question is frequent:
     `Found.complete_above` of such a run, with the levels' cuts where noise is expected to put them.
+    Of strings of more than 8 bytes, it is for those that are spelt in at most 64 bits, which are
+    some ten letters.
 
     Attributes
     ----------
     domain : int
-        The length of an item in bits, 1 .. 64.
+        The length of an item in bits, 1 .. 64; of strings up to 512.
     text : bool
         Items are strings of up to domain / 8 bytes.
     """
@@ -336,7 +341,8 @@ class HeavyHitters(Task):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(_HEAVY)
+        long = self.domain > WORD_BITS
+        return tuple(name for name in _HEAVY if not long or name == "PrefixExtension")
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         kind, client, server = _HEAVY[name]
@@ -384,19 +390,17 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
         A fraction of the users; infinite if there is none.
     """
     channel = protocol.channel
-    kept, considered, gates = _kept(channel.lengths), 1, []
-    errors, before = None, 0
-    for level, share in zip(channel.levels, channel.probabilities, strict=True):
+    long = isinstance(channel, SpeltPrefixes)
+    kept, considered, gates = FEWEST_TEXTS if long else _kept(channel.lengths), 1, []
+    errors, before, confusion = None, 0, 0.0
+    left = iter(zip(channel.levels, channel.probabilities, strict=True))
+    for level, share in left:
         users = round(n * share)
         if users < 2:
             return math.inf
         considered = min(considered, kept) << (level.length - before)
-        errors = ItemErrors.of(
-            channel.parts[level.first],
-            users,
-            n,
-            channel.confusion(level, _noise(channel, level, users)),
-        )
+        confusion = channel.confusion(level, _noise(channel, level, users))
+        errors = ItemErrors.of(channel.parts[level.first], users, n, confusion)
         gates.append(
             Gate(
                 errors.beyond(kept / considered) if considered > kept else -math.inf,
@@ -404,7 +408,12 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
             )
         )
         before = level.length
+        if long and level.length >= WORD_BITS:
+            break
     assert errors is not None
+    # Who reports on longer prefixes counts for a text that has ended
+    users = errors.users + round(n * sum(share for _, share in left))
+    errors = ItemErrors.of(channel.parts[-1], users, n, confusion)
     gates.append(Gate(errors.beyond((1 - confidence) / considered), errors.deviation))
     return replace(nothing(protocol.universe, confidence, n), gates=tuple(gates)).complete_above
 

@@ -111,7 +111,7 @@ def values_of(takes: dict[str, Any]) -> list[Any]:
     if kind == "item":
         size = int(takes["size"])
         found: list[Any] = [*dict.fromkeys((size // 2, 0, size - 1, min(1 << 53, size - 1)))]
-    elif kind == "string":
+    elif kind in ("string", "spelt"):
         longest = "\u00e9\U0001f600yz"
         while len(longest.encode()) > takes["bytes"]:
             longest = longest[1:]
@@ -136,7 +136,7 @@ def refused_of(takes: dict[str, Any]) -> list[Any]:
     kind = takes["kind"]
     if kind == "item":
         found: list[Any] = [-1, int(takes["size"]), 0.5, "0", True, [0], {}, WORD, -0.5, 1e300]
-    elif kind == "string":
+    elif kind in ("string", "spelt"):
         found = ["a" * (takes["bytes"] + 1), "a\0", "\ud83d", 5, ["a"], False, {}]
     elif kind == "record":
         first = [0 for _ in takes["sizes"]]

@@ -138,6 +138,20 @@ export function linearHash(text, places) {
   return (x) => words.reduce((hash, row, k) => hash ^ (parity(row & x) << BigInt(k)), constant);
 }
 
+/** A linear hash of lists of so many integers of 64 bits. */
+function wideHash(text, places, limbs) {
+  const stream = new DataView(sponge(text, 8 * places * limbs + 8).buffer);
+  const constant = BigInt.asUintN(places, stream.getBigUint64(0, true));
+  const rows = Array.from({ length: places * limbs }, (_, k) =>
+    stream.getBigUint64(8 * k + 8, true),
+  );
+  return (words) =>
+    rows.reduce((hash, row, k) => {
+      const place = Math.floor(k / limbs);
+      return hash ^ (parity(row & words[k % limbs]) << BigInt(place));
+    }, constant);
+}
+
 /** Which signs of an item's codeword are -1. */
 export function codeword(symbol, field, through) {
   const outer = new Field(field);
@@ -212,6 +226,12 @@ const EXPRESSIONS = new Map(
     hashed: (shift, text, places) => {
       const hash = linearHash(text, Number(places));
       return (v) => hash(v >> shift);
+    },
+    spelt: (length, text, places) => {
+      const rest = BigInt.asUintN(6, -length);
+      const limbs = Number((length + rest) / 64n);
+      const hash = wideHash(text, Number(places), limbs);
+      return (v) => hash([...v.slice(0, limbs - 1), (v[limbs - 1] >> rest) << rest]);
     },
     digits: (steps) => (v) => mixed(steps.map(([step, size]) => [(v / step) % size, size])),
     phase: (steps, order) => (v) =>

@@ -41,6 +41,33 @@ function stringTaker({ bytes }) {
   };
 }
 
+/** Texts by a prefix code: a word as a list of integers of 64 bits, the first bits in the first. */
+function speltTaker({ bytes, limbs, codes: lengths }) {
+  const check = stringTaker({ bytes });
+  const codes = [];
+  let code = 0n;
+  let before = 0;
+  const order = [...lengths.keys()].filter((byte) => lengths[byte] > 0);
+  for (const byte of order.sort((a, b) => lengths[a] - lengths[b] || a - b)) {
+    codes[byte] = code << BigInt(lengths[byte] - before);
+    code = codes[byte] + 1n;
+    before = lengths[byte];
+  }
+  return (value) => {
+    check(value);
+    let word = 0n;
+    let bits = 64 * limbs;
+    for (const byte of [...utf8.encode(value), 0]) {
+      const inside = byte >= 0x80 && byte < 0xc0;
+      bits -= inside ? 6 : lengths[byte];
+      word |= (inside ? BigInt(byte & 0x3f) : codes[byte]) << BigInt(bits);
+    }
+    return Array.from({ length: limbs }, (_, k) =>
+      BigInt.asUintN(64, word >> BigInt(64 * (limbs - 1 - k))),
+    );
+  };
+}
+
 /** The values of a list, or of an object by names; `more` of which there may be. */
 function entries(value, names, more = false) {
   const all = plain(value) && names.every((name) => own(value, name));
@@ -230,6 +257,7 @@ const TAKERS = new Map(
   Object.entries({
     item: ({ size }) => integerTaker(size),
     string: stringTaker,
+    spelt: speltTaker,
     record: recordTaker,
     set: setTaker,
     schema: schemaTaker,

@@ -156,6 +156,49 @@ class LinearHash:
         return self._constant
 
 
+class WideHash:
+    """A public random function from words of several times 64 bits, as `LinearHash` is from one.
+
+    Parameters
+    ----------
+    label : str
+        What it is for: different labels have independent functions.
+    seed : int
+        Chooses the function, at least 0.
+    places : int
+        The bits of a hash, at least 1.
+    limbs : int
+        So many integers of a word are hashed, the first ones; at least 1.
+
+    Attributes
+    ----------
+    text : str
+        Of which the function is a hash.
+    """
+
+    def __init__(self, label: str, seed: int, places: int, limbs: int) -> None:
+        self.text, self._limbs = f"frequency:{label}:{seed}", limbs
+        stream = hashlib.shake_256(self.text.encode()).digest(8 * places * limbs + 8)
+        words = np.frombuffer(stream, dtype="<u8").astype(np.uint64)
+        self._rows = words[1:].reshape(places, limbs)
+        self._constant = int(words[0]) & ((1 << places) - 1)
+
+    def __call__(self, words: Words) -> npt.NDArray[np.int64]:
+        """The hash of each word, 0 .. 2^places - 1: of shape (.., limbs), without the last axis."""
+        result = np.full(words.shape[:-1], self._constant, dtype=np.int64)
+        for place, row in enumerate(self._rows):
+            mixed = np.zeros(words.shape[:-1], dtype=np.uint64)
+            for limb in range(self._limbs):
+                mixed ^= words[..., limb] & row[limb]
+            result ^= (np.bitwise_count(mixed) & 1).astype(np.int64) << place
+        return result
+
+    @property
+    def zero(self) -> int:
+        """h(0)."""
+        return self._constant
+
+
 class Coins:
     """Public random words of each user, any of them computed when it is needed.
 

@@ -184,7 +184,7 @@ _SKIPPED = object()
 def _taker(takes: dict[str, Any]) -> Callable[[Any], Any]:
     """What makes an item, a record or a set of a value; None of a user without an item."""
     made: Any = {"item": _of_item, "string": _of_string, "record": _of_record, "set": _of_set}
-    made["schema"] = _of_schema
+    made |= {"schema": _of_schema, "spelt": _of_spelt}
     if takes["kind"] not in made:
         raise ClientError(f"values of an unknown kind: {takes['kind']!r:.40}")
     take: Callable[[Any], Any] = made[takes["kind"]](takes)
@@ -213,6 +213,25 @@ def _of_string(takes: dict[str, Any]) -> Callable[[Any], int]:
             what = f"a text of at most {size} bytes of UTF-8 without U+0000"
             raise RefusedValue(f"{_shown(value)} is not {what}")
         return int.from_bytes(spelt.ljust(size, b"\0"), "big")
+
+    return take
+
+
+def _of_spelt(takes: dict[str, Any]) -> Callable[[Any], list[int]]:
+    check, limbs, lengths, codes = _of_string(takes), takes["limbs"], takes["codes"], {}
+    code = before = 0
+    for length, byte in sorted((length, byte) for byte, length in enumerate(lengths) if length):
+        codes[byte] = code << length - before
+        code, before = codes[byte] + 1, length
+
+    def take(value: Any) -> list[int]:
+        check(value)
+        word, bits = 0, 64 * limbs
+        for byte in (*value.encode(), 0):
+            inside = 0x80 <= byte < 0xC0
+            bits -= 6 if inside else lengths[byte]
+            word |= (byte & 0x3F if inside else codes[byte]) << bits
+        return [word >> 64 * limb & WORD - 1 for limb in range(limbs - 1, -1, -1)]
 
     return take
 
@@ -674,6 +693,25 @@ def _codeword(symbol: int, field: Sequence[int], through: Any) -> Callable[[int,
 # --------- expressions: what is made of an item or a record v, and of public coins c, if there are
 
 
+def _spelt(length: int, text: str, places: int) -> Any:
+    """The hash of the first bits of a word, which is a list of integers of 64 bits."""
+    limbs, rest = -(-length // 64), -length % 64
+    constant, *rows = struct.unpack(
+        f"<{places * limbs + 1}Q", _sponge(text, 8 * places * limbs + 8)
+    )
+    constant %= 1 << places
+
+    def hashed(v: Sequence[int]) -> int:
+        words = [*v[: limbs - 1], v[limbs - 1] >> rest << rest]
+        parities = (
+            sum(_parity(row & word) for row, word in zip(rows[k:], words, strict=False)) & 1
+            for k in range(0, places * limbs, limbs)
+        )
+        return constant ^ sum(bit << place for place, bit in enumerate(parities))
+
+    return hashed
+
+
 def _hashed(shift: int, text: str, places: int) -> Any:
     hashed = _linear_hash(text, places)
     return lambda v: hashed(v >> shift)
@@ -771,6 +809,7 @@ _EXPRESSIONS: dict[str, Any] = {
     "same": lambda: lambda v: v,
     "divide": lambda width: lambda v: v // width,
     "hashed": _hashed,
+    "spelt": _spelt,
     "digits": lambda steps: lambda v: _mixed((v // step % size, size) for step, size in steps),
     "phase": lambda steps, order: (
         lambda v: sum(v // step % size * factor for step, size, factor in steps) % order
@@ -1141,7 +1180,7 @@ def main(arguments: list[str]) -> int:
     try:
         client = load_client(arguments[0])
         takes = client.description["takes"]
-        plain = takes["kind"] == "string" or len(takes.get("attributes", ())) == 1
+        plain = takes["kind"] in ("string", "spelt") or len(takes.get("attributes", ())) == 1
         texts = arguments[1:] or sys.stdin.read().splitlines()
         reports = [client.report(text if plain else _spoken(text)) for text in texts]
     except ValueError as error:

@@ -73,6 +73,27 @@ class Aggregate:
         """All counts, read-only: an array of int64."""
         return self._counts.dense() if isinstance(self._counts, SparseCounts) else self._counts
 
+    def part(self, place: slice) -> npt.NDArray[np.int64]:
+        """Some of the counts, without laying out the others.
+
+        Parameters
+        ----------
+        place : slice
+            Of which of them, the last index counting fastest: 0 <= start <= stop <= their number.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (stop - start,).
+        """
+        if isinstance(self._counts, SparseCounts):
+            return self._counts.part(place)
+        return self._counts.reshape(-1)[place]
+
+    def under(self, parameters: str) -> Aggregate:
+        """The same counts, as those of other parameters."""
+        return Aggregate(parameters, self.n, self._counts)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the counts."""

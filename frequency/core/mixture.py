@@ -243,20 +243,20 @@ class Mixture(PublicCoinChannel):
         channel = self.parts[k]
         return Aggregate(
             channel.signature,
-            int(aggregate.counts[k]),
-            aggregate.counts[self._places[k]].reshape(channel.counts_shape),
+            int(aggregate.part(slice(k, k + 1))[0]),
+            aggregate.part(self._places[k]).reshape(channel.counts_shape),
         )
 
     def part_users(self, aggregate: Aggregate) -> Floats:
         """How many reported on each part."""
-        return aggregate.counts[: len(self.parts)].astype(np.float64)
+        return aggregate.part(slice(0, len(self.parts))).astype(np.float64)
 
     def expected_users(self, n: int) -> Floats:
         """The same, expected of n users."""
         return checked_users(n) * np.array([weight / WORD for weight in self.part_weights])
 
     def consistent(self, aggregate: Aggregate) -> bool:
-        users = aggregate.counts[: len(self.parts)]
+        users = aggregate.part(slice(0, len(self.parts)))
         if (users < 0).any() or exact_sum(users) != aggregate.n:
             return False
         return all(

@@ -40,6 +40,13 @@ class SparseCounts:
         counts.setflags(write=False)
         return counts.reshape(self.shape)
 
+    def part(self, place: slice) -> npt.NDArray[np.int64]:
+        """Some of the counts, in the order of their places: shape (stop - start,)."""
+        first, last = np.searchsorted(self.places, [place.start, place.stop])
+        counts = np.zeros(place.stop - place.start, dtype=np.int64)
+        counts[self.places[first:last] - place.start] = self.values[first:last]
+        return counts
+
     def plus(self, other: SparseCounts) -> SparseCounts | npt.NDArray[np.int64]:
         """The sum of two arrays of the same shape."""
         places, which = np.unique(np.concatenate([self.places, other.places]), return_inverse=True)

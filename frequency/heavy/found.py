@@ -83,9 +83,10 @@ class Found:
         The number of reports.
     considered : int
         How many items the listed ones were chosen from.
-    noise : float
+    noise : float or numpy.ndarray of float64
         What the estimates of the considered items that nobody holds do not exceed, with probability
-        ``confidence``.
+        ``confidence``; shape (k,) where the estimates of the listed items are from different
+        numbers of users.
     confidence : float
         Of ``noise``, and of the intervals unless another is asked for.
     gates : tuple of callable
@@ -104,7 +105,7 @@ class Found:
     half: Callable[[float], Floats]
     n: int
     considered: int
-    noise: float
+    noise: float | Floats
     confidence: float
     gates: tuple[Callable[[Any], Any], ...]
     promise: str = ""
@@ -116,7 +117,7 @@ class Found:
     @property
     def significant(self) -> npt.NDArray[np.bool_]:
         """Shape (k,): whose estimate exceeds `noise`; the others may be held by nobody."""
-        return self.frequencies > self.noise
+        return np.asarray(self.frequencies > self.noise)
 
     def interval(self, confidence: float | None = None) -> ConfidenceInterval:
         """Intervals for the frequencies of the listed items, which allow for their selection.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
@@ -76,7 +76,7 @@ def listed(
         universe.values(words[order]),
         chosen,
         deviations**2,
-        partial(_half, errors, considered, chosen),
+        partial(half_of, errors, considered, chosen),
         errors.population,
         considered,
         noise,
@@ -91,21 +91,48 @@ def _named(
 ) -> NamedItems:
     """The estimates of items that nobody chose by their estimates."""
     frequencies = estimated(universe.words(items))
-    half = partial(_half, errors, len(frequencies), frequencies)
+    half = partial(half_of, errors, len(frequencies), frequencies)
     return NamedItems(frequencies, errors.deviation(frequencies) ** 2, half)
 
 
-def _half(
-    errors: ItemErrors | None, considered: int, frequencies: Floats, confidence: float
+class Errors(Protocol):
+    """The errors of the estimates of items: `ItemErrors`, or of each item its own."""
+
+    def deviation(self, frequency: Floats) -> Floats:
+        """The standard deviations of the estimates, if the items have these frequencies."""
+
+    def beyond(self, alpha: float) -> float | Floats:
+        """What estimates exceed with probability ``alpha`` at most, if nobody has the item."""
+
+
+def half_of(
+    errors: Errors | None, considered: int, frequencies: Floats, confidence: float
 ) -> Floats:
-    """Half of the lengths of the intervals of items that were chosen from so many."""
+    """Half of the lengths of the intervals of items that were chosen from so many.
+
+    Parameters
+    ----------
+    errors : Errors or None
+        Of the estimates; None only without items.
+    considered : int
+        How many items there were to choose from.
+    frequencies : numpy.ndarray of float64
+        Shape (items,): the estimates.
+    confidence : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (items,).
+    """
     if errors is None or not len(frequencies):
         return np.zeros(len(frequencies))
     level = (1 - confidence) * len(frequencies) / considered / 2
     # Intervals are that much wider than normal ones as noise reaches further at this level.
-    normal = -float(scipy.special.ndtri(level))
-    wider = max(1.0, errors.beyond(level) / (normal * float(errors.deviation(np.zeros(1))[0])))
-    result: Floats = normal * wider * errors.deviation(frequencies)
+    normal = -float(scipy.special.ndtri(level)) * errors.deviation(np.zeros(len(frequencies)))
+    wider = np.maximum(1.0, errors.beyond(level) / normal)
+    result: Floats = wider * -float(scipy.special.ndtri(level)) * errors.deviation(frequencies)
     return result
 
 
@@ -132,7 +159,7 @@ def nothing(universe: Universe, confidence: float, n: int) -> Found:
         universe.values(words),
         none,
         none,
-        partial(_half, None, 0, none),
+        partial(half_of, None, 0, none),
         n,
         0,
         np.inf,

@@ -47,7 +47,7 @@ def heavy_hitters(
 
     names = items.items.tolist()
     sure = f"{items.confidence:.0%}"
-    marks = {f"noise alone stays below: {sure}": items.noise}
+    marks = {f"noise alone stays below: {sure}": float(np.max(items.noise, initial=0.0))}
     if np.isfinite(items.complete_above):
         marks[f"an item from here on is listed: {sure}"] = items.complete_above
     return bars(

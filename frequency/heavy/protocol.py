@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,8 +47,17 @@ class HeavyHitterProtocol(Protocol):
     epsilon: float | Rational
     text: bool = False
 
+    longest_text: ClassVar[int] = 8
+    """The bytes of the longest strings that the protocol takes."""
+
     def __post_init__(self) -> None:
         set_fields(self, bits=self.universe.bits)
+        if self.bits > 8 * self.longest_text:
+            raise ValueError(
+                f"{type(self).__name__} takes strings of at most {self.longest_text} bytes, which"
+                f" are {8 * self.longest_text} bits, got {self.bits} bits; PrefixExtension takes"
+                f" longer ones"
+            )
         if hasattr(self, "seed"):
             set_fields(self, seed=checked_size("seed", self.seed, 0))
         local_privacy(self.epsilon)  # refuses what is no epsilon, before sizes are computed from it
@@ -61,6 +70,8 @@ class HeavyHitterProtocol(Protocol):
 
     @property
     def takes(self) -> dict[str, Any]:
+        if self.universe.spelling is not None:
+            return self.universe.spelling.described
         if self.text:
             return {"kind": "string", "bytes": self.bits // 8}
         return {"kind": "item", "size": json_integer(self.universe.size)}

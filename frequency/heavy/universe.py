@@ -1,4 +1,4 @@
-"""Universe: the integers or strings that users may hold, as words of up to 64 bits."""
+"""Universe: the integers or strings that users may hold, as words of bits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.exceptions import InvalidValue
+from frequency.heavy.spelling import LONGEST, Spelling
 from mechdesign._support.arrays import Words
 from mechdesign._support.counts import checked_counts
 from mechdesign._support.frozen import set_fields
@@ -25,12 +26,14 @@ class Universe:
 
     A string's word is its bytes, the first one in front, filled up with zeros: strings that begin
     alike have words that begin alike, as protocols over prefixes need. U+0000 is in no string,
-    since it could not be told from the filling.
+    since it could not be told from the filling. Of more than 8 bytes the word is spelt by a code,
+    in which frequent letters take fewer bits: see `frequency.heavy.spelling`.
 
     Parameters
     ----------
     bits : int
-        The length of a word, 1 .. 64; a multiple of 8 for strings.
+        The length of a word, 1 .. 64; of strings a multiple of 8, up to 512, which is 8 bits for
+        each byte of UTF-8.
     text : bool, default False
         True: the values are strings, the empty one included.
 
@@ -44,15 +47,20 @@ class Universe:
     text: bool = False
 
     def __post_init__(self) -> None:
-        set_fields(self, bits=whole(self.bits, "bits", 1, WORD_BITS))
         if not isinstance(self.text, bool):
             raise ValueError(
                 f"text must be True for strings or False for integers, got {shown(self.text)}"
             )
+        set_fields(self, bits=whole(self.bits, "bits", 1, 8 * LONGEST if self.text else WORD_BITS))
         if self.text and self.bits % 8:
             raise ValueError(
                 f"strings are whole bytes: bits must be a multiple of 8, got {self.bits}"
             )
+
+    @cached_property
+    def spelling(self) -> Spelling | None:
+        """How strings of more than 8 bytes are spelt; None for other values."""
+        return Spelling(self.bits // 8) if self.bits > WORD_BITS else None
 
     def words(self, values: Any) -> Words:
         """The words of some values.
@@ -65,7 +73,7 @@ class Universe:
         Returns
         -------
         numpy.ndarray of uint64
-            Shape (values,).
+            Shape (values,); of strings of more than 8 bytes (values, limbs): see `Spelling`.
 
         Raises
         ------
@@ -116,7 +124,10 @@ class Universe:
                 encoded = None
             if encoded is None or len(encoded) > size:
                 raise InvalidString(place, value, size)
-            spelt.append(encoded.ljust(size, b"\0"))
+            spelt.append(encoded)
+        if self.spelling is not None:
+            return self.spelling.words(spelt)
+        spelt = [encoded.ljust(size, b"\0") for encoded in spelt]
         table = np.frombuffer(b"".join(spelt), dtype=np.uint8).reshape(len(spelt), size)
         result = np.zeros(len(spelt), dtype=np.uint64)
         for column in table.T:
@@ -129,7 +140,7 @@ class Universe:
         Parameters
         ----------
         words : numpy.ndarray of uint64
-            Shape (values,); for strings possible ones: see `possible`.
+            As `words` makes them; for strings possible ones: see `possible`.
 
         Returns
         -------
@@ -140,6 +151,9 @@ class Universe:
             return words.astype(np.int64) if self.bits < 64 else words
         size = self.bits // 8
         result = np.empty(len(words), dtype=object)
+        if self.spelling is not None:
+            result[:] = self.spelling.texts(words)
+            return result
         result[:] = [int(word).to_bytes(size, "big").rstrip(b"\0").decode() for word in words]
         return result
 
@@ -210,7 +224,7 @@ class Universe:
     @cached_property
     def size(self) -> int:
         """The number of words."""
-        return 1 << self.bits
+        return 1 << (self.bits if self.spelling is None else WORD_BITS * self.spelling.limbs)
 
 
 class InvalidString(InvalidValue):

@@ -117,7 +117,7 @@ class SurveyChannel(Channel):
 
     def inner_aggregate(self, aggregate: Aggregate) -> Aggregate:
         """The same counts, as those of the inner channel."""
-        return Aggregate(self.inner.signature, aggregate.n, aggregate.counts)
+        return aggregate.under(self.inner.signature)
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         return self.inner.samples(n, counts)
@@ -189,7 +189,7 @@ class Survey(Protocol):
             fits = (domain.names, domain.sizes) == (self.schema.names, self.schema.sizes)
             what = f"records of {shown(dict(zip(domain.names, domain.sizes, strict=True)))}"
         elif universe is not None and universe.text:
-            fits = len(texts) == 1 and texts[0].size == universe.size
+            fits = len(texts) == 1 and 8 * texts[0].bytes == universe.bits
             what = f"texts of {universe.bits // 8} bytes"
         else:
             items = channel_of(asked).domain if universe is None else universe.size

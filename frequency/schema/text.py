@@ -13,7 +13,7 @@ from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import printable
 
-LONGEST = 8
+LONGEST = 64
 """Bytes of the longest texts."""
 
 
@@ -26,7 +26,8 @@ class Text(Attribute):
     name : str
         The column's name.
     bytes : int, default 8
-        The length of the longest in UTF-8, 1 to 8.
+        The length of the longest in UTF-8, 1 to 64. Of more than 8 only `PrefixExtension` finds the
+        frequent ones.
     unit : str, default ""
         Such as "language".
     missing : str, default "refuse"
@@ -40,7 +41,7 @@ class Text(Attribute):
         Another length, or what `Attribute` refuses.
     """
 
-    bytes: int = LONGEST
+    bytes: int = 8
 
     kind: ClassVar[str] = "text"
     policies: ClassVar[tuple[str, ...]] = ("refuse", "clip")

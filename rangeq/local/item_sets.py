@@ -172,7 +172,7 @@ class Slots(PublicCoinChannel):
 
     def of_base(self, aggregate: Aggregate) -> Aggregate:
         """The same counts as an aggregate of the other channel."""
-        return Aggregate(self.base.signature, aggregate.n, aggregate.counts)
+        return aggregate.under(self.base.signature)
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return self.base.consistent(self.of_base(aggregate))

@@ -123,6 +123,8 @@ HEAVY = [
     LONG,
     heavy.PrefixExtension(1, 1.0),
     heavy.PrefixExtension(64, 3.0, text=True),
+    heavy.PrefixExtension(80, 4.0, text=True),
+    heavy.PrefixExtension(128, 5.5, text=True, seed=3),
     heavy.TreeHist(64, 1.0),
     TEXT,
     heavy.UniqueHeavyHitter(64, 0.5),

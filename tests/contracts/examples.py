@@ -155,6 +155,7 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield heavy.PrefixExtension(24, 2.0), numbers(1 << 24)
     yield heavy.PrefixExtension(16, 2.0, text=True), np.array(["ab", "c"] * 100)
     yield heavy.PrefixExtension(8, Fraction(1, 2), lengths=(4, 8), seed=2), numbers(256)
+    yield heavy.PrefixExtension(80, 2.0, text=True), np.array(["Reykjavík", "Garðabær"] * 100)
     yield heavy.TreeHist(6, 1.0), numbers(64)
     yield heavy.UniqueHeavyHitter(8, 1.0), numbers(256)
     yield heavy.SuccinctHistogram(8, 4.0, n=500), numbers(256)

@@ -30,6 +30,7 @@ from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
 from frequency.heavy.sampled import Sampled, SampledOracle
+from frequency.heavy.spelt_prefixes import SpeltPrefixes
 from frequency.marginals.whole_record import InputProtocol
 from frequency.oracles import hadamard_response as hadamard
 from frequency.oracles import local_hashing as olh
@@ -218,6 +219,7 @@ def test_no_protocol_is_forgotten():
         hh.FewBits,
         rangeq.Flat,
     }  # of one bit: below
+    known.add(SpeltPrefixes)  # a mixture of what is here, of hashes: test_spelt_prefixes
     known.add(InputProtocol)  # of which oracle is for its subclasses to say
     known |= {Survey, SurveyChannel}  # byte for byte the reports of what they hold: test_survey
     for case in CASES.values():

@@ -85,6 +85,8 @@ def test_few_counts_come_back(values, width, shape):
         assert again.counts.dtype == np.int64
         assert_array_equal(again.counts, counts)
         assert again.to_bytes() == message
+        for place in (slice(0, 0), slice(0, SIZE), slice(7, 3000), slice(SIZE - 1, SIZE)):
+            assert_array_equal(again.part(place), counts.ravel()[place])
         with pytest.raises(ValueError, match="read-only"):
             again.counts[...] = 0
     assert len(pickle.dumps(aggregate)) < 20 * len(values) + 1000

@@ -16,7 +16,7 @@ from scipy import stats
 from frequency import HRR, IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.algebra.hash_functions import LinearHash
 from frequency.heavy import InvalidString, PrefixExtension, TreeHist, UniqueHeavyHitter
-from frequency.heavy.prefix_tree import Prefixes
+from frequency.heavy.prefixes import Prefixes
 from tests.contracts.oracle import exponential_below, one_by_one, ratio_of
 from tests.frequency.oracles import twins as oracles
 from tests.goodness_of_fit import FALSE_ALARM

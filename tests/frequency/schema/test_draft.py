@@ -67,12 +67,20 @@ def test_what_it_was_made_from_is_said():
 
 
 def test_what_cannot_be_an_attribute_is_left_out():
-    table = pd.DataFrame({"long": [f"a long text {k}" for k in range(300)], "none": [None] * 300})
+    table = pd.DataFrame(
+        {
+            "long": [
+                f"a text of more than 64 bytes, such as nobody would type in a field of a form: {k}"
+                for k in range(300)
+            ],
+            "none": [None] * 300,
+        }
+    )
     with pytest.raises(InvalidTable, match=r"no column of which .* long: it has more than 256"):
         draft_schema([table], "")
     found = draft_schema([table.assign(age=3)], "")
     assert found.schema.names == ("age",)
     assert found.left_out == {
-        "long": "it has more than 256 texts, some of more than 8 bytes",
+        "long": "it has more than 256 texts, some of more than 64 bytes",
         "none": "it has no values",
     }

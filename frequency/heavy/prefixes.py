@@ -1,0 +1,392 @@
+"""Prefixes: a channel over random prefixes of an item, and the estimates of any prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from frequency.algebra.hash_functions import LinearHash, WideHash
+from frequency.core.aggregate import Aggregate
+from frequency.core.deployable import json_integer
+from frequency.core.mixture import Mixture, weights_of
+from frequency.core.oracle import Oracle
+from frequency.oracles.randomized_response import GRR
+from mechdesign._support.arrays import Floats, Items, Words
+
+ACCIDENT = 0.05
+"""The probability that some prefix of a level that nobody holds counts as heavy when confusion is
+resolved.
+"""
+
+_LARGEST_SYSTEM = 1 << 12
+"""For how many confusion is resolved at most."""
+
+
+class Level(NamedTuple):
+    """The users who report the first ``length`` bits.
+
+    They are the parts ``first`` .. ``first + functions - 1`` of the mixture.
+
+    Attributes
+    ----------
+    length : int
+        How many bits they report, or hash.
+    first : int
+        The number of the first part.
+    functions : int
+        How many public functions hash longer prefixes into the oracle's domain; 0: a single part
+        without hashing.
+    """
+
+    length: int
+    first: int
+    functions: int
+
+    @property
+    def parts(self) -> range:
+        """The numbers of the parts."""
+        return range(self.first, self.first + max(1, self.functions))
+
+
+class PartEstimates(NamedTuple):
+    """The estimates from the reports on a part of a level.
+
+    Attributes
+    ----------
+    part : int
+        Its number.
+    users : int
+        How many reported on it.
+    share : float
+        Which part of the level's users they are.
+    frequencies : numpy.ndarray of float64
+        Of the items of its oracle.
+    """
+
+    part: int
+    users: int
+    share: float
+    frequencies: Floats
+
+
+@dataclass(frozen=True)
+class Prefixes(Mixture):
+    """A random prefix length, and the item's prefix by an oracle.
+
+    The prefix is hashed where there are too many prefixes to list.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, a power of two.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    lengths : tuple of int
+        Of the prefixes, increasing; the last one is the item's.
+    probabilities : tuple of Fraction
+        Of the lengths, of sum 1.
+    oracle : type
+        By which prefixes are reported, unless there are so few that GRR is better.
+    listed : int
+        Prefixes of more bits are hashed.
+    places : int
+        The bits of a hash.
+    functions : int
+        How many public hash functions each longer length has; a user chooses one at random.
+    seed : int
+        Of these functions.
+    text : bool, default False
+        Whether items are strings.
+    """
+
+    lengths: tuple[int, ...]
+    probabilities: tuple[Fraction, ...]
+    oracle: type[Oracle]
+    listed: int
+    places: int
+    functions: int
+    seed: int
+    text: bool = False
+
+    largest_domain: ClassVar[int] = 1 << 64
+
+    @property
+    def bits(self) -> int:
+        """The length of an item."""
+        return self.domain.bit_length() - 1
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """One for each length."""
+        found: list[Level] = []
+        for length in self.lengths:
+            first = found[-1].parts.stop if found else 0
+            found.append(Level(length, first, self.functions if length > self.listed else 0))
+        return tuple(found)
+
+    @cached_property
+    def _level_of(self) -> tuple[Level, ...]:
+        """The level of each part."""
+        return tuple(level for level in self.levels for _ in level.parts)
+
+    def _oracle(self, domain: int) -> Oracle:
+        # Where the truth is told often enough: Wang et al. 2017, section 4
+        few = domain < 3 * self.max_ratio + 2
+        return (GRR if few else self.oracle)(domain, self.epsilon)
+
+    @cached_property
+    def parts(self) -> tuple[Oracle, ...]:
+        return tuple(
+            self._oracle(1 << (self.places if level.functions else level.length))
+            for level in self.levels
+            for _ in level.parts
+        )
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        shares = [
+            share / len(level.parts)
+            for level, share in zip(self.levels, self.probabilities, strict=True)
+            for _ in level.parts
+        ]
+        return weights_of(len(shares), shares)
+
+    @cached_property
+    def _hashes(self) -> Mapping[int, LinearHash | WideHash]:
+        hashed = [part for level in self.levels if level.functions for part in level.parts]
+        return {part: LinearHash(f"prefix {part}", self.seed, self.places) for part in hashed}
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            **super()._details(),
+            "lengths": list(self.lengths),
+            "seed": self.seed,
+            "text": self.text,
+        }
+
+    def part_expression(self, part: int) -> list[Any]:
+        level = self._level_of[part]
+        shift = self.bits - level.length
+        if not level.functions:
+            return ["divide", json_integer(1 << shift)]
+        return ["hashed", shift, self._hashes[part].text, self.places]
+
+    def part_items(self, part: int, items: Items) -> Items:
+        level = self._level_of[part]
+        prefixes = items.astype(np.uint64) >> np.uint64(self.bits - level.length)
+        return self._hashes[part](prefixes) if level.functions else prefixes.astype(np.int64)
+
+    # ----------------------------------------------------------------------------- the server half
+
+    def level_users(self, aggregate: Aggregate, level: Level) -> int:
+        """How many users reported on a level.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel's reports.
+        level : Level
+            One of ``levels``.
+
+        Returns
+        -------
+        int
+            At least 0.
+        """
+        return int(aggregate.part(slice(level.first, level.parts.stop)).sum())
+
+    def tables(self, aggregate: Aggregate, level: Level) -> list[PartEstimates]:
+        """The estimates of those parts of a level that somebody reported on.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel's reports.
+        level : Level
+            One of ``levels``.
+
+        Returns
+        -------
+        list of PartEstimates
+            In the order of the parts; empty if nobody reported on the level.
+        """
+        users = self.part_users(aggregate)
+        total = float(users[level.first : level.parts.stop].sum())
+        return [
+            PartEstimates(
+                part,
+                int(users[part]),
+                users[part] / total,
+                self.parts[part].frequencies_of(self.part_aggregate(aggregate, part), None),
+            )
+            for part in level.parts
+            if users[part]
+        ]
+
+    def children(
+        self,
+        level: Level,
+        tables: list[PartEstimates],
+        parents: Words,
+        step: int,
+        rest: float = 1.0,
+    ) -> Floats:
+        """Estimates for all prefixes of the level that ``step`` bits make of each parent.
+
+        Parameters
+        ----------
+        level : Level
+            Whose prefixes are estimated.
+        tables : list of PartEstimates
+            What `tables` found for the level; at least one.
+        parents : numpy.ndarray of uint64
+            Shape (parents,): prefixes that are ``step`` bits shorter.
+        step : int
+            How many bits are appended, at least 0.
+        rest : float, default 1.0
+            The fraction of the users that the tables are of.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (parents, 2^step): estimated fractions of the users.
+        """
+        high, low = self.extended(level, parents, step)
+        if not level.functions:
+            return tables[0].frequencies[(high[:, None] | low).astype(np.int64)]
+        total: Floats = np.zeros((len(parents), 1 << step))
+        for table in tables:
+            hash_ = self._hashes[table.part]
+            total += (
+                table.share * table.frequencies[hash_(high)[:, None] ^ (hash_(low) ^ hash_.zero)]
+            )
+        cells = 1 << self.places
+        # Others are in the same cell with probability 1 / cells
+        return (total - rest / cells) * (cells / (cells - 1))
+
+    def extended(self, level: Level, parents: Words, step: int) -> tuple[Words, Words]:
+        """Prefixes of a level in two parts: any of the first ones, or any of the second ones.
+
+        Parameters
+        ----------
+        level : Level
+            Of the prefixes.
+        parents : numpy.ndarray of uint64
+            Shape (parents,): prefixes that are ``step`` bits shorter.
+        step : int
+            How many bits are appended, at least 0.
+
+        Returns
+        -------
+        tuple of numpy.ndarray of uint64
+            Shape (parents,), and shape (2^step,).
+        """
+        return parents << np.uint64(step), np.arange(1 << step, dtype=np.uint64)
+
+    def resolved(
+        self, tables: list[PartEstimates], prefixes: Words, estimates: Floats, least: float
+    ) -> Floats:
+        """Estimates of hashed prefixes less what heavy prefixes add to them by sharing cells.
+
+        The heavy ones have estimates of ``least`` and more. A linear system among the heavy ones
+        alone is solved: the others were selected by their noise, which is no frequency that could
+        be shared.
+
+        Parameters
+        ----------
+        tables : list of PartEstimates
+            What `tables` found for the level.
+        prefixes : numpy.ndarray of uint64
+            Shape (prefixes,).
+        estimates : numpy.ndarray of float64
+            Shape (prefixes,), from `children`.
+        least : float
+            The estimate from which on a prefix is heavy.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (prefixes,): corrected estimates.
+        """
+        heavy = np.flatnonzero(estimates >= least)
+        heavy = heavy[np.argsort(-estimates[heavy], kind="stable")[:_LARGEST_SYSTEM]]
+        shared = np.zeros((len(prefixes), len(heavy)))
+        for table in tables:
+            cells = self._hashes[table.part](prefixes)
+            shared += table.share * (cells[:, None] == cells[heavy])
+        among = shared[heavy]
+        np.fill_diagonal(among, 1 + 1e-9)  # two that share all cells are told apart by nothing
+        held = np.linalg.solve(among, estimates[heavy])
+        result: Floats = estimates - shared @ held
+        result[heavy] = held
+        return result
+
+    def estimated(
+        self,
+        level: Level,
+        tables: list[PartEstimates],
+        known: Words,
+        least: float,
+        prefixes: Words,
+    ) -> Floats:
+        """Estimates of any prefixes of a level, less what those that are known add to them.
+
+        Parameters
+        ----------
+        level : Level
+            One of ``levels``.
+        tables : list of PartEstimates
+            What `tables` found for it; at least one.
+        known : numpy.ndarray of uint64
+            Shape (known,): prefixes, among them those that may be heavy.
+        least : float
+            The estimate from which on a prefix is heavy.
+        prefixes : numpy.ndarray of uint64
+            Shape (prefixes,), different ones.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (prefixes,).
+        """
+        given = {prefix.tobytes() for prefix in prefixes}
+        others = [prefix.tobytes() not in given for prefix in known]
+        every = np.concatenate([prefixes, known[np.array(others, dtype=np.bool_)]])
+        told = self.children(level, tables, every, 0).ravel()
+        if level.functions:
+            told = self.resolved(tables, every, told, least)
+        return told[: len(prefixes)]
+
+    def confusion(self, level: Level, tables: list[PartEstimates]) -> float:
+        """The variance that sharing cells with others adds to an estimate.
+
+        It is the sum of the others' squared frequencies over the number of cells. These squares are
+        estimated by those of the cells' frequencies, and taken three deviations higher.
+
+        Parameters
+        ----------
+        level : Level
+            One of ``levels``.
+        tables : list of PartEstimates
+            What `tables` found for it.
+
+        Returns
+        -------
+        float
+            A squared fraction of the users; 0 for a level without hashing.
+        """
+        if not level.functions:
+            return 0.0
+        cells = 1 << self.places
+        squares = 0.0
+        for table in tables:
+            noise = float(self.parts[table.part].variance(table.users, 1 / cells))
+            squares += table.share * (
+                float((table.frequencies**2).sum()) - cells * noise + 3 * np.sqrt(2 * cells) * noise
+            )
+        return min(max(squares, 0.0), 1.0) / (level.functions * (cells - 1))

@@ -1,0 +1,130 @@
+"""The list of frequent texts, whose estimates are from different numbers of users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from frequency.exceptions import InvalidQuestion
+from frequency.heavy.errors import ItemErrors
+from frequency.heavy.found import Found, Gate, NamedItems
+from frequency.heavy.listing import half_of, nothing
+from frequency.heavy.spelt_prefixes import Walk
+from frequency.heavy.universe import Universe
+from mechdesign._support.arrays import Floats, Items
+
+
+@dataclass(frozen=True)
+class PooledErrors:
+    """The errors of the estimates of items, each from a number of users of its own.
+
+    Parameters
+    ----------
+    kinds : sequence of ItemErrors
+        The different ones.
+    which : numpy.ndarray of int64
+        Shape (items,): whose errors each item's estimate has.
+    """
+
+    kinds: Sequence[ItemErrors]
+    which: Items
+
+    def deviation(self, frequency: Floats) -> Floats:
+        """The standard deviations of the estimates of the items, if they have these frequencies."""
+        result = np.empty(len(self.which))
+        for kind in np.unique(self.which).tolist():
+            mine = self.which == kind
+            result[mine] = self.kinds[kind].deviation(frequency[mine])
+        return result
+
+    def beyond(self, alpha: float) -> Floats:
+        """What each estimate exceeds with probability ``alpha`` at most, if nobody has the item."""
+        result = np.empty(len(self.which))
+        for kind in np.unique(self.which).tolist():
+            result[self.which == kind] = self.kinds[kind].beyond(alpha)
+        return result
+
+
+def listed_texts(
+    universe: Universe, walk: Walk, k: int | None, threshold: float | None, confidence: float
+) -> Found:
+    """The texts that were reached and are frequent enough.
+
+    Of k at most those are listed whose estimates stand out most from their noise: what is found of
+    long texts is found by few users.
+
+    Parameters
+    ----------
+    universe : Universe
+        Of the texts.
+    walk : Walk
+        What was reached.
+    k : int or None
+        At most so many texts; None: no limit.
+    threshold : float or None
+        The least estimated frequency: as for `HeavyHitterProtocol.find`.
+    confidence : float
+        Of the intervals and of the default threshold, strictly between 0 and 1.
+
+    Returns
+    -------
+    Found
+        The texts, most frequent first. What it may have missed is said of texts that are no longer
+        than the longest one listed.
+    """
+    if not walk.users[0]:
+        return nothing(universe, confidence, walk.population)
+    kinds = [walk.errors(number) if users else None for number, users in enumerate(walk.users)]
+    known = [one for one in kinds if one is not None]
+    considered = max(walk.considered, 1)
+    alpha = (1 - confidence) / considered
+    there = walk.users[walk.ends] > 0
+    words, ends = walk.words[there], walk.ends[there]
+    estimates = walk.estimated(words, ends)
+    noise = PooledErrors(known, ends).beyond(alpha)
+    out = estimates / noise
+    if threshold is not None:
+        least = np.full(len(words), float(threshold))
+    else:
+        least = np.nextafter(noise, np.inf) if k is None else np.full(len(words), -np.inf)
+    order = np.argsort(-out, kind="stable")
+    order = order[(estimates >= least)[order]][:k]
+    full = k is not None and len(order) == k
+    beyond = float(out[order[-1]]) if full else -np.inf
+    order = order[np.argsort(-estimates[order], kind="stable")]
+    errors, chosen = PooledErrors(known, ends[order]), estimates[order]
+    last = int(ends[order].max(initial=0))
+    top = known[last].beyond(alpha)
+    cut = threshold if threshold is not None else top if k is None else -np.inf
+    return Found(
+        universe.values(words[order]),
+        chosen,
+        errors.deviation(chosen) ** 2,
+        partial(half_of, errors, considered, chosen),
+        walk.population,
+        considered,
+        noise[order],
+        confidence,
+        (*walk.gates[: last + 1], Gate(max(cut, beyond * top), known[last].deviation)),
+        f"it is spelt in at most {walk.channel.lengths[last]} bits",
+        partial(_named, universe, walk, known),
+    )
+
+
+def _named(
+    universe: Universe, walk: Walk, kinds: Sequence[ItemErrors], texts: list[Any]
+) -> NamedItems:
+    """The estimates of texts that nobody chose by their estimates."""
+    words = universe.words(texts)
+    ends = walk.ends_of(words)
+    if not walk.users[ends].all():
+        text = texts[int(np.argmin(walk.users[ends]))]
+        raise InvalidQuestion(f"nobody reported on texts as long as {text!r:.80}")
+    frequencies = walk.estimated(words, ends)
+    errors = PooledErrors(kinds, ends)
+    half = partial(half_of, errors, len(frequencies), frequencies)
+    return NamedItems(frequencies, errors.deviation(frequencies) ** 2, half)
