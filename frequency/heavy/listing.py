@@ -95,7 +95,7 @@ def _named(
     return NamedItems(frequencies, errors.deviation(frequencies) ** 2, half)
 
 
-class Errors(Protocol):
+class EstimateErrors(Protocol):
     """The errors of the estimates of items: `ItemErrors`, or of each item its own."""
 
     def deviation(self, frequency: Floats) -> Floats:
@@ -106,13 +106,13 @@ class Errors(Protocol):
 
 
 def half_of(
-    errors: Errors | None, considered: int, frequencies: Floats, confidence: float
+    errors: EstimateErrors | None, considered: int, frequencies: Floats, confidence: float
 ) -> Floats:
     """Half of the lengths of the intervals of items that were chosen from so many.
 
     Parameters
     ----------
-    errors : Errors or None
+    errors : EstimateErrors or None
         Of the estimates; None only without items.
     considered : int
         How many items there were to choose from.

@@ -458,7 +458,7 @@ def test_answers_about_listed_items(place):
             with nullcontext() if known and large and item else pytest.raises(InvalidQuestion):
                 found.answer(where)
         with pytest.raises(InvalidQuestion):
-            found.answer("not listed")
+            found.answer("no text of this protocol")
     assert protocol.find(often, k=2).n == 200
     reports = protocol.privatize(values[:30], np.random.default_rng(1))
     one, two = protocol.find(reports, k=3), protocol.find(protocol.aggregate(reports), k=3)
