@@ -20,6 +20,7 @@ from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidPrior
 from mechdesign.local.a_optimality import Criterion, mixture, variances_by_input, weigh
 from mechdesign.local.linear_queries import gram
+from mechdesign.local.minimax import least_favourable, saddle_point
 from mechdesign.local.patterns import Patterns, balanced, climb, turn_climb, turned
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
@@ -33,6 +34,9 @@ _REPAIR = Fraction(1, 1 << 20)
 _ALL_PATTERNS = 16
 """Up to this many inputs every pattern is priced, and the equivalence theorem gives a bound."""
 
+_AT_ONCE = 8
+"""Up to this many inputs all patterns are weighed at once for the worst input."""
+
 _ONE_BY_ONE = 64
 """Up to so many inputs rows are weighed one by one; beyond, in balanced sets.
 
@@ -40,6 +44,9 @@ Up to twice as many inputs, rows are weighed one by one at the end only.
 """
 
 _LEAST_SHARE = 1e-3
+
+_NEGLIGIBLE = 1e-5
+"""Rows of less probability are dropped, relative to the largest, and so is less of the variance."""
 
 _ROUNDING = 1e-13
 """The rounding error of a variance of 0, relative to the variance of a histogram."""
@@ -60,15 +67,16 @@ class WorkloadDesign:
         How many queries the workload has.
     variance : float
         The sum over all queries of the variance of the best unbiased estimate from one user:
-        averaged over the prior of the user's input, or for the worst input. For n users, divide
-        by n.
+        averaged over the prior of the user's input, or for the worst input (beyond 128 inputs, of
+        a nearly best estimate). For n users, divide by n.
     bound : float
         No mechanism has less, with one output a user: proved by `Criterion.ideal` or, for few
         inputs, by pricing all patterns; computed in floats.
     gram : numpy.ndarray of float64
         The Gram matrix of the queries, shape (domain, domain).
     prior : numpy.ndarray of float64
-        The prior of the inputs, shape (domain,); for the worst case the least favourable one.
+        The prior of the inputs, shape (domain,); for the worst case the least favourable one. The
+        estimate is the best for this prior.
     """
 
     mechanism: Mechanism
@@ -185,17 +193,13 @@ def workload_optimal(
     table = _exact(patterns, theta, privacy)
     mechanism = Mechanism.from_weights(table, _UNITS, privacy)
     mechanism.audit().require()
-    variances = variances_by_input(mechanism.matrix, matrix, search.criterion.prior)
+    held = search.criterion.prior
+    if criterion == "worst" and k <= 2 * _ONE_BY_ONE:
+        held = least_favourable(asked.gram, mechanism.matrix, held)
+    variances = variances_by_input(mechanism.matrix, matrix, held)
     variance = max(float(variances.max()) if criterion == "worst" else float(p @ variances), 0.0)
-    return WorkloadDesign(
-        mechanism,
-        criterion,
-        queries,
-        variance,
-        max(min(bound, variance), 0.0),
-        matrix,
-        search.criterion.prior,
-    )
+    bound = max(min(bound, variance), 0.0)
+    return WorkloadDesign(mechanism, criterion, queries, variance, bound, matrix, held)
 
 
 class _Search:
@@ -274,10 +278,13 @@ class _Search:
         inverse = np.linalg.inv(self.criterion.information(self._rows(patterns), theta))
         return float(np.sum(self.criterion.gram * inverse)) - self.criterion.held
 
-    def run(self) -> tuple[Patterns, Floats, float]:
-        # Without the added identity
+    def _ideal(self) -> float:
+        """The bound that holds for all sizes, without the added identity."""
         asked = Criterion(self.gram, self.criterion.prior, self.criterion.ratio)
-        bound = asked.ideal() - asked.held
+        return asked.ideal() - asked.held
+
+    def run(self) -> tuple[Patterns, Floats, float]:
+        bound = self._ideal()
         slope = self._mix(400)
         patterns, theta = self._theta()
         if self.criterion.domain <= _ONE_BY_ONE:
@@ -307,20 +314,24 @@ class _Search:
         return patterns, theta, bound
 
     def _run_rows(
-        self, patterns: Patterns, theta: Floats, bound: float, rounds: int
+        self, patterns: Patterns, theta: Floats, bound: float, rounds: int, worst: bool = False
     ) -> tuple[Patterns, Floats, float]:
-        """Weigh single rows, and add those that pricing finds."""
-        criterion, k = self.criterion, self.criterion.domain
+        """Weigh single rows, and add those that pricing finds.
+
+        For the worst input rows of negligible weight are kept, since they hold the prior in place.
+        """
+        weighed = self._for_the_worst if worst else self._for_the_prior
+        k = self.criterion.domain
         everything = _all_patterns(k) if k <= _ALL_PATTERNS else None
         tolerance = self.tolerance if everything is None else min(self.tolerance, 1e-4)
-        pi = theta * (self._rows(patterns) @ criterion.prior)
         for round_ in range(rounds):
             self.meter.update()
-            kept = pi >= max(1e-7 * pi.max(), np.sort(pi)[-min(256 + 16 * k, len(pi))])
-            patterns, pi = patterns[kept], pi[kept]
-            rows = self._rows(patterns)
-            pi, slope, multipliers = weigh(criterion, rows, pi)
-            theta = pi / (rows @ criterion.prior)
+            pi = theta * (self._rows(patterns) @ self.criterion.prior)
+            least = 0.0 if worst else 1e-7 * pi.max()
+            kept = pi >= max(least, np.sort(pi)[-min(256 + 16 * k, len(pi))])
+            patterns, rows = patterns[kept], self._rows(patterns[kept])
+            theta, slope, multipliers = weighed(rows, theta[kept])
+            criterion = self.criterion
             found = self._variance(patterns, theta)
             new = (
                 self._candidates(patterns, slope, multipliers) if everything is None else everything
@@ -328,8 +339,11 @@ class _Search:
             if everything is not None:
                 inverse = np.asarray(np.linalg.inv(criterion.information(rows, theta)), float)
                 bound = max(bound, self._bound(inverse, multipliers, everything))
+            elif worst:
+                bound = max(bound, self._ideal())
             if found <= (1 + tolerance) * bound or round_ == rounds - 1:
                 break
+            pi = theta * (rows @ criterion.prior)
             standing = float(pi @ criterion.priced(slope, multipliers, rows)) / float(pi.sum())
             worth = criterion.priced(slope, multipliers, self._rows(new))
             enough = standing + 1e-7 * (found + criterion.held)
@@ -337,8 +351,23 @@ class _Search:
             if not len(new):
                 break
             patterns = np.concatenate([patterns, new])
-            pi = np.concatenate([0.95 * pi, np.full(len(new), 0.05 / len(new))])
+            added = 0.05 / len(new) / (self._rows(new) @ criterion.prior)
+            theta = np.concatenate([0.95 * theta, added])
         return patterns, theta, bound
+
+    def _for_the_prior(self, rows: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Weigh rows for the average: the weights, the slope and the multipliers."""
+        mass = rows @ self.criterion.prior
+        pi, slope, multipliers = weigh(self.criterion, rows, theta * mass)
+        return pi / mass, slope, multipliers
+
+    def _for_the_worst(self, rows: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Weigh rows for the worst input, and take the prior that is least favourable to them."""
+        gram, ratio = self.criterion.gram, self.criterion.ratio
+        theta, prior, multipliers = saddle_point(gram, rows, theta, self.criterion.prior)
+        self.criterion = Criterion(gram, prior, ratio)
+        inverse = np.linalg.inv(self.criterion.information(rows, theta))
+        return theta, inverse @ gram @ inverse, multipliers
 
     def _candidates(self, patterns: Patterns, slope: Floats, multipliers: Floats) -> Patterns:
         """Patterns that pricing finds, by a search from `_starts`."""
@@ -380,48 +409,45 @@ class _Search:
         """Minimise the worst case over inputs, by the least favourable prior.
 
         The smallest worst case equals the largest, over priors, of the smallest average (minimax).
-        The prior is moved towards the inputs of large variance until the two agree.
         """
+        if self.criterion.domain <= _ONE_BY_ONE:
+            if self.criterion.domain <= _AT_ONCE:
+                self.sets, self.shares = [_all_patterns(self.criterion.domain)], np.ones(1)
+            patterns, theta = self._theta()
+            return self._fewer(
+                *self._run_rows(patterns, theta, self._ideal(), self.rounds, worst=True)
+            )
         for _ in range(20):  # first with the balanced sets only, which is quick
             self._mix(100)
             if self._follow(*self._theta()) <= 1 + self.tolerance / 2:
                 break
-        best: tuple[float, Patterns, Floats, Criterion] | None = None
-        bound = 0.0
-        for _ in range(3):
+        best, bound, chosen = np.inf, 0.0, (*self._theta(), self.criterion)
+        for _ in range(3):  # the prior moves towards the inputs of large variance
             patterns, theta, average = self.run()
-            bound = max(bound, average)
-            for _ in range(
-                min(50, 1024 // self.criterion.domain)
-                if self.criterion.domain <= _ONE_BY_ONE
-                else 1
-            ):
-                criterion = self.criterion
-                worst = float(
-                    variances_by_input(
-                        self._rows(patterns) * theta[:, None], criterion.gram, criterion.prior
-                    ).max()
-                )
-                if best is None or worst < best[0]:
-                    best = worst, patterns, theta, criterion
-                if (
-                    best[0] <= (1 + self.tolerance) * bound
-                    or self._follow(patterns, theta) <= 1 + self.tolerance / 3
-                ):
-                    break
-                if self.criterion.domain <= _ONE_BY_ONE:
-                    # Stopped before the optimum, so that all rows that are equally good have a
-                    # share: otherwise the worst input changes abruptly.
-                    rows = self._rows(patterns)
-                    start = np.maximum(theta * (rows @ self.criterion.prior), 1e-9)
-                    theta = weigh(self.criterion, rows, start, self.tolerance / 3)[0] / (
-                        rows @ self.criterion.prior
-                    )
-            if best is not None and best[0] <= (1 + self.tolerance) * bound:
+            criterion, bound = self.criterion, max(bound, average)
+            mean = self._variance(patterns, theta)
+            worst = self._follow(patterns, theta) * mean
+            if worst < best:
+                best, chosen = worst, (patterns, theta, criterion)
+            if best <= (1 + self.tolerance) * bound:
                 break
-        assert best is not None
-        self.criterion = best[3]
-        return best[1], best[2], bound
+        self.criterion = chosen[2]
+        return chosen[0], chosen[1], bound
+
+    def _fewer(
+        self, patterns: Patterns, theta: Floats, bound: float
+    ) -> tuple[Patterns, Floats, float]:
+        """The same without rows of negligible weight, unless they are needed."""
+        before, found = self.criterion, self._variance(patterns, theta)
+        mass = theta * (self._rows(patterns) @ before.prior)
+        kept = mass > _NEGLIGIBLE * mass.max()
+        rows = self._rows(patterns[kept])
+        if np.linalg.matrix_rank(rows) == before.domain:
+            fewer = self._for_the_worst(rows, theta[kept])[0]
+            if self._variance(patterns[kept], fewer) <= (1 + _NEGLIGIBLE) * found:
+                return patterns[kept], fewer, bound
+        self.criterion = before
+        return patterns, theta, bound
 
     def _follow(self, patterns: Patterns, theta: Floats) -> float:
         """Move the prior towards the inputs of most variance; return the largest over the mean."""

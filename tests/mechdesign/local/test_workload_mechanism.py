@@ -29,6 +29,9 @@ from tests.mechdesign.local.workloads import all_rows, root_of, some_gram, some_
 
 EPSILONS = [0.1, 1.1, 3.0, 5.0]
 
+HARD = [[3, 0, 3, 2, -2]]
+"""One query: few rows matter, and estimates of other frequencies may be as bad as one likes."""
+
 
 def ratio_of(design):
     return float(1 / design.mechanism.privacy.alpha)
@@ -160,14 +163,25 @@ def test_average_for_other_workloads_and_priors(k, epsilon):
     ("name", "k"),
     [("prefixes", 3), ("ranges", 4), ("prefixes", 8), ("ranges", 8), ("histogram", 5)],
 )
-def test_worst_is_nearly_the_least_of_all_mechanisms(name, k, epsilon):
+def test_worst_is_the_least_of_all_mechanisms(name, k, epsilon):
     design = workload_optimal(name, k, epsilon, "worst")
     least = solved_with_estimator(gram(name, k)[0], ratio_of(design))
     assert design.variance == pytest.approx(design.variances.max())
-    assert least * (1 - 1e-5) <= design.variance <= least * 1.006
+    assert least * (1 - 1e-5) <= design.variance <= least * (1 + 1e-4)
     assert design.bound <= least * (1 + 1e-5)
-    assert design.bound <= design.variance <= design.bound * 1.01
+    assert design.bound <= design.variance <= design.bound * (1 + 1e-4)
     assert design.variance <= workload_optimal(name, k, epsilon).variances.max() * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.1, 3.0, 5.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_worst_for_workloads_of_few_queries(seed, epsilon):
+    W = np.random.default_rng(seed).integers(-3, 4, size=(1 + seed, 5)) if seed else HARD
+    design = workload_optimal(W, 5, epsilon, "worst")
+    least = solved_with_estimator(design.gram, ratio_of(design))
+    assert least * (1 - 1e-4) <= design.variance <= least * 1.001
+    assert design.bound <= least * (1 + 1e-5)
+    assert design.variance <= design.bound * 1.001
 
 
 def test_worst_case_is_the_average_for_the_worst_prior():
