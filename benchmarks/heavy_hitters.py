@@ -2,7 +2,7 @@
 
 Prints Markdown tables.
 
-python benchmarks/heavy_hitters.py [--quick]
+python benchmarks/heavy_hitters.py [--quick] [--texts]
 
 Users' items come from a Zipf distribution of exponent 1.1 over 2^16 of the universe's items.
 """
@@ -174,6 +174,53 @@ def sixty_four_bits(n: int) -> Iterator[list[str]]:
             yield [*row, f"{found.complete_above:.2%}", f"{len(found)} ({right})"]
 
 
+# ------------------------------------------------------------------------------------- long texts
+
+LETTERS = "eainorstlhdcumpgbkfvwyzjxq"
+
+
+def texts_of(letters: int, number: int) -> list[str]:
+    """Different texts of so many letters, frequent ones more often."""
+    rng, found = np.random.default_rng([6, letters]), dict[str, None]()
+    weights = np.arange(1, 27) ** -0.7
+    while len(found) < number:
+        drawn = rng.choice(list(LETTERS), (number, letters), p=weights / weights.sum())
+        found |= dict.fromkeys("".join(row) for row in drawn.tolist())
+    return [*found][:number]
+
+
+def long_texts(n: int, repeats: int) -> Iterator[list[str]]:
+    support = 1 << 12
+    for epsilon in (1.0, 4.0):
+        for letters in (8, 16, 40):
+            for size in (8, 16, 64):
+                if letters > size:
+                    continue
+                texts = np.array(texts_of(letters, support), dtype=object)
+                protocol = PrefixExtension(8 * size, epsilon, text=True)
+                sizes, right, wrong, above, times, error, predicted = ([] for _ in range(7))
+                for seed in range(repeats):
+                    rng = np.random.default_rng([7, seed])
+                    counts = rng.multinomial(n, zipf(support))
+                    aggregate = protocol.simulate(counts, rng, texts)
+                    start = time.process_time()
+                    found = protocol.find(aggregate)
+                    times.append(time.process_time() - start)
+                    listed = set(found.items.tolist())
+                    sizes.append(float(len(found)))
+                    right.append(float(len(listed & set(texts[top(counts)].tolist()))))
+                    wrong.append(float(len(listed - set(texts.tolist()))))
+                    above.append(found.complete_above)
+                    answer = found.answer(texts[:40])
+                    error.append(float(((answer.value - counts[:40] / n) ** 2).mean()))
+                    predicted.append(float(np.mean(answer.variance)))
+                row = [f"{epsilon:g}", str(letters), str(size), str(len(protocol.channel.lengths))]
+                row += [f"{np.mean(value):.1f}" for value in (sizes, right, wrong)]
+                row += [f"{np.mean(above):.2%}"]
+                row += [f"{1000 * math.sqrt(np.mean(value)):.2f}" for value in (error, predicted)]
+                yield [*row, f"{min(times):.2f}"]
+
+
 # ------------------------------------------------------------------------------------- the others
 
 
@@ -307,8 +354,21 @@ def one_bit(n: int, repeats: int) -> Iterator[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer users and repeats")
-    quick = parser.parse_args().quick
+    parser.add_argument("--texts", action="store_true", help="only what is found of long texts")
+    options = parser.parse_args()
+    quick = options.quick
     one_core()
+
+    n, repeats = (10**5, 2) if quick else (10**6, 10)
+    head = ["epsilon", "letters", "bytes", "lengths", "listed", "of the top 20", "of nobody"]
+    head += ["complete above", "RMSE of 40 named x 1000", "predicted x 1000", "find, s"]
+    table(
+        f"Texts, n = {n}, 4096 different ones of exponent 1.1: means of {repeats} repeats",
+        head,
+        list(long_texts(n, repeats)),
+    )
+    if options.texts:
+        return
 
     n, repeats = (10**5, 3) if quick else (10**6, 20)
     head = [
