@@ -88,7 +88,7 @@ def test_of_hashed_items_what_the_listed_ones_add_is_taken_away():
 )
 def test_intervals_hold_the_truth(make):
     """Of words that are named in advance: frequent, rare, and held by nobody."""
-    words, repeats = {"ja": 0.5, "nein": 0.3, "jein": 0.02, "oui": 0.0}, 60
+    words, repeats = {"ja": 0.5, "nein": 0.3, "jein": 0.02, "oui": 0.0}, 25
     held = np.repeat([*words], [int(3000 * f) for f in words.values()]).tolist()
     held += [f"x{k:03}" for k in range(3000 - len(held))]
     covered = np.zeros(4)

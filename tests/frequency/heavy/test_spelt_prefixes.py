@@ -259,7 +259,7 @@ def test_simulation():
 @pytest.mark.slow
 def test_noise_is_seldom_listed():
     """Nobody has a frequent text: at most one list in twenty names one."""
-    protocol, lists = PrefixExtension(160, 3.0, text=True), 60
+    protocol, lists = PrefixExtension(160, 3.0, text=True), 25
     wrong = sum(
         len(protocol.find(some_reports(protocol, 3000, seed, {}))) > 0 for seed in range(lists)
     )
@@ -268,7 +268,7 @@ def test_noise_is_seldom_listed():
 
 @pytest.mark.slow
 def test_recall_is_a_lower_bound():
-    protocol, repeats = PrefixExtension(160, 3.0, text=True), 60
+    protocol, repeats = PrefixExtension(160, 3.0, text=True), 25
     first = protocol.find(some_reports(protocol, 20_000, 0))
     name = "Kópavogur"
     rest = {"Reykjavík": 0.3, name: 0.9 * first.complete_above}
