@@ -180,13 +180,13 @@ def report(estimate: Estimate, truth: npt.NDArray[np.float64], labels: list[str]
             f" {truth[college].sum():.4f}"
         )
 
-    published = postprocess.norm_sub(estimate.frequencies)
+    published = postprocess.empirical_bayes(estimate).frequencies
     before, after = (
         math.sqrt(np.mean((f - truth) ** 2)) for f in (estimate.frequencies, published)
     )
-    print(f"RMSE {before:.4f}; made a distribution by norm_sub: {after:.4f}")
+    print(f"RMSE {before:.4f}; by empirical Bayes, a distribution: {after:.4f}")
     assert math.isclose(published.sum(), 1)
-    assert after <= before * (1 + 1e-9)  # a projection never goes away; rounding may, a little
+    assert after <= 1.25 * before  # with few items there is little to learn from, and it may err
 
 
 if __name__ == "__main__":

@@ -2,6 +2,10 @@
 
 Such frequencies may be negative and need not sum to one.
 
+**Take `empirical_bayes`**: it learns from all the estimates how frequencies are distributed, errs
+as little as the best of the other methods or less on nearly all data, and has intervals. Those
+others are for comparison, and for estimates of which only the numbers are known.
+
 The methods and their names are those of T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Škorić and N. Li,
 *Locally Differentially Private Frequency Estimation with Consistency*, NDSS 2020, arXiv:1905.08320
 ("the paper"). They read nothing but the estimates, so they cost no privacy. All but `norm` give up
@@ -11,7 +15,8 @@ In every function ``values`` holds one estimate for each of the d >= 1 items, sh
 of the population, with 1 for everybody. A new float64 array of that shape is returned, and the
 input is never changed. Permuting the items permutes the result. InvalidEstimates (a ValueError) is
 raised for an empty array, for one that is not one-dimensional, and for NaN and infinite entries.
-"Sums to 1", and every identity below, is meant up to the rounding of floats.
+"Sums to 1", and every identity below, is meant up to the rounding of floats. `empirical_bayes`
+alone takes the estimate itself, and works out the deviations.
 
 ``deviations`` are the standard deviations that the estimates have at a true frequency of 0, as
 fractions: one number, or one for each item. A "distribution" is non-negative and sums to 1.
@@ -27,6 +32,7 @@ fractions: one number, or one for each item. A "distribution" is non-negative an
 | `mle_apx` | yes | yes | weighted, see there | yes | yes |
 | `power` | yes | | | for one deviation | |
 | `power_ns` | yes | yes | | for one deviation | |
+| `empirical_bayes` | yes | yes | | for one deviation | |
 """
 
 from __future__ import annotations
@@ -38,6 +44,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.exceptions import InvalidEstimates
+from frequency.posterior import empirical_bayes as empirical_bayes
 
 Array = npt.NDArray[np.float64]
 

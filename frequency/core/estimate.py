@@ -57,8 +57,8 @@ class Estimate(OfPopulation):
 
     They are unbiased: values may be negative, exceed 1, and not sum to 1.
 
-    See `frequency.postprocess` for estimates that look like a distribution. With n = 0 all values
-    are NaN, all variances infinite.
+    See `frequency.postprocess` for a distribution that errs less. With n = 0 all values are NaN,
+    all variances infinite.
 
     Attributes
     ----------
@@ -90,6 +90,31 @@ class Estimate(OfPopulation):
             return np.full(len(self.frequencies), np.inf)
         own = self._oracle.variances_of(self.aggregate, self.frequencies, self.items)
         return np.maximum(own, 0.0) + self._of_drawing(self.frequencies)
+
+    @property
+    def variance_slope(self) -> float:
+        """How much an item's variance grows with its own frequency, where that is small."""
+        return self._oracle.variance_slope(self.reports) + self._drawn
+
+    def variances_at(self, frequency: float) -> Floats:
+        """What the variances would be if every item by itself had another frequency.
+
+        Parameters
+        ----------
+        frequency : float
+            A fraction of the users, 0 to 1.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (items,): at least 0; infinite with no reports.
+        """
+        if not self.reports:
+            return np.full(len(self.frequencies), np.inf)
+        own = self._oracle.variances_of(self.aggregate, self.frequencies, self.items)
+        moved = self._oracle.variance_slope(self.reports) * (frequency - self.frequencies)
+        result: Floats = np.maximum(own + moved, 0.0) + self._of_drawing(frequency)
+        return result
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
         """Intervals that each cover the true frequency with about this probability.

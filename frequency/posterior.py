@@ -1,0 +1,465 @@
+"""Empirical Bayes: what the estimates of all items together say of each of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
+from frequency.exceptions import InvalidEstimates
+from frequency.nonparametric import likeliest_mixture
+
+Array = npt.NDArray[np.float64]
+
+_BIN = 1 / 8
+"""The width of bins of estimates, in deviations: they add 1/768 of a variance to the noise."""
+
+_CELL = 1 / 6
+"""The distance of the prior's atoms, in deviations."""
+
+_NEAR = 4.0
+"""How far above the largest estimate the atoms end, in deviations."""
+
+_BAND = 8.0
+"""Deviations after which a Gaussian likelihood, exp(-32) of its peak, is neglected."""
+
+_LEAST = 1e-4
+"""The least deviation that is told from none: it bounds the number of atoms."""
+
+_POWERS = (-1.5, -1.0, -0.75, -0.5, -0.25, 1e-3, 0.5, 1.0)
+_DECAYS = (0.0, 2.0, 6.0, 20.0)
+_STARTS = 8
+"""The smooth priors: densities x^(power - 1) exp(-decay x / top) from each of so many least
+frequencies up to the top. Zipf's law with exponent s has power -1/s, a geometric law power 0, a
+Dirichlet distribution a power above 0 with decay.
+"""
+
+_ROWS = 256
+"""Bins that are worked on at a time."""
+
+
+class FrequencyEstimate(Protocol):
+    """What is read of `frequency.Estimate`: see there."""
+
+    @property
+    def reports(self) -> int:
+        """How many reports it is from."""
+        ...
+
+    @property
+    def items(self) -> Any:
+        """None for the whole domain."""
+        ...
+
+    @property
+    def frequencies(self) -> Array:
+        """Unbiased estimates of fractions."""
+        ...
+
+    @property
+    def variances(self) -> Array:
+        """Of these."""
+        ...
+
+    @property
+    def variance_slope(self) -> float:
+        """How much they grow with a frequency."""
+        ...
+
+    def variances_at(self, frequency: float) -> Array:
+        """What they are at another frequency."""
+        ...
+
+    def linear(self, weights: npt.ArrayLike) -> Answer:
+        """Weighted sums."""
+        ...
+
+
+class _Grid(NamedTuple):
+    """Binned estimates, atoms of priors, and their likelihoods.
+
+    Bins hold items whose estimates are within an eighth of a deviation, and their variances within
+    5 %. In units t = integral of dx / deviation(x), noise is even.
+    """
+
+    values: Array
+    """Of each item."""
+    bins: npt.NDArray[np.intp]
+    """The bin of each item."""
+    counts: Array
+    """How many items are in each bin."""
+    centres: Array
+    """Their mean estimate."""
+    noise: Array
+    """Their variance at a frequency of 0."""
+    slope: float
+    atoms: Array
+    """Frequencies, ascending from 0."""
+    scale: Array
+    """The same in t."""
+    low: Array
+    high: Array
+    """Ends of the cells around atoms."""
+    kernel: Any
+    """Likelihoods of bins under atoms, up to a factor for each bin, in compressed rows."""
+    offsets: Array
+    """The logarithms of these factors."""
+
+    def log_likelihood(self, priors: Array) -> Array:
+        """Of priors over the atoms, shape (atoms,) or (atoms, priors)."""
+        return self.of_densities(self.kernel @ priors)
+
+    def of_densities(self, densities: Array) -> Array:
+        """The same, of the densities of each bin."""
+        logs = np.log(np.maximum(densities, 1e-300))
+        return np.asarray(self.counts @ logs + self.counts @ self.offsets)
+
+
+class Posterior:
+    """What is known of each item's frequency, given all of the estimates.
+
+    Attributes
+    ----------
+    frequencies : numpy.ndarray of float64
+        Shape (items,): posterior means, fractions of the population. A distribution if all items of
+        the domain were estimated; else at least 0.
+    """
+
+    def __init__(self, frequencies: Array, grid: _Grid, wide: Any, shift: Array) -> None:
+        self.frequencies = frequencies
+        self._grid, self._wide, self._shift = grid, wide, shift
+
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+        """Posterior intervals of each item's frequency, with equal tails.
+
+        They cover about this fraction of the items, also of those with the largest posterior means:
+        selection does not matter to a posterior. The prior is widened for them by its own
+        uncertainty, see `empirical_bayes`.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            The posterior probability of each interval, strictly between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, shape (items,), in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            Another confidence.
+        """
+        normal_quantile(confidence)
+        tail = (1.0 - confidence) / 2
+        # Where in the cell around 0 a frequency lies cannot be told: an end there is one of it
+        cell = float(self._grid.high[0])
+        low, high = (self._quantile(level) for level in (tail, 1.0 - tail))
+        low = np.where(low > cell, low, 0.0)
+        return ConfidenceInterval(low.clip(0.0, 1.0), np.maximum(high, cell).clip(0.0, 1.0))
+
+    def _quantile(self, level: float) -> Array:
+        """The level's quantile of each posterior, linear within cells."""
+        grid, wide = self._grid, self._wide
+        # All rows one after the other: row r, with sum 1, runs from r to r + 1.
+        sums = np.cumsum(wide.data)
+        starts = np.concatenate([[0.0], sums])[wide.indptr]
+        wanted = starts[:-1] + level * np.diff(starts)
+        place = np.searchsorted(sums, wanted)
+        place = np.clip(place, wide.indptr[:-1], wide.indptr[1:] - 1)
+        cell = wide.indices[place]
+        here = wide.data[place]
+        part = np.clip((wanted - sums[place] + here) / np.maximum(here, 1e-300), 0.0, 1.0)
+        ends = grid.low[cell] + part * (grid.high - grid.low)[cell]
+        return np.asarray(ends[grid.bins] + self._shift)
+
+    def __repr__(self) -> str:
+        return f"<Posterior of {len(self.frequencies)} frequencies>"
+
+
+def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
+    """Posterior means and intervals, with a prior that is learned from all the estimates.
+
+    The frequencies count as draws from one prior, whose mean is 1/d for the d items of a domain.
+    Which prior is decided by likelihood. The candidates are
+
+    - the prior of most likelihood of all (Kiefer and Wolfowitz 1956): a few atoms. Equal items
+      are found to be equal.
+    - power laws with exponential cut-offs (see the source), with the cut-off that the mean gives;
+    - and power laws beside many items that do not occur, or many that are equally frequent.
+
+    Posteriors are averaged with the candidates' weights: their likelihoods, for the first with the
+    penalty of the Bayesian information criterion for its atoms. So nothing is tuned, and there is
+    no method to choose. Most of what the method gains is lost where only a dozen items are
+    estimated with noise like their frequencies: there are too few to learn from, and other methods
+    of `frequency.postprocess` may err less (`benchmarks/postprocessing.py` has the table). The same
+    holds where most people have items each far rarer than the noise, and all alike, beside a few
+    frequent items: no likelihood can tell these rare items from unequal ones.
+
+    **Noise.** Errors count as Gaussian, with the variance that each estimate has at a candidate
+    frequency, not at the estimate. An error that all items share does not matter, since the sum is
+    known: the mean covariance of two estimates is taken off their variances, and what the sum lacks
+    is spread in proportion to these. (For fixed sum this is exact if all covariances are equal.)
+    Deviations below 10^-4 count as 10^-4.
+
+    **Sum.** That the frequencies sum to 1 is then imposed on the posteriors: each is multiplied by
+    exp(t x), with the one t for which their means sum to 1. Such a tilt is the limit, for many
+    items, of conditioning independent variables on their sum (the Gibbs conditioning principle).
+    A remainder, where posteriors are single atoms, is divided out.
+
+    **Intervals.** A likeliest prior is too certain of itself. For the intervals its mass at t, in
+    deviations, is spread by a Gaussian kernel of width (2 / m)^(1/4) deviations, where m is how
+    many items it puts within a deviation: m truths that vary less than that cannot be told from
+    equal ones, as their variance is known to sqrt(2 / m) noise variances.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Of all items of an oracle's domain, from at least one report.
+
+    Returns
+    -------
+    Posterior
+        ``frequencies``, a distribution, shape (items,), and ``interval(confidence)``.
+
+    Raises
+    ------
+    InvalidEstimates
+        There are no reports, or only some of the items were estimated: their sum is not known.
+
+    >>> import numpy as np
+    >>> from frequency import OUE
+    >>> oracle = OUE(100, 1.0)
+    >>> counts = oracle.simulate(np.repeat(1000, 100), np.random.default_rng(1))
+    >>> posterior = empirical_bayes(oracle.estimate(counts))
+    >>> bool(abs(posterior.frequencies - 0.01).max() < 0.001)  # estimates have deviation 0.006
+    True
+    """
+    if not estimate.reports:
+        raise InvalidEstimates("there are no reports, and so no estimates")
+    if estimate.items is not None:
+        raise InvalidEstimates(
+            "the prior is learned from estimates of all items, got those of chosen ones"
+        )
+    grid = _grid(*_independent(estimate))
+    priors, weights = _priors(grid, estimate.reports)
+    posterior = _tilted(grid, _mixed(grid, priors, weights))
+    means = posterior @ grid.atoms
+    spread = posterior @ grid.atoms**2 - means**2
+    # The derivative of a posterior mean by the estimate is the posterior's variance over the noise
+    shrinkage = np.clip(spread / (grid.noise + grid.slope * means), 0.0, 1.0)
+    shift = (grid.values - grid.centres[grid.bins]) * shrinkage[grid.bins]
+    frequencies = np.maximum(means[grid.bins] + shift, 0.0)
+    wide = _mixed(grid, _widened(grid, priors @ weights)[:, None], np.ones(1))
+    return Posterior(frequencies / frequencies.sum(), grid, _normalised(wide), shift)
+
+
+def _independent(estimate: FrequencyEstimate) -> tuple[Array, Array, float]:
+    """Estimates whose errors count as independent, their variances at 0, and the slope of these.
+
+    With covariances C = D + c 11' and both f and the estimates v on the hyperplane of sum 1, (v -
+    f)' C^-1 (v - f) is (v - f)' D^-1 (v - f).
+    """
+    values = np.array(estimate.frequencies, dtype=np.float64)
+    noise, slope = estimate.variances_at(0.0), max(float(estimate.variance_slope), 0.0)
+    d = len(values)
+    if d > 1:
+        whole = float(estimate.linear(np.ones(d)).variance)
+        noise = noise - (whole - float(estimate.variances.sum())) / (d * (d - 1))
+    noise = np.maximum(noise, max(1e-3 * float(noise.mean()), _LEAST**2))
+    share = noise + slope * np.maximum(values, 0.0)
+    return values + share * ((1.0 - values.sum()) / share.sum()), noise, slope
+
+
+def _grid(values: Array, noise: Array, slope: float) -> _Grid:
+    """Bins of the estimates, and the likelihoods of atoms from 0 to beyond the largest of them."""
+    least = float(noise.min())
+    root = math.sqrt(least)
+
+    def even(x: Array) -> Array:
+        up = np.maximum(x, 0.0)
+        return np.where(x < 0.0, x / root, 2 * up / (np.sqrt(least + slope * up) + root))
+
+    def back(t: Array) -> Array:
+        return np.asarray(t * root + slope * t * t / 4)
+
+    level = np.floor(np.log(noise / least) / 0.05).astype(np.int64)
+    place = np.floor(even(values) / _BIN).astype(np.int64)
+    place -= place.min()
+    _, bins, told = np.unique(
+        place * (int(level.max()) + 1) + level, return_inverse=True, return_counts=True
+    )
+    counts = told.astype(np.float64)
+    centres, spread = (np.bincount(bins, of) / counts for of in (values, noise))
+    middle, reach = even(centres), np.sqrt(spread / least)
+    top = float((middle + _NEAR * reach).max())
+    scale = np.arange(max(math.ceil(top / _CELL), 1) + 1, dtype=np.float64) * _CELL
+    atoms = back(scale)
+    low, high = back(np.maximum(scale - _CELL / 2, 0.0)), back(scale + _CELL / 2)
+    start = np.minimum(np.searchsorted(scale, middle - _BAND * reach), len(scale) - 1)
+    stop = np.maximum(np.searchsorted(scale, middle + _BAND * reach), start + 1)
+    sizes = stop - start
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    columns = np.arange(ends[-1]) - np.repeat(ends[:-1] - start, sizes)
+    variance = np.repeat(spread, sizes) + slope * atoms[columns]
+    logs = -0.5 * ((np.repeat(centres, sizes) - atoms[columns]) ** 2 / variance + np.log(variance))
+    offsets = np.maximum.reduceat(logs, ends[:-1])
+    kernel = scipy.sparse.csr_array(
+        (np.exp(logs - np.repeat(offsets, sizes)), columns, ends), shape=(len(counts), len(atoms))
+    )
+    return _Grid(
+        values, bins, counts, centres, spread, slope, atoms, scale, low, high, kernel, offsets
+    )
+
+
+def _priors(grid: _Grid, users: int) -> tuple[Array, Array]:
+    """Candidate priors of mean 1/d, shape (atoms, priors), and their weights."""
+    items = float(grid.counts.sum())
+    mean, cost = 1.0 / items, math.log(max(items, 2.0)) / 2
+    free = _free(grid, mean)
+    places = np.flatnonzero(free > 1e-6)
+    groups = np.split(places, np.flatnonzero(np.diff(places) > 2) + 1)
+    # Each atom has a place and a weight; that the weights sum to 1 and the mean take two.
+    smooth = _cut_off(grid, users, mean)
+    priors = [free[:, None], smooth]
+    scores = [
+        np.atleast_1d(grid.log_likelihood(free)) - 2 * (len(groups) - 1) * cost,
+        grid.log_likelihood(smooth) - math.log(max(smooth.shape[1], 1)),
+    ]
+    zero, equal = np.zeros_like(free), np.zeros_like(free)
+    zero[0] = 1.0
+    heavy = max(groups, key=lambda group: float(free[group].sum()))
+    equal[heavy] = free[heavy] / free[heavy].sum()
+    smooth = np.stack(
+        [
+            _power_law(grid, start, power, decay)
+            for start in np.geomspace(0.1 / users, float(grid.high[-1]) / 2, _STARTS)
+            for power in _POWERS
+            for decay in _DECAYS
+        ],
+        axis=1,
+    )
+    densities, means = grid.kernel @ smooth, grid.atoms @ smooth
+    for beside, parameters in ((zero, 0), (equal, 1)):
+        place = float(grid.atoms @ beside)
+        share = (means - mean) / np.where(means == place, np.inf, means - place)
+        some = np.flatnonzero((share > 0.0) & (share < 1.0))
+        share = share[some]
+        mixed = share * (grid.kernel @ beside)[:, None] + (1 - share) * densities[:, some]
+        scores.append(grid.of_densities(mixed) - parameters * cost - math.log(max(len(some), 1)))
+        priors.append(share * beside[:, None] + (1 - share) * smooth[:, some])
+    told = np.concatenate(scores)
+    weights = np.exp(told - told.max())
+    keep = weights > 1e-3
+    return np.concatenate(priors, axis=1)[:, keep], weights[keep] / weights[keep].sum()
+
+
+def _free(grid: _Grid, mean: float) -> Array:
+    """The likeliest of all priors with this mean.
+
+    With a multiplier m for the mean, the optimality conditions are those of the likeliest mixture q
+    of kernel_j / (1 + m (x_j / mean - 1)), with p_j = q_j / (1 + m (x_j / mean - 1)): p has sum 1
+    where its mean is right, and its mean falls with m.
+    """
+    relative = grid.atoms / mean - 1.0
+    low, high, multiplier = -1.0 / relative[-1], 1.0, 0.0
+    while True:
+        factor = 1.0 + multiplier * relative
+        p = likeliest_mixture(grid.kernel @ scipy.sparse.diags_array(1 / factor), grid.counts)
+        p = p / factor
+        excess = float(relative @ p) / float(p.sum())
+        if abs(excess) < 1e-3 or high - low < 1e-6 * max(abs(multiplier), -low):
+            return np.asarray(p / p.sum())
+        low, high = (multiplier, high) if excess > 0 else (low, multiplier)
+        multiplier = (low + high) / 2
+
+
+def _cut_off(grid: _Grid, users: int, mean: float) -> Array:
+    """Power laws with the decay that gives them this mean, shape (atoms, priors)."""
+    top = float(grid.high[-1])
+    starts = np.geomspace(min(0.1 / users, 0.01 * mean), 0.9 * mean, _STARTS)
+    laws = [_power_law(grid, start, power, 0.0) for start in starts for power in _POWERS]
+    priors = np.stack(laws, axis=1)
+    low, high = np.full(len(laws), -100.0), np.full(len(laws), 100.0 * top / mean)
+    tilted = priors
+    for _ in range(32):
+        decay = (low + high) / 2
+        logs = np.outer(grid.atoms / top, -decay)
+        tilted = priors * np.exp(logs - logs.max(axis=0))
+        tilted /= np.maximum(tilted.sum(axis=0), 1e-300)
+        over = grid.atoms @ tilted > mean
+        low, high = np.where(over, decay, low), np.where(over, high, decay)
+    return tilted[:, np.abs(grid.atoms @ tilted / mean - 1.0) < 0.01]
+
+
+def _power_law(grid: _Grid, start: float, power: float, decay: float) -> Array:
+    """The masses in the cells of x^(power - 1) exp(-decay x / top) from ``start`` to the top."""
+    low, high = np.maximum(grid.low, start), np.maximum(grid.high, start)
+    masses = (high**power - low**power) / power * np.exp(-decay * grid.atoms / grid.high[-1])
+    return np.asarray(masses / masses.sum())
+
+
+def _mixed(grid: _Grid, priors: Array, weights: Array) -> Any:
+    """The average over priors of the posteriors of each bin, in compressed rows."""
+    densities = np.maximum(grid.kernel @ priors, 1e-300)
+    result = grid.kernel.copy()
+    for start in range(0, len(densities), _ROWS):
+        ends = result.indptr[start : start + _ROWS + 1]
+        told = (weights / densities[start : start + _ROWS]) @ priors.T
+        rows, here = np.repeat(np.arange(len(told)), np.diff(ends)), slice(ends[0], ends[-1])
+        result.data[here] *= told[rows, result.indices[here]]
+    return result
+
+
+def _normalised(rows: Any) -> Any:
+    """Rows divided by their sums."""
+    result = rows.copy()  # of which the order within rows stays, as of a product it does not
+    result.data /= np.repeat(np.maximum(rows.sum(axis=1), 1e-300), np.diff(rows.indptr))
+    return result
+
+
+def _tilted(grid: _Grid, posterior: Any) -> Any:
+    """Posteriors times exp(t x), with the t for which the means of all items sum to 1."""
+    distance = grid.atoms[posterior.indices] - np.repeat(grid.centres, np.diff(posterior.indptr))
+    tilt, unit = 0.0, 1.0 / math.sqrt(float(grid.noise.max()))
+    tilted = _normalised(posterior)
+    for _ in range(50):
+        means = tilted @ grid.atoms
+        slope = float(grid.counts @ np.maximum(tilted @ grid.atoms**2 - means**2, 0.0))
+        lack = 1.0 - float(grid.counts @ means)
+        if abs(lack) < 1e-12 or slope < 1e-30:
+            break
+        tilt += float(np.clip(lack / slope, -unit, unit))
+        tilted = posterior.copy()
+        tilted.data *= np.exp(np.clip(tilt * distance, -500.0, 500.0))
+        tilted = _normalised(tilted)
+    return tilted
+
+
+def _widened(grid: _Grid, prior: Array) -> Array:
+    """A prior spread by as much as the items that it stands on cannot tell."""
+    cut = np.concatenate([[0.0], np.cumsum(prior)])
+    first, last = (np.searchsorted(grid.scale, grid.scale + one) for one in (-1.0, 1.0))
+    local = np.maximum((cut[last] - cut[first]) * grid.counts.sum(), 0.5)
+    # In cells; of the kernels, the part on the grid is all that there is.
+    width = (2.0 / local) ** 0.25 / _CELL
+    size = len(prior)
+    reach = min(math.ceil(4.0 * float(width.max())), size - 1)
+    steps = np.arange(-reach, reach + 1)
+    total = np.zeros(size)
+    for step in steps.tolist():
+        total[max(-step, 0) : size - max(step, 0)] += np.exp(
+            -0.5 * (step / width[max(-step, 0) : size - max(step, 0)]) ** 2
+        )
+    result = np.zeros(size)
+    for step in steps.tolist():
+        here = slice(max(-step, 0), size - max(step, 0))
+        result[here.start + step : here.stop + step] += (
+            prior[here] * np.exp(-0.5 * (step / width[here]) ** 2) / total[here]
+        )
+    return result
