@@ -1,6 +1,6 @@
 """Errors and intervals of empirical Bayes beside every other method of `frequency.postprocess`.
 
-    python benchmarks/postprocessing.py            about ten minutes
+    python benchmarks/postprocessing.py            five minutes
     python benchmarks/postprocessing.py --quick    a minute
 
 Prints a Markdown table. A line is a family of data, over all sizes of survey and oracles. Errors
@@ -83,10 +83,10 @@ def others(estimate: Estimate, oracle: Oracle) -> dict[str, Array]:
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description="The methods of frequency.postprocess.")
-    parser.add_argument("--quick", action="store_true", help="2 repeats instead of 20")
+    parser.add_argument("--quick", action="store_true", help="2 repeats instead of 10")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    repeats = 2 if options.quick else 20
+    repeats = 2 if options.quick else 10
     rng = np.random.default_rng(options.seed)
     print("| family | mean | worst | at | within 1.05 | norm_sub | covered | largest ten |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
