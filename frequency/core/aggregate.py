@@ -86,9 +86,34 @@ class Aggregate:
         numpy.ndarray of int64
             Shape (stop - start,).
         """
+        return self.within("", 0, place, (place.stop - place.start,)).counts
+
+    def within(self, parameters: str, n: int, place: slice, shape: tuple[int, ...]) -> Aggregate:
+        """Some of the counts, as those of a part of the reports.
+
+        Parameters
+        ----------
+        parameters : str
+            What they are of.
+        n : int
+            How many reports.
+        place : slice
+            Which counts: see `part`.
+        shape : tuple of int
+            The shape of the part's counts.
+
+        Returns
+        -------
+        Aggregate
+            Whose counts are not copied.
+        """
+        found = object.__new__(Aggregate)
+        found._parameters, found._n = parameters, n
         if isinstance(self._counts, SparseCounts):
-            return self._counts.part(place)
-        return self._counts.reshape(-1)[place]
+            found._counts = self._counts.part(place, shape)
+        else:
+            found._counts = self._counts.reshape(-1)[place].reshape(shape)
+        return found
 
     def under(self, parameters: str) -> Aggregate:
         """The same counts, as those of other parameters."""
@@ -149,11 +174,14 @@ class Aggregate:
             Further entries of its header, of what JSON can hold.
         """
         own = {"parameters": self.parameters, "n": self.n, "shape": list(self.shape)}
-        if isinstance(self._counts, SparseCounts):
-            own = {**own, "version": _SPARSE_VERSION, "places": len(self._counts.places)}
-            body: Any = self._counts.to_bytes()
+        # Of a part of other counts, it is for its own counts to say how they are written
+        few = isinstance(self._counts, SparseCounts) and self._counts.pays
+        held = self._counts if few else sparse(self.counts)
+        if isinstance(held, SparseCounts):
+            own = {**own, "version": _SPARSE_VERSION, "places": len(held.places)}
+            body: Any = held.to_bytes()
         else:
-            body = np.ascontiguousarray(self._counts, dtype="<i8").reshape(-1).data
+            body = np.ascontiguousarray(held, dtype="<i8").reshape(-1).data
         digest = hashlib.sha256()
         for part in (pack({**more, "kind": kind, **own}, b""), body):
             digest.update(part)

@@ -241,11 +241,8 @@ class Mixture(PublicCoinChannel):
             Of the part's channel.
         """
         channel = self.parts[k]
-        return Aggregate(
-            channel.signature,
-            int(aggregate.part(slice(k, k + 1))[0]),
-            aggregate.part(self._places[k]).reshape(channel.counts_shape),
-        )
+        users = int(aggregate.part(slice(k, k + 1))[0])
+        return aggregate.within(channel.signature, users, self._places[k], channel.counts_shape)
 
     def part_users(self, aggregate: Aggregate) -> Floats:
         """How many reported on each part."""

@@ -33,6 +33,11 @@ class SparseCounts:
     places: npt.NDArray[np.int64]
     values: npt.NDArray[np.int64]
 
+    @property
+    def pays(self) -> bool:
+        """Whether there are so few that `sparse` keeps them like this."""
+        return _pays(len(self.places), math.prod(self.shape))
+
     def dense(self) -> npt.NDArray[np.int64]:
         """The array itself, read-only."""
         counts = np.zeros(math.prod(self.shape), dtype=np.int64)
@@ -40,12 +45,10 @@ class SparseCounts:
         counts.setflags(write=False)
         return counts.reshape(self.shape)
 
-    def part(self, place: slice) -> npt.NDArray[np.int64]:
-        """Some of the counts, in the order of their places: shape (stop - start,)."""
+    def part(self, place: slice, shape: tuple[int, ...]) -> SparseCounts:
+        """Some of the counts, in the order of their places, as an array of this shape."""
         first, last = np.searchsorted(self.places, [place.start, place.stop])
-        counts = np.zeros(place.stop - place.start, dtype=np.int64)
-        counts[self.places[first:last] - place.start] = self.values[first:last]
-        return counts
+        return SparseCounts(shape, self.places[first:last] - place.start, self.values[first:last])
 
     def plus(self, other: SparseCounts) -> SparseCounts | npt.NDArray[np.int64]:
         """The sum of two arrays of the same shape."""

@@ -195,6 +195,14 @@ def test_the_frequent_ones_are_found_or_not():
         assert row.answered < 0.5
 
 
+def test_long_texts_are_simulated():
+    survey = Survey(PrefixExtension(80, 6.0, True), Schema([Text("city", 10)]))
+    cities = ["Reykjavík"] * 4000 + ["Garðabær"] * 2000
+    (row,) = measure_errors(survey, {"city": cities}, 2, np.random.default_rng(1)).rows
+    assert (row.questions, row.number, row.answered) == ("the 2 most frequent", 2, 1.0)
+    assert row.measured < 0.05
+
+
 def test_nobody_has_a_value_or_there_is_one_user():
     survey = Survey(HaarHRR(17, 1.0), Schema([AGE]))
     found = measure_errors(survey, {"age": [None] * 5}, 2)

@@ -180,3 +180,19 @@ def test_a_thousand_reports_on_long_words():
     assert isinstance(sparse(aggregate.counts), SparseCounts)
     parts = [protocol.aggregate(part) for part in np.split(reports, 10)]
     assert sum(parts) == aggregate == protocol.aggregate_from_bytes(stream.getvalue())
+
+
+def test_parts_are_written_as_if_they_were_wholes():
+    """Of few counts and of many, whatever they are a part of."""
+    few, many = counts_of([1, 2], (2 * SIZE,), seed=9), counts_of([1] * 3000, (2 * SIZE,), seed=9)
+    for counts in (few, many):
+        whole = Aggregate("p", 9, counts.copy())
+        for place in (slice(0, 10), slice(0, SIZE), slice(40, 9000), slice(0, 2 * SIZE)):
+            part = whole.within("q", 3, place, (place.stop - place.start,))
+            own = Aggregate("q", 3, counts[place].copy())
+            assert part == own
+            assert part.to_bytes() == own.to_bytes()
+            assert Aggregate.from_bytes(part.to_bytes()) == own
+            assert part + own == Aggregate("q", 6, 2 * counts[place])
+            with pytest.raises(ValueError, match="read-only"):
+                part.counts[...] = 0

@@ -5,6 +5,7 @@ False alarms: every statistical test compares with tails of a probability of 1e-
 """
 
 import hashlib
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +24,7 @@ from frequency.heavy import (
     UniqueHeavyHitter,
 )
 from frequency.heavy.spelt_prefixes import SpeltPrefixes, Walk
+from frequency.tasks import HeavyHitters
 from tests.frequency.heavy.test_spelling import spelt
 
 NAMES = {"Reykjavík": 0.4, "Kópavogur": 0.3, "Hafnarfjörður": 0.15, "": 0.1}
@@ -280,3 +282,13 @@ def test_recall_is_a_lower_bound():
         hits += name in found.items.tolist()
     assert hits >= stats.binom.ppf(1e-6, repeats, np.mean(bounds))
     assert_allclose(np.mean(bounds), 0.8, atol=0.2)
+
+
+def test_the_planner_offers_what_finds_long_texts():
+    task, short = HeavyHitters(512, text=True), HeavyHitters(64, text=True)
+    assert task.names == ("PrefixExtension",)
+    assert {*task.names} < {*short.names}
+    offers = [task.offer("PrefixExtension", 4.0, n) for n in (10**5, 10**6)]
+    assert 0 < offers[1].error < offers[0].error < 0.1
+    assert offers[0].error > short.offer("PrefixExtension", 4.0, 10**5).error
+    assert math.isinf(task.offer("PrefixExtension", 4.0, 10).error)
