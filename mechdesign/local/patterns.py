@@ -161,3 +161,11 @@ def turn_climb(
         chosen[a], chosen[b] = False, True
         by_turns += turns[:, b] - turns[:, a]
     return chosen
+
+
+def best_of(new: Patterns, worth: Floats, enough: float, present: Patterns, count: int) -> Patterns:
+    """The ``count`` patterns of largest value, of those above a threshold and not yet present."""
+    known = {bytes(pattern) for pattern in present}
+    better = [place for place in np.flatnonzero(worth > enough) if bytes(new[place]) not in known]
+    best: Patterns = np.unique(new[sorted(better, key=worth.__getitem__)[-count:]], axis=0)
+    return best

@@ -21,7 +21,8 @@ from mechdesign.exceptions import InvalidPrior
 from mechdesign.local.a_optimality import Criterion, mixture, variances_by_input, weigh
 from mechdesign.local.linear_queries import gram
 from mechdesign.local.minimax import least_favourable, saddle_point
-from mechdesign.local.patterns import Patterns, balanced, climb, turn_climb, turned
+from mechdesign.local.pattern_bound import most_valued
+from mechdesign.local.patterns import Patterns, balanced, best_of, climb, turn_climb, turned
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 
@@ -44,6 +45,9 @@ Up to twice as many inputs, rows are weighed one by one at the end only.
 """
 
 _LEAST_SHARE = 1e-3
+
+_CLOSE, _PARTED, _LAST_PARTED = 2e-3, 4, 60
+"""How close, and for how many rounds, branch and bound bounds the values of all patterns."""
 
 _NEGLIGIBLE = 1e-5
 """Rows of less probability are dropped, relative to the largest, and so is less of the variance."""
@@ -70,8 +74,8 @@ class WorkloadDesign:
         averaged over the prior of the user's input, or for the worst input (beyond 128 inputs, of
         a nearly best estimate). For n users, divide by n.
     bound : float
-        No mechanism has less, with one output a user: proved by `Criterion.ideal` or, for few
-        inputs, by pricing all patterns; computed in floats.
+        No mechanism has less, with one output a user: proved by `Criterion.ideal` or by pricing
+        all patterns, by branch and bound if there are many; computed in floats.
     gram : numpy.ndarray of float64
         The Gram matrix of the queries, shape (domain, domain).
     prior : numpy.ndarray of float64
@@ -336,20 +340,20 @@ class _Search:
             new = (
                 self._candidates(patterns, slope, multipliers) if everything is None else everything
             )
-            if everything is not None:
-                inverse = np.asarray(np.linalg.inv(criterion.information(rows, theta)), float)
-                bound = max(bound, self._bound(inverse, multipliers, everything))
-            elif worst:
-                bound = max(bound, self._ideal())
-            if found <= (1 + tolerance) * bound or round_ == rounds - 1:
+            last = round_ == rounds - 1
+            bound = max(bound, self._bound(rows, theta, multipliers, new, last))
+            bound = max(bound, self._ideal()) if worst else bound
+            if found <= (1 + tolerance) * bound or last:
                 break
             pi = theta * (rows @ criterion.prior)
             standing = float(pi @ criterion.priced(slope, multipliers, rows)) / float(pi.sum())
             worth = criterion.priced(slope, multipliers, self._rows(new))
             enough = standing + 1e-7 * (found + criterion.held)
-            new = _best_of(new, worth, enough, patterns, 4 * k)
-            if not len(new):
+            better = best_of(new, worth, enough, patterns, 4 * k)
+            if not len(better):
+                bound = max(bound, self._bound(rows, theta, multipliers, new, True))
                 break
+            new = better
             patterns = np.concatenate([patterns, new])
             added = 0.05 / len(new) / (self._rows(new) @ criterion.prior)
             theta = np.concatenate([0.95 * theta, added])
@@ -376,16 +380,25 @@ class _Search:
         found: Patterns = new[new.any(axis=1) & ~new.all(axis=1)]
         return found
 
-    def _bound(self, inverse: Floats, multipliers: Floats, everything: Patterns) -> float:
-        """A lower bound on the variance of any mechanism, from the inverse information of one.
+    def _bound(
+        self, rows: Floats, theta: Floats, multipliers: Floats, known: Patterns, last: bool
+    ) -> float:
+        """A lower bound on the variance of any mechanism, from the information of one.
 
-        tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), maximised over t > 0.
+        tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), maximised over t > 0. The most
+        that a pattern is worth is that of the known ones if they are all, otherwise a bound.
         """
-        gram, prior = self.gram, self.criterion.prior
-        slope = inverse @ gram @ inverse
-        most = float(self.criterion.priced(slope, multipliers, self._rows(everything)).max())
-        least = float(np.sum(gram * inverse))
-        return least**2 / (most + float(multipliers.sum())) - float(prior @ np.diag(gram))
+        asked, gram = self.criterion, self.gram
+        inverse = np.linalg.inv(asked.information(rows, theta))
+        slope, least = inverse @ gram @ inverse, float(np.sum(gram * inverse))
+        most = float(asked.priced(slope, multipliers, self._rows(known)).max(initial=-np.inf))
+        total = float(multipliers.sum())
+        if asked.domain > _ALL_PATTERNS:
+            most = max(most, float(asked.priced(slope, multipliers, rows).max()))
+            most = most_valued(
+                asked, slope, multipliers, most, _CLOSE * least, _LAST_PARTED if last else _PARTED
+            )
+        return least**2 / (most + total) - float(asked.prior @ np.diag(gram))
 
     def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
         """Starting patterns for the search.
@@ -459,16 +472,6 @@ class _Search:
         p = np.maximum(p * variances / variances.max(), 1e-4 / len(p) * p.sum())
         self.criterion = Criterion(self.criterion.gram, p / p.sum(), self.criterion.ratio)
         return excess
-
-
-def _best_of(
-    new: Patterns, worth: Floats, enough: float, present: Patterns, count: int
-) -> Patterns:
-    """The ``count`` patterns of largest value, of those above a threshold and not yet present."""
-    known = {bytes(pattern) for pattern in present}
-    better = [place for place in np.flatnonzero(worth > enough) if bytes(new[place]) not in known]
-    best: Patterns = np.unique(new[sorted(better, key=worth.__getitem__)[-count:]], axis=0)
-    return best
 
 
 def _all_patterns(k: int) -> Patterns:
