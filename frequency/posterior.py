@@ -198,10 +198,13 @@ def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
 
     Posteriors are averaged with the candidates' weights: their likelihoods, for the first with the
     penalty of the Bayesian information criterion for its atoms, times the likelihood that the
-    frequencies sum to 1, given the estimates. So there is no method to choose. Where only a dozen
-    items are estimated with noise like their frequencies, there is too little to learn from: the
-    best of the other methods of `frequency.postprocess`, in hindsight, then errs up to a quarter
-    less (`benchmarks/postprocessing.py` has the table).
+    frequencies sum to 1, given the estimates. So there is no method to choose.
+
+    Where it fails: of 16 items whose noise is like their frequencies there is too little to learn
+    from, and the best of the other methods of `frequency.postprocess`, in hindsight, errs up to a
+    quarter less. So it is for levels of frequency that are all far below the noise (a ratio of 1.6
+    was seen for two levels, 4096 items and 10,000 users). `benchmarks/postprocessing.py` has the
+    table.
 
     **Noise.** Errors count as Gaussian, with the variance that each estimate has at a candidate
     frequency, not at the estimate. An error that all items share does not matter, since the sum is
@@ -217,7 +220,9 @@ def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
     **Intervals.** A likeliest prior is too certain of itself. For the intervals its mass at t, in
     deviations, is spread by a Gaussian kernel of width (2 / m)^(1/4) deviations, where m is how
     many items it puts within a deviation: m truths that vary less than that cannot be told from
-    equal ones, as their variance is known to sqrt(2 / m) noise variances.
+    equal ones, as their variance is known to sqrt(2 / m) noise variances. Of 16 items
+    from a Dirichlet distribution with parameter 0.1, with little noise, 87 to 93 % of the intervals
+    of 95 % covered, and 84 to 90 % of those of the ten largest.
 
     Parameters
     ----------
