@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign.planning.task import CuratedTask, Offer, Task
 from rangeq.core.protocol import RangeProtocol
+from rangeq.core.reference_populations import checked_shares
 from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel, cell_variance
 from rangeq.grids.guideline import ALPHA1, ALPHA2
@@ -33,10 +34,13 @@ from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
 from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
 from rangeq.local.smoothed import shaped
+from rangeq.local.smoothed_errors import shaped_errors
 from rangeq.local.square_wave import SquareWave
 
 _CIRCULAR, _TREE = "circular", "tree"
 """The optimised ones: their levels, oracles and probabilities are others at every epsilon."""
+
+_SHAPED = "Shaped"
 
 _DECILES = tuple(Fraction(tenth, 10) for tenth in range(1, 10))
 """The quantiles that a curator is asked for: each more costs accuracy there, and none here."""
@@ -53,7 +57,13 @@ class Ranges(Task):
     ----------
     domain : int
         The number of items.
+    like : array_like, optional
+        How many users may hold each item, or other numbers in these proportions: the population to
+        predict errors on. None: an even one, and for estimates whose errors rest on the population
+        those of `rangeq.core.reference_populations`, by their root mean square.
     """
+
+    like: Any = field(default=None, kw_only=True)
 
     workload: ClassVar[str] = "ranges"
     asked: ClassVar[str] = "ranges"
@@ -65,6 +75,8 @@ class Ranges(Task):
     def __post_init__(self) -> None:
         HaarHRR(self.domain, 1.0)  # refuses what is no domain
         set_fields(self, domain=int(self.domain))
+        if self.like is not None:
+            set_fields(self, like=checked_shares(self.like, self.domain))
 
     @property
     def question(self) -> str:
@@ -72,13 +84,17 @@ class Ranges(Task):
 
     @property
     def error_is(self) -> str:
-        return f"{self.unit}, for an even population"
+        exact = self.domain <= HaarHRR.largest_population
+        of = "the population given" if self.like is not None and exact else "an even population"
+        return f"{self.unit}, for {of} where nothing else is said"
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(_families(self.domain, 1.0, self.workload))
+        return (*_families(self.domain, 1.0, self.workload), _SHAPED)
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        if name == _SHAPED:
+            return _shaped(self.domain, epsilon, n, self.workload, self.like)
         families = _families(
             self.domain, epsilon if name in (_CIRCULAR, _TREE) else 1.0, self.workload
         )
@@ -87,21 +103,28 @@ class Ranges(Task):
             if name in (_CIRCULAR, _TREE)
             else replace(families[name], epsilon=epsilon)
         )
-        return Offer(
-            protocol,
-            protocol.average_rmse(n, self.workload),
-            protocol.report_bits,
-            *_costs(protocol),
-        )
+        error = self._error(protocol, n)
+        return Offer(protocol, error, protocol.report_bits, *_costs(protocol))
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
         protocol = candidate(self.domain, epsilon)
-        error = protocol.average_rmse(n, self.workload)
-        return Offer(protocol, error, protocol.report_bits)
+        return Offer(protocol, self._error(protocol, n), protocol.report_bits)
+
+    def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
+        if name == _SHAPED:
+            return _root_mean_square(
+                shaped_errors(self.domain, epsilon, n, self.workload, self.like)
+            )
+        return super().error(name, epsilon, n)
+
+    def _error(self, protocol: RangeProtocol, n: int) -> float:
+        like = self.like if self.domain <= protocol.largest_population else None
+        return protocol.average_rmse(n, self.workload, like)
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         return (
-            f"no protocol errs less than {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
+            "no unbiased estimate of an even population errs less than"
+            f" {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
         )
 
     def by_curator(self) -> CuratedTask:
@@ -139,17 +162,23 @@ class Quantiles(PrefixQueries):
 class ShapedRanges(Task):
     """Ranges of one ordered attribute by estimates that are distributions, and biased.
 
-    How much they err rests on how smooth the data are: unknown beforehand, and not searched by.
+    How much they err rests on how smooth the data are.
 
     Attributes
     ----------
     domain : int
         The number of items.
+    like : array_like, optional
+        As that of `Ranges`.
     """
+
+    like: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         SquareWave(self.domain, 1.0)  # refuses what is no domain
         set_fields(self, domain=int(self.domain))
+        if self.like is not None:
+            set_fields(self, like=checked_shares(self.like, self.domain))
 
     @property
     def question(self) -> str:
@@ -161,12 +190,11 @@ class ShapedRanges(Task):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return ("Shaped", "SquareWave")
+        return (_SHAPED, "SquareWave")
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        if name == "Shaped":
-            protocol = shaped(self.domain, epsilon, n)
-            return Offer(protocol, math.nan, protocol.report_bits)
+        if name == _SHAPED:
+            return _shaped(self.domain, epsilon, n, "ranges", self.like)
         return self.offer_of(SquareWave, epsilon, n)
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
@@ -174,7 +202,7 @@ class ShapedRanges(Task):
         return Offer(protocol, math.nan, protocol.report_bits)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        return "Shaped", (
+        return _SHAPED, (
             "estimates are as smooth as the reports say, and have intervals, which those of"
             " SquareWave have not"
         )
@@ -191,6 +219,29 @@ def _families(domain: int, epsilon: float | Fraction, workload: str) -> dict[str
     for protocol, _ in _optimised(domain, epsilon, workload).alternatives:
         found.setdefault(_family(protocol), protocol)
     return found
+
+
+def _shaped(
+    domain: int,
+    epsilon: float | Fraction,
+    n: int,
+    workload: str,
+    like: tuple[float, ...] | None,
+) -> Offer:
+    protocol = shaped(domain, epsilon, n, workload)
+    errors = shaped_errors(domain, epsilon, n, workload, like)
+    return Offer(
+        protocol,
+        _root_mean_square(errors),
+        protocol.report_bits,
+        "log D",
+        "n + L q D log D",
+        populations=errors,
+    )
+
+
+def _root_mean_square(errors: tuple[tuple[str, float], ...]) -> float:
+    return math.sqrt(math.fsum(error * error for _, error in errors) / len(errors))
 
 
 def _family(protocol: RangeProtocol) -> str:

@@ -38,6 +38,7 @@ class Candidate:
     server: str
     other_errors: tuple[tuple[str, float], ...] = ()
     local_epsilon: float | Fraction | None = None
+    populations: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Plan:
                 "best": item is self.best,
                 "error": item.error,
                 **dict(item.other_errors),
+                **self._on_populations(item),
                 **self._promised(item),
                 "n": item.n,
                 "bits": item.bits,
@@ -102,6 +104,12 @@ class Plan:
             }
             for item in self.candidates
         ]
+
+    def _on_populations(self, item: Candidate) -> dict[str, float]:
+        """The columns of errors that rest on the population, if any candidate has some."""
+        known = dict(item.populations)
+        names = dict.fromkeys(name for each in self.candidates for name, _ in each.populations)
+        return {f"error, {name}": known.get(name, math.nan) for name in names}
 
     @property
     def _central(self) -> str:
@@ -231,6 +239,11 @@ class Plan:
             *aligned([[row[k] for k in kept] for row in rows]),
         ]
         lines.append(f"* {self.best.name}: {self.reason}")
+        for item in self.candidates:
+            if item.populations:
+                errors = ", ".join(f"{name} {error:.3g}" for name, error in item.populations)
+                ranked_by = "; their root mean square is ranked"[: 99 * (len(item.populations) > 1)]
+                lines.append(f"{item.name}: its error rests on the population: {errors}{ranked_by}")
         if self.unreachable:
             lines.append(
                 f"not predicted to reach that {self.within}: {', '.join(self.unreachable)}"
@@ -284,6 +297,7 @@ def ranked(
                 offer.server,
                 task.other_errors(offer.protocol),
                 offer.local_epsilon,
+                offer.populations,
             )
         )
     if not candidates:

@@ -42,6 +42,9 @@ class Offer:
         empty where not stated.
     local_epsilon : float, Fraction or None
         The privacy loss of a report alone, if epsilon is that of all shuffled reports.
+    populations : tuple of (str, float)
+        Where the error rests on the population: names of some, and the error predicted on each.
+        Then ``error`` is their root mean square.
     """
 
     protocol: Any
@@ -50,6 +53,7 @@ class Offer:
     client: str = ""
     server: str = ""
     local_epsilon: float | Fraction | None = None
+    populations: tuple[tuple[str, float], ...] = ()
 
 
 class CuratedTask(NamedTuple):
@@ -154,6 +158,30 @@ class Task(ABC):
         ValueError
             The candidate cannot serve at this epsilon and n.
         """
+
+    def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
+        """The predicted error of a candidate alone, for searches.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; ignored where a curator knows the truth.
+
+        Returns
+        -------
+        float
+            As in its `offer`.
+
+        Raises
+        ------
+        ValueError
+            The candidate cannot serve at this epsilon and n.
+        """
+        return self.offer(name, epsilon, n).error
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
         """A candidate of one's own at this epsilon, as `offer` gives the task's.
@@ -318,7 +346,11 @@ def offered(task: Task, name: str, epsilon: Any, n: int | None) -> Offer:
 def predicted_error(task: Task, name: str, epsilon: Any, n: int | None) -> float:
     """The predicted error of a candidate; infinite where it cannot serve or none is known."""
     try:
-        error = offered(task, name, epsilon, n).error
+        error = (
+            offered(task, name, epsilon, n).error
+            if name in task.added
+            else task.error(name, epsilon, n or 0)
+        )
     except ValueError:
         return math.inf
     return math.inf if math.isnan(error) else error

@@ -21,8 +21,9 @@ from mechdesign._support.text import shown
 from rangeq.core.estimate import EstimatedDistribution, RangeEstimate
 from rangeq.core.levels import Levels
 from rangeq.core.tree import WORKLOADS
+from rangeq.local.circle_coordinates import Transform
 from rangeq.local.circle_smoothing import Smoothing
-from rangeq.local.circular import CircularHistogram, round_up
+from rangeq.local.circular import CircularHistogram, divisors, round_up
 from rangeq.local.optimisation import CircleLevels, falling_shares, least_shares
 
 _CORNER = 2.0
@@ -45,8 +46,8 @@ _LEAST_NOISE = 1e-9
 have any.
 """
 
-_SMALL = 64
-"""Domains up to this have all paddings tried."""
+_SMALL, _TRIED = 64, 3
+"""Domains up to this may have any padding; and so many of most divisors are tried."""
 
 _FEWEST = 4
 """Domains below have nothing to smooth."""
@@ -145,6 +146,33 @@ class Shaped(Protocol):
         return ShapedEstimate(self.collection, aggregate)
 
 
+def smoothing_of(
+    collection: CircularHistogram, transform: Transform, information: Floats, n: int
+) -> Smoothing:
+    """The posterior of n users' fractions.
+
+    Drawing the users, from an even population a variance of 1 / n, is counted by the precisions,
+    but belongs to their fractions.
+
+    Parameters
+    ----------
+    collection : CircularHistogram
+        By which they report.
+    transform, information : numpy.ndarray
+        What `CircularHistogram.transform` tells.
+    n : int
+        The number of users.
+
+    Returns
+    -------
+    Smoothing
+        In which the precisions are those of reports alone.
+    """
+    drawing = 1 / (collection.domain * n)
+    exact = information / np.maximum(1 - information * drawing, _LEAST_NOISE)
+    return Smoothing(transform, exact, collection.size, collection.domain, drawing)
+
+
 class NotConverged(UserWarning):
     """A search stopped short of its optimum."""
 
@@ -183,11 +211,7 @@ class ShapedEstimate(EstimatedDistribution):
             super().__init__(norm_sub(self.unbiased.frequencies), n)
         else:
             transform, information = collection.transform(aggregate)
-            # Reports tell these users' fractions. Drawing the users, from an even population a
-            # variance of 1 / n, is counted by the precisions as well, but belongs to the fractions.
-            drawing = 1 / (domain * n)
-            exact = information / np.maximum(1 - information * drawing, _LEAST_NOISE)
-            self._smoothing = Smoothing(transform, exact, collection.size, domain, drawing)
+            self._smoothing = smoothing_of(collection, transform, information, n)
             found, positive = self._smoothing.distribution()
             self.converged = self._smoothing.converged and positive
             if not self.converged:
@@ -226,6 +250,7 @@ def _designed(domain: int, epsilon: float | Rational, n: int, workload: str) -> 
     least, most = -(-domain * 11 // 10), -(-domain * 6 // 5)
     tried = range(least, most + 1, 1 if domain <= _SMALL else max(1, (most - least) // 3))
     sizes = sorted({size if domain <= _SMALL else round_up(size) for size in tried})
+    sizes = sorted(sizes, key=lambda size: -len(divisors(size)))[:_TRIED]
     found = []
     for circle in sizes:
         levels = CircleLevels.of(domain, epsilon, circle, workload)
