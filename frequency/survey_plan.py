@@ -84,7 +84,8 @@ class SurveyPlan:
             users += (
                 f" ({error * n:.3g} of {n})" if error * n < 999 else f" ({error * n:.0f} of {n})"
             )
-        return f"{name}: {_TASKS[self.task].error.format(users)}: {self.plan.task.error_is}"
+        of = f"on populations: {self.chosen.resting_on}" if self.chosen.populations else ""
+        return f"{name}: {_TASKS[self.task].error.format(users)}: {of or self.plan.task.error_is}"
 
     def __str__(self) -> str:
         lines = [str(self.plan)]

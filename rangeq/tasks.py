@@ -86,7 +86,7 @@ class Ranges(Task):
     def error_is(self) -> str:
         exact = self.domain <= HaarHRR.largest_population
         of = "the population given" if self.like is not None and exact else "an even population"
-        return f"{self.unit}, for {of} where nothing else is said"
+        return f"{self.unit}, for {of}"
 
     @property
     def names(self) -> tuple[str, ...]:

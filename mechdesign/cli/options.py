@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -141,7 +142,7 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 
 
 def add_details(parser: argparse.ArgumentParser) -> None:
-    """Add ``--detail``, which `details_of` looks at."""
+    """Add ``--detail`` and ``--like``, which `details_of` looks at."""
     parser.add_argument(
         "--detail",
         action="append",
@@ -149,17 +150,26 @@ def add_details(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="of the task; may be repeated",
     )
+    parser.add_argument(
+        "--like",
+        type=Path,
+        metavar="FILE",
+        help=(
+            "a population to predict errors on (.csv): for each item in order a line that ends in"
+            " how many hold it; of tasks about ranges, prefixes and quantiles"
+        ),
+    )
 
 
-def details_of(options: argparse.Namespace) -> dict[str, int | bool | str]:
+def details_of(options: argparse.Namespace) -> dict[str, Any]:
     """The details of a task: of those that spell a number or true or false, the value.
 
     Raises
     ------
     ValueError
-        One that is given twice, or that is an option by itself.
+        One that is given twice, or that is an option by itself; a ``--like`` that holds no numbers.
     """
-    details: dict[str, int | bool | str] = {}
+    details: dict[str, Any] = {} if options.like is None else {"like": _numbers(options.like)}
     for name, value in map(_detail, options.detail):
         if name in details or hasattr(options, name):
             raise ValueError(
@@ -167,6 +177,21 @@ def details_of(options: argparse.Namespace) -> dict[str, int | bool | str]:
             )
         details[name] = value
     return details
+
+
+def _numbers(path: Path) -> list[float]:
+    """The last field of every line; the first line may be a header."""
+    numbers = []
+    with path.open(encoding="utf-8", newline="") as stream:
+        for place, row in enumerate(csv.reader(stream)):
+            try:
+                numbers.append(float(row[-1]))
+            except (ValueError, IndexError):
+                if place:
+                    raise ValueError(
+                        f"--like {path}: line {place + 1} does not end in a number"
+                    ) from None
+    return numbers
 
 
 def _detail(text: str) -> tuple[str, int | bool | str]:

@@ -40,6 +40,14 @@ class Candidate:
     local_epsilon: float | Fraction | None = None
     populations: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def resting_on(self) -> str:
+        """The errors on the populations, in words; empty where it rests on none."""
+        errors = ", ".join(f"{name} {error:.3g}" for name, error in self.populations)
+        if len(self.populations) > 1:
+            errors += f"; root mean square {self.error:.3g}"
+        return errors
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -241,9 +249,7 @@ class Plan:
         lines.append(f"* {self.best.name}: {self.reason}")
         for item in self.candidates:
             if item.populations:
-                errors = ", ".join(f"{name} {error:.3g}" for name, error in item.populations)
-                ranked_by = "; their root mean square is ranked"[: 99 * (len(item.populations) > 1)]
-                lines.append(f"{item.name}: its error rests on the population: {errors}{ranked_by}")
+                lines.append(f"{item.name}: its error rests on the population: {item.resting_on}")
         if self.unreachable:
             lines.append(
                 f"not predicted to reach that {self.within}: {', '.join(self.unreachable)}"

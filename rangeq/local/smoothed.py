@@ -125,6 +125,11 @@ class Shaped(Protocol):
         """The number of items."""
         return self.collection.domain
 
+    @property
+    def epsilon(self) -> float | Rational:
+        """The privacy loss of one report."""
+        return self.collection.epsilon
+
     def estimate(self, aggregate: Aggregate) -> ShapedEstimate:
         """The smoothed estimate.
 

@@ -19,7 +19,7 @@ _COARSE = 256
 """Larger domains are simulated with this many items."""
 
 _RUNS = 8
-"""Simulated collections for each population: predictions are off by a fifth or so."""
+"""Simulated collections for each population: predictions are off by a quarter or so."""
 
 
 _PER_DECADE = 10
@@ -37,11 +37,11 @@ def shaped_errors(
 ) -> tuple[tuple[str, float], ...]:
     """The root mean square errors of `shaped` over a workload, on some populations.
 
-    Of eight simulated collections each, with fixed seeds, at the nearest of ten epsilons and numbers
-    of users a decade; nearby, errors are taken to fall as 1 / (epsilon sqrt(n)). Beyond 256 items
-    of 256 items that stand for several each; the error is then multiplied by what unbiased
-    estimates of the collection err more over all items, which exceeds what smoothed ones do, where
-    data are smooth.
+    Of eight simulated collections each, with fixed seeds, at the nearest of ten epsilons and of ten
+    numbers of users a decade; nearby, errors are taken to fall as 1 / (epsilon sqrt(n)). Beyond 256
+    items, of 256 that stand for several each; the error is then multiplied by what unbiased
+    estimates of the collection err more over all items, which is more than smoothed ones do.
+    Measured errors were 0.74 to 1.29 times the predicted root mean square over the populations.
 
     Parameters
     ----------

@@ -80,6 +80,8 @@ def test_errors_are_predicted_in_words():
     error = found.chosen.error
     assert f"a range errs by about {100 * error:.2g} % of the users" in found.expectation
     assert f"({error * 1e4:.3g} of 10000)" in found.expectation
+    assert found.expectation.endswith(f"on populations: {found.chosen.resting_on}")
+    found = plan_survey("ranges", PEOPLE, "age", epsilon=1, n=10_000, protocol="circular")
     assert found.expectation.endswith("for an even population")
     for task, names, *_ in ASKED:
         found = plan_survey(task, PEOPLE, names, epsilon=2, n=1000)
@@ -99,8 +101,8 @@ def test_two_of_three_are_given_and_a_ledger_is_left_alone():
         plan_survey("ranges", PEOPLE, "age", n=99, epsilon=1, ledger=ledger)
     with pytest.raises(InvalidRequest, match="exactly two of n, epsilon and error"):
         plan_survey("ranges", PEOPLE, "age", epsilon=1)
-    with pytest.raises(Unreachable, match="no candidate has a predicted error"):
-        plan_survey("shaped", PEOPLE, "age", epsilon=1, error=0.01)
+    with pytest.raises(Unreachable, match="the least predicted is"):
+        plan_survey("shaped", PEOPLE, "age", n=10, error=1e-4)
 
 
 @pytest.mark.parametrize(

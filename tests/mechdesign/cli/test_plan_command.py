@@ -1,6 +1,7 @@
 """The command that plans: its table, its files and its exit codes."""
 
 import sys
+from fractions import Fraction
 
 import matplotlib.image
 import pytest
@@ -35,7 +36,9 @@ def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys
 
 def test_the_command_on_ranges_and_attributes(capsys):
     assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--epsilon", "1"]) == 0
-    assert "* circular: error" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "* Shaped: error" in printed
+    assert "its error rests on the population: even" in printed
     assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--error", "0.01"]) == 0
     assert "candidate  epsilon  error" in capsys.readouterr().out
     assert (
@@ -177,3 +180,19 @@ def test_candidates_of_ones_own(tmp_path, monkeypatch, capsys) -> None:
     ):
         assert main([*asked, *wrong]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_population_to_predict_errors_on_comes_from_a_file(tmp_path, capsys):
+    path = tmp_path / "before.csv"
+    given = ["plan", "ranges", "--domain", "4", "--n", "1000", "--epsilon", "1", "--like"]
+    for text in ("age,people\n0,5\n1,20\n2,40\n3,10\n", "5\n20\n40\n10\n"):
+        path.write_text(text)
+        assert main([*given, str(path)]) == 0
+        expected = plan("ranges", 4, n=1000, epsilon=Fraction(1), like=[5, 20, 40, 10])
+        assert capsys.readouterr().out == f"{expected}\n"
+    path.write_text("people\n1\n2\nx\n4\n")
+    assert main([*given, str(path)]) == 2
+    assert "line 4 does not end in a number" in capsys.readouterr().err
+    path.write_text("1\n2\n")
+    assert main([*given, str(path)]) == 2
+    assert "like must be 4 numbers, one for each item in order" in capsys.readouterr().err
