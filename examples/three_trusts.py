@@ -48,10 +48,14 @@ class Point:
 
 
 def best(question: str, trust: str, epsilon: Fraction) -> Point:
-    """What the planner finds: the least error, as a fraction of the users."""
+    """What the planner finds: the least error, as a fraction of the users.
+
+    Of errors that do not rest on the population: a curator's have no smoothed rival here.
+    """
     task, domain = QUESTIONS[question]
     delta = DELTA if trust == "shuffled" else None
-    found = plan(task, domain, n=N, epsilon=epsilon, delta=delta, trust=trust).candidates[0]
+    ranked = plan(task, domain, n=N, epsilon=epsilon, delta=delta, trust=trust).candidates
+    found = next(item for item in ranked if not item.populations)
     local = None if found.local_epsilon is None else float(found.local_epsilon)
     return Point(question, trust, epsilon, found.name, local, found.error)
 
