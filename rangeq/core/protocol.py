@@ -357,10 +357,12 @@ class AdditiveProtocol(RangeProtocol):
         """The mean over a workload of `_own_range_variance`, for the expected users on levels."""
 
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        return self._of_even(estimate.aggregate, first, last)
+        return self._of_answers(estimate.aggregate, estimate.frequencies, first, last)
 
-    def _of_even(self, aggregate: Aggregate, first: Items, last: Items) -> Floats:
-        """The variances of ranges of an even population, n > 0."""
+    def _of_answers(
+        self, aggregate: Aggregate, frequencies: Floats, first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges, n > 0: of an even population."""
         inside = (last - first + 1) / self.domain
         own = self._own_range_variance(first, last, self.channel.part_users(aggregate))
         return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
@@ -369,7 +371,7 @@ class AdditiveProtocol(RangeProtocol):
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         item = np.arange(self.domain)
-        return self._of_even(aggregate, item, item)
+        return self._of_answers(aggregate, frequencies, item, item)
 
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None

@@ -23,8 +23,13 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
-from rangeq.core.protocol import AdditiveProtocol
+from rangeq.core.protocol import AdditiveProtocol, RangeProtocol
 from rangeq.core.tree import mean_over, padded, spread
+
+_PLUGGED_IN = 128
+"""Variances of answers over domains up to this are those of the estimated population; beyond, that
+takes too long, and they are those of an even one.
+"""
 
 
 @dataclass(frozen=True)
@@ -339,6 +344,24 @@ class CircularHistogram(AdditiveProtocol):
         unseen = power[..., ~known].sum(axis=-1) > 1e-20 * (weights**2).sum(axis=-1)
         result = np.where(unseen, np.inf, np.maximum(result, 0.0))
         return np.where(np.ptp(weights, axis=-1) == 0, 0.0, result)
+
+    def linear_variances_of(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
+    ) -> Floats:
+        even = super().linear_variances_of(weights, aggregate, frequencies, items)
+        if self.domain > _PLUGGED_IN:
+            return even
+        found = RangeProtocol.linear_variances_of(self, weights, aggregate, frequencies, items)
+        return np.where(np.isfinite(even) & (even > 0), found, even)
+
+    def _of_answers(
+        self, aggregate: Aggregate, frequencies: Floats, first: Items, last: Items
+    ) -> Floats:
+        even = super()._of_answers(aggregate, frequencies, first, last)
+        if self.domain > _PLUGGED_IN:
+            return even
+        found = self._of_indicators(aggregate, frequencies, first, last)
+        return np.where(np.isfinite(even) & (even > 0), found, even)
 
     def _average_variance(self, n: int, workload: str) -> float:
         users, item = self.channel.expected_users(n), np.arange(self.domain)

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from frequency import Aggregate, InvalidReport, SubsetSelection
-from rangeq import CircularHistogram, Composite
+from frequency.postprocess import norm_sub
+from rangeq import CircularHistogram, Composite, optimise
 from rangeq.core.levels import Levels
+from rangeq.local import circular
 from rangeq.local.circular import Blocks, divisors, round_up, seen
 from tests.contracts.oracle import close, moments, ratio_of
 from tests.rangeq.contract import RangeContract, level_twin
@@ -903,3 +905,50 @@ def test_what_blocks_can_have_counted(name) -> None:
         assert not level.consistent(Aggregate(level.signature, 2, wrong))
     empty = np.zeros(level.counts_shape, dtype=np.int64)
     assert level.consistent(Aggregate(level.signature, 0, empty))
+
+
+# ------------------------------------------------------------------- answers of uneven populations
+
+
+def zero_inflated(domain: int, n: int) -> np.ndarray:
+    tail = np.exp(-np.arange(domain) / (domain / 10))
+    return np.random.default_rng(3).multinomial(
+        n, 0.6 * (np.arange(domain) == 0) + 0.4 * tail / tail.sum()
+    )
+
+
+def test_answers_have_the_variances_of_the_estimated_population(monkeypatch) -> None:
+    """Those of `variances_from` at the nearest distribution; where it takes too long, of an even
+    one.
+    """
+    protocol, held = CircularHistogram(12, 4.0, oracle="GRR"), zero_inflated(12, 5000)
+    estimate = protocol.estimate(protocol.simulate(held, np.random.default_rng(1)))
+    first, last = (ends[:-1] for ends in np.triu_indices(12))
+    inside = (np.arange(12) >= first[:, None]) & (np.arange(12) <= last[:, None])
+    users = protocol.channel.part_users(estimate.aggregate)
+    some = last - first < 11
+    expected = protocol.variances_from(
+        5000, users, inside.astype(float), norm_sub(estimate.frequencies)
+    )
+    found = estimate.answer((first, last)).variance
+    np.testing.assert_allclose(found[some], expected[some], rtol=1e-9)
+    assert (found[~some] == 0).all()
+    monkeypatch.setattr(circular, "_PLUGGED_IN", 11)
+    even = estimate.answer((first, last)).variance
+    assert np.abs(even[some] / found[some] - 1).max() > 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
+def test_intervals_cover_where_most_users_are_at_one_end(epsilon: float) -> None:
+    protocol, held = optimise(100, epsilon, 20_000).protocol, zero_inflated(100, 20_000)
+    assert isinstance(protocol, CircularHistogram)
+    truth, last, covered, narrow = np.cumsum(held)[:-1] / 20_000, np.arange(99), [], []
+    for seed in range(60):
+        estimate = protocol.estimate(protocol.simulate(held, np.random.default_rng(seed)))
+        low, high = estimate.answer((np.zeros_like(last), last)).interval()
+        middle, half = (low + high) / 2, (high - low) / 2
+        covered.append(np.mean(np.abs(truth - middle) <= half))
+        narrow.append(np.mean(np.abs(truth - middle) <= half * 0.6))  # planted
+    assert np.mean(covered) >= 0.91
+    assert np.mean(narrow) < 0.88
