@@ -136,7 +136,8 @@ def test_ranges_and_prefixes():
         assert {"circular", "tree", "HaarHRR", "HH_4 OUE"} <= {
             item.name for item in found.candidates
         }
-        for item in found.candidates[: 5 if task == "ranges" else 1]:
+        unbiased = [item for item in found.candidates if not item.populations]
+        for item in unbiased[: 5 if task == "ranges" else 1]:
             squares = []
             for _ in range(RUNS):
                 estimate = item.protocol.estimate(item.protocol.simulate(even, rng))
@@ -233,7 +234,8 @@ def test_the_rank_of_a_quantile():
     domain, n, rng = 512, 10_240, np.random.default_rng(1)
     even, phi = np.full(domain, n // domain), (np.arange(64) + 0.5) / 64
     found = plan("quantiles", domain, n=n, epsilon=1.0)
-    for item in found.candidates[:3]:
+    unbiased = [item for item in found.candidates if not item.populations]
+    for item in unbiased[:3]:
         squares = []
         for _ in range(40):
             estimate = item.protocol.estimate(item.protocol.simulate(even, rng))
