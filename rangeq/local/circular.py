@@ -392,9 +392,9 @@ class CircularHistogram(AdditiveProtocol):
                 continue
             square, mean = np.zeros(len(weights)), np.zeros(len(weights))
             for angle in range(level.width):
-                own = np.roll(solution, angle, axis=-1).reshape(len(weights), level.blocks, -1).sum(
-                    axis=-1
-                ) * (number / variance)
+                turned = np.roll(solution, angle, axis=-1)
+                own = turned.reshape(len(weights), level.blocks, level.width).sum(axis=-1)
+                own *= number / variance
                 nodes = np.roll(held, angle).reshape(level.blocks, -1).sum(axis=-1)
                 here = own @ np.roll(beyond, angle).reshape(level.blocks, -1).sum(axis=-1)
                 square += level.base.linear_variance(1, own, nodes) + spread(own, nodes) + here**2
