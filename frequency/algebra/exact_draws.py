@@ -6,6 +6,7 @@ at most exp(epsilon), and the same integers are used by the draw, the audit and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
@@ -198,6 +199,40 @@ def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bo
     if numerator == WORD:
         return np.ones(size, dtype=np.bool_)
     return source(size) < np.uint64(numerator)
+
+
+def chances(
+    probabilities: Sequence[Fraction], which: npt.NDArray[np.int64], source: BitSource
+) -> npt.NDArray[np.bool_]:
+    """Independent bits, each true with one of some probabilities, whatever their denominators.
+
+    A word is compared with the first 64 binary places of the probability, and where it equals them,
+    which is hardly ever, another one with the places that follow.
+
+    Parameters
+    ----------
+    probabilities : sequence of Fraction
+        Each from 0 to 1.
+    which : numpy.ndarray of int64
+        Shape (size,): the place of each bit's probability among them.
+    source : callable
+        Gives as many random 64-bit words as it is asked for.
+
+    Returns
+    -------
+    numpy.ndarray of bool
+        Shape (size,).
+    """
+    parts = [divmod(probability * WORD, 1) for probability in probabilities]
+    certain = np.array([places == WORD for places, _ in parts])
+    threshold = np.array([min(places, WORD - 1) for places, _ in parts], dtype=np.uint64)[which]
+    words = source(len(which))
+    result: npt.NDArray[np.bool_] = (words < threshold) | certain[which]
+    rest = [fraction for _, fraction in parts]
+    tied = np.flatnonzero((words == threshold) & np.array(list(map(bool, rest)))[which])
+    if len(tied):
+        result[tied] = chances(rest, which[tied], source)
+    return result
 
 
 def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:

@@ -299,11 +299,15 @@ class Channel(Transport):
         numpy.ndarray of int64
             Shape `counts_shape`.
         """
-        if counts is None:
-            counts = np.zeros(self.counts_shape, dtype=np.int64)
-        step = max(self.batch_size, counts.size)  # a batch costs as much as the state is large
-        for start in range(0, len(reports), step):
-            counts += self.counts_of(reports[start : start + step])
+        size = math.prod(self.counts_shape)
+        step = max(self.batch_size, size)  # a batch costs as much as the state is large
+        for start in range(0, max(len(reports), 1), step):
+            found = self.counts_of(reports[start : start + step])
+            if counts is None:
+                counts = found
+            else:
+                counts += found
+        assert counts is not None
         return counts
 
     @property
