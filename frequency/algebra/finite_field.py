@@ -36,6 +36,9 @@ or than 8 for each item.
 _LARGEST = 1 << 31
 """Products of two elements of a larger field would not fit in 63 bits."""
 
+_TOGETHER = 1 << 18
+"""About how many numbers to transform at a time, where there are many rows."""
+
 _NEAR, _IN_CACHE = 1 << 6, 1 << 14
 """Lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE` numbers
 stays in the cache.
@@ -482,11 +485,12 @@ class VectorSpace:
         digits = self.field.add(one, self.field.negative(other))
         return int(digits @ self.powers[: self.t])
 
-    def _blocks(self) -> Iterator[tuple[int, slice, npt.NDArray[np.int64]]]:
+    def _blocks(self, back: bool = False) -> Iterator[tuple[int, slice, slice, AnyIntegers]]:
         """For every c* = 1 .. q-1 and place j, where the directions that lead at j are found.
 
-        c*, these directions, and the dual indices of c times their vectors: those below `_half`, as
-        of real numbers the others follow.
+        c*, these directions, where the dual indices of c times their vectors are, and in which
+        order; ``back``: in which order the directions are for these. Only what is below `_half`,
+        as of real numbers the others follow.
         """
         field = self.field
         original = np.empty_like(field.dual)
@@ -496,10 +500,11 @@ class VectorSpace:
             leads = self.t if star < self._half(1) else self.t - 1
             c = original[star]
             image = field.dual[field.multiply(np.full(self.q, c), np.arange(self.q))]
-            low = self._digitwise(image, leads - 1) if leads else image
+            order = self._digitwise(np.argsort(image) if back else image, max(leads - 1, 0))
             for j in range(leads):
-                first = (self.q**j - 1) // (self.q - 1)
-                yield star, slice(first, first + self.q**j), star * self.q**j + low[: self.q**j]
+                first, power = (self.q**j - 1) // (self.q - 1), self.q**j
+                there = slice(star * power, (star + 1) * power)
+                yield star, slice(first, first + power), there, order[:power]
 
     def _half(self, digits: int) -> int:
         """How many entries a transform over F_q^digits has: less than q^digits if some follow.
@@ -522,13 +527,16 @@ class VectorSpace:
         Integers stay integers, exactly, in characteristic 2. Others become complex.
         """
         if self.field.p == 2:
-            return _walsh_hadamard(values)
+            return _walsh_hadamard(np.array(values, order="C"))
         (shape, axes), outer = self._split(digits), values.shape[:-1]
         found = scipy.fft.rfftn(values.reshape(*outer, *shape), axes=axes)
         return found.reshape(*outer, self._half(digits))
 
     def _reversed(self, spectrum: npt.NDArray[Any], digits: int, wanted: int) -> npt.NDArray[Any]:
-        """q^digits times what `_transform` makes this of, real numbers: the first so many."""
+        """q^digits times what `_transform` makes this of, real numbers: the first so many.
+
+        The spectrum may be overwritten.
+        """
         p = self.field.p
         if p == 2:
             return _walsh_hadamard(spectrum)[..., :wanted]
@@ -567,19 +575,54 @@ class VectorSpace:
             ].copy()  # one direction, and <1, x> = x: nothing to transform
         return self._exactly(
             counts,
-            lambda part: self._incident(
-                part.sum(axis=(-2, -1)), self._transform(part, 1), wanted or self.size
+            lambda part: self._divided(
+                self._incident(
+                    part.sum(axis=(-2, -1)), self._transform(part, 1), wanted or self.size
+                )
             ),
         )
 
-    def through(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """For every vector x, the sum of counts[a] over the directions a with <a, x> = 0.
+    def through(self, counts: npt.NDArray[Any], wanted: int | None = None) -> npt.NDArray[Any]:
+        """For every direction x, the sum of counts[a] over the directions a with <a, x> = 0.
 
-        The shape (..., directions) becomes (..., q^t).
+        Parameters
+        ----------
+        counts : numpy.ndarray
+            Shape (..., directions): as for `incident`.
+        wanted : int, optional
+            For the first so many directions; None: for all.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (..., wanted).
         """
-        return self._exactly(
-            counts, lambda part: self._incident(part.sum(axis=-1), part[..., None], self.size)
-        )
+        wanted = self.directions if wanted is None else wanted
+        rows = counts.reshape(-1, self.directions)
+        kind = np.float64 if counts.dtype.kind == "f" else np.int64
+        result = np.empty((len(rows), wanted), dtype=kind)
+        step = max(1, _TOGETHER // self.size)
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            result[part] = self._exactly(rows[part], lambda some: self._through(some, wanted))
+        return result.reshape(*counts.shape[:-1], wanted)
+
+    def _through(self, counts: npt.NDArray[Any], wanted: int) -> npt.NDArray[Any]:
+        found = self._incident(counts.sum(axis=-1), counts[..., None], self.size)
+        result = np.empty((len(counts), wanted), dtype=found.dtype)
+        for j in range(self.t):  # the directions that lead at place j
+            power = self.q**j
+            first = (power - 1) // (self.q - 1)
+            last = min(first + power, wanted)
+            if first < last:
+                result[:, first:last] = found[:, power : power + last - first]
+        return self._divided(result)
+
+    def _divided(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The values over q, which divides them if they are integers."""
+        if values.dtype.kind == "i":  # of characteristic 2
+            return values >> (self.q.bit_length() - 1)
+        return values / self.q
 
     def _exactly(
         self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
@@ -591,16 +634,17 @@ class VectorSpace:
         if counts.dtype.kind == "f":
             return transform(counts)
 
-        def small(part: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        def small(part: npt.NDArray[np.int64], kind: type = np.int64) -> npt.NDArray[np.int64]:
             return (
-                transform(part)
+                transform(part.astype(kind, copy=False)).astype(np.int64, copy=False)
                 if self.field.p == 2
                 else np.rint(transform(part.astype(np.float64))).astype(np.int64)
             )
 
         room = (62 if self.field.p == 2 else _EXACT_BITS) - self.q.bit_length()
-        if int(counts.sum()).bit_length() <= room:
-            return small(counts)
+        needed = int(counts.sum()).bit_length()
+        if needed <= room:
+            return small(counts, np.int32 if needed <= room - 32 else np.int64)
         width = max(1, room - counts.size.bit_length())
         total: Any = 0
         for shift in range(0, 63, width):
@@ -614,18 +658,18 @@ class VectorSpace:
     ) -> npt.NDArray[Any]:
         # [<a, x> = y] is the mean over c in F_q of chi(c (<a, x> - y)); every nonzero vector is c a
         # for one c and one direction a.
-        spectrum = np.zeros((*total.shape, self._half(self.t)), dtype=lines.dtype)
+        spectrum = np.empty((*total.shape, self._half(self.t)), dtype=lines.dtype)
         negative = self.field.negative(np.arange(self.q))
-        for star, where, index in self._blocks():
+        for star, where, there, order in self._blocks(back=True):
             if lines.shape[-1] == 1:
-                spectrum[..., index] = lines[..., where, 0]
+                found = lines[..., where, 0]
             elif star < lines.shape[-1]:
-                spectrum[..., index] = lines[..., where, star]
+                found = lines[..., where, star]
             else:
-                spectrum[..., index] = np.conj(lines[..., where, int(negative[star])])
+                found = np.conj(lines[..., where, int(negative[star])])
+            spectrum[..., there] = np.take(found, order, axis=-1)
         spectrum[..., 0] = total
-        result = self._reversed(spectrum, self.t, wanted)
-        return result // self.q if result.dtype.kind == "i" else result / self.q
+        return self._reversed(spectrum, self.t, wanted)
 
     def sums(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """For every direction a and y in F_q, the sum of weights[x] over the x with <a, x> = y.
@@ -648,20 +692,19 @@ class VectorSpace:
         half = self._half(1)
         lines = np.zeros((*weights.shape[:-1], self.directions, half), dtype=spectrum.dtype)
         lines[..., 0] = weights.sum(axis=-1, keepdims=True)
-        for star, where, index in self._blocks():
+        for star, where, there, order in self._blocks():
             if star < half:
-                lines[..., where, star] = spectrum[..., index]
+                lines[..., where, star] = spectrum[..., there][..., order]
         result: npt.NDArray[np.float64] = self._reversed(lines, 1, self.q) / self.q
         return result
 
 
 def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The Walsh-Hadamard transform over the last axis, of length 2^m.
+    """The Walsh-Hadamard transform over the last axis, of length 2^m, in place.
 
-    Entry b is the sum over x of (-1)^(b . x) value[x].
+    Entry b is the sum over x of (-1)^(b . x) value[x]. The values are contiguous.
     """
-    result = np.array(values, order="C")
-    length = values.shape[-1]
+    result, length = values, values.shape[-1]
     near, block = min(length, _NEAR), min(length, _IN_CACHE)
     # Near neighbours: turned, so that numpy's inner loops are long. Then all that is in the cache,
     # then far apart, piece by piece.
@@ -741,4 +784,4 @@ def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
         array = array.astype(np.int64)
     if array.shape[-1] & (array.shape[-1] - 1) or array.shape[-1] == 0:
         raise ValueError(f"the length must be a power of two, got {array.shape[-1]}")
-    return _walsh_hadamard(array)
+    return _walsh_hadamard(np.array(array, order="C"))

@@ -109,7 +109,7 @@ def _cubed(x: int) -> int:
 
 
 class LinearHash:
-    """A public random function from 64-bit words to ``places`` bits.
+    """A public random function from words to ``places`` bits.
 
     h(x) = M x + b over GF(2) with a random matrix M and vector b.
 
@@ -125,6 +125,9 @@ class LinearHash:
         Chooses the function, at least 0.
     places : int
         The bits of a hash, at least 1.
+    limbs : int, optional
+        A word is several integers of 64 bits, along the last axis, and so many are hashed, the
+        first ones; at least 1. None: a word is one integer.
 
     Attributes
     ----------
@@ -132,64 +135,26 @@ class LinearHash:
         Of which the function is a hash.
     """
 
-    def __init__(self, label: str, seed: int, places: int) -> None:
-        self.text = f"frequency:{label}:{seed}"
-        stream = hashlib.shake_256(self.text.encode()).digest(8 * places + 8)
+    def __init__(self, label: str, seed: int, places: int, limbs: int | None = None) -> None:
+        self.text, self._limbs = f"frequency:{label}:{seed}", limbs
+        stream = hashlib.shake_256(self.text.encode()).digest(8 * places * (limbs or 1) + 8)
         words = np.frombuffer(stream, dtype="<u8").astype(np.uint64)
-        self._rows, self._constant = words[1:], int(words[0]) & ((1 << places) - 1)
+        self._rows = words[1:].reshape(places, limbs or 1)
+        self._constant = int(words[0]) & ((1 << places) - 1)
         self._powers = 1 << np.arange(places, dtype=np.int64)
 
     def __call__(self, words: Words) -> npt.NDArray[np.int64]:
-        """The hash of each word, 0 .. 2^places - 1."""
-        if words.size <= FEW:
-            bits = np.bitwise_count(words[..., None] & self._rows) & 1
-            few: npt.NDArray[np.int64] = (bits @ self._powers) ^ self._constant
-            return few
-        result = np.full(words.shape, self._constant, dtype=np.int64)
+        """The hash of each word, 0 .. 2^places - 1: of their shape, without an axis of limbs."""
+        limbs = words[..., None] if self._limbs is None else words[..., : self._limbs]
+        if limbs[..., 0].size <= FEW:
+            mixed = np.bitwise_xor.reduce(limbs[..., None, :] & self._rows, axis=-1)
+            few: npt.NDArray[np.int64] = (np.bitwise_count(mixed) & 1) @ self._powers
+            return few ^ self._constant
+        result = np.full(limbs.shape[:-1], self._constant, dtype=np.int64)
         for place, row in enumerate(self._rows):
-            result ^= (np.bitwise_count(words & row) & 1).astype(np.int64) << place
-        return result
-
-    @property
-    def zero(self) -> int:
-        """h(0)."""
-        return self._constant
-
-
-class WideHash:
-    """A public random function from words of several times 64 bits, as `LinearHash` is from one.
-
-    Parameters
-    ----------
-    label : str
-        What it is for: different labels have independent functions.
-    seed : int
-        Chooses the function, at least 0.
-    places : int
-        The bits of a hash, at least 1.
-    limbs : int
-        So many integers of a word are hashed, the first ones; at least 1.
-
-    Attributes
-    ----------
-    text : str
-        Of which the function is a hash.
-    """
-
-    def __init__(self, label: str, seed: int, places: int, limbs: int) -> None:
-        self.text, self._limbs = f"frequency:{label}:{seed}", limbs
-        stream = hashlib.shake_256(self.text.encode()).digest(8 * places * limbs + 8)
-        words = np.frombuffer(stream, dtype="<u8").astype(np.uint64)
-        self._rows = words[1:].reshape(places, limbs)
-        self._constant = int(words[0]) & ((1 << places) - 1)
-
-    def __call__(self, words: Words) -> npt.NDArray[np.int64]:
-        """The hash of each word, 0 .. 2^places - 1: of shape (.., limbs), without the last axis."""
-        result = np.full(words.shape[:-1], self._constant, dtype=np.int64)
-        for place, row in enumerate(self._rows):
-            mixed = np.zeros(words.shape[:-1], dtype=np.uint64)
-            for limb in range(self._limbs):
-                mixed ^= words[..., limb] & row[limb]
+            mixed = limbs[..., 0] & row[0]
+            for limb in range(1, len(row)):
+                mixed ^= limbs[..., limb] & row[limb]
             result ^= (np.bitwise_count(mixed) & 1).astype(np.int64) << place
         return result
 

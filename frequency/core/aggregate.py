@@ -137,9 +137,13 @@ class Aggregate:
         if self.n + other.n >= 1 << 63:
             raise OverflowError("an aggregate holds fewer than 2^63 reports")
         mine, theirs = self._counts, other._counts
-        if isinstance(mine, SparseCounts) and isinstance(theirs, SparseCounts):
-            return Aggregate(self.parameters, self.n + other.n, mine.plus(theirs))
-        return Aggregate(self.parameters, self.n + other.n, self.counts + other.counts)
+        if isinstance(mine, SparseCounts):
+            total = mine.plus(theirs)
+        elif isinstance(theirs, SparseCounts):
+            total = theirs.plus(mine)
+        else:
+            total = mine + theirs
+        return Aggregate(self.parameters, self.n + other.n, total)
 
     def __radd__(self, other: object) -> Aggregate:
         return self if type(other) is int and other == 0 else NotImplemented  # the start of sum()

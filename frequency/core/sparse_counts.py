@@ -50,14 +50,20 @@ class SparseCounts:
         first, last = np.searchsorted(self.places, [place.start, place.stop])
         return SparseCounts(shape, self.places[first:last] - place.start, self.values[first:last])
 
-    def plus(self, other: SparseCounts) -> SparseCounts | npt.NDArray[np.int64]:
+    def plus(
+        self, other: SparseCounts | npt.NDArray[np.int64]
+    ) -> SparseCounts | npt.NDArray[np.int64]:
         """The sum of two arrays of the same shape."""
+        if not isinstance(other, SparseCounts):
+            total = other.flatten()
+            total[self.places] += self.values
+            return total.reshape(self.shape)
         places, which = np.unique(np.concatenate([self.places, other.places]), return_inverse=True)
         values = np.zeros(len(places), dtype=np.int64)
         np.add.at(values, which, np.concatenate([self.values, other.values]))
         some = values != 0
-        total = SparseCounts(self.shape, places[some], values[some])
-        return total if _pays(int(some.sum()), math.prod(self.shape)) else total.dense()
+        few = SparseCounts(self.shape, places[some], values[some])
+        return few if _pays(int(some.sum()), math.prod(self.shape)) else few.dense()
 
     def widths(self) -> tuple[int, int]:
         """The bytes of a place, and of a value with its sign: 1, 2, 4 or 8."""

@@ -293,7 +293,10 @@ class PrefixExtension(PrefixProtocol):
 
 
 def _kept_texts(k: int) -> int:
-    """How many prefixes of the words of long texts are kept."""
+    """How many prefixes of each length are kept of long texts, of which k are asked for.
+
+    Twice as many, within `FEWEST_TEXTS` and as many as confusion by hashing is resolved for.
+    """
     return max(FEWEST_TEXTS, min(2 * k, _RESOLVED))
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from frequency.algebra.hash_functions import LinearHash, WideHash
+from frequency.algebra.hash_functions import LinearHash
 from frequency.core.aggregate import Aggregate
 from frequency.core.deployable import json_integer
 from frequency.core.mixture import Mixture, weights_of
@@ -157,7 +157,7 @@ class Prefixes(Mixture):
         return weights_of(len(shares), shares)
 
     @cached_property
-    def _hashes(self) -> Mapping[int, LinearHash | WideHash]:
+    def _hashes(self) -> Mapping[int, LinearHash]:
         hashed = [part for level in self.levels if level.functions for part in level.parts]
         return {part: LinearHash(f"prefix {part}", self.seed, self.places) for part in hashed}
 
@@ -205,18 +205,15 @@ class Prefixes(Mixture):
 
         Parameters
         ----------
-        aggregate : Aggregate
-            Of this channel's reports.
-        level : Level
-            One of ``levels``.
+        aggregate, level : Aggregate, Level
+            As for `level_users`.
 
         Returns
         -------
         list of PartEstimates
             In the order of the parts; empty if nobody reported on the level.
         """
-        users = self.part_users(aggregate)
-        total = float(users[level.first : level.parts.stop].sum())
+        users, total = self.part_users(aggregate), self.level_users(aggregate, level)
         return [
             PartEstimates(
                 part,
@@ -315,16 +312,11 @@ class Prefixes(Mixture):
         """
         heavy = np.flatnonzero(estimates >= least)
         heavy = heavy[np.argsort(-estimates[heavy], kind="stable")[:_LARGEST_SYSTEM]]
-        shared = np.zeros((len(prefixes), len(heavy)))
-        for table in tables:
-            cells = self._hashes[table.part](prefixes)
-            shared += table.share * (cells[:, None] == cells[heavy])
-        among = shared[heavy]
-        np.fill_diagonal(among, 1 + 1e-9)  # two that share all cells are told apart by nothing
-        held = np.linalg.solve(among, estimates[heavy])
-        result: Floats = estimates - shared @ held
-        result[heavy] = held
-        return result
+        return without_sharing(self.cells_of(tables, prefixes), estimates, heavy)
+
+    def cells_of(self, tables: list[PartEstimates], prefixes: Words) -> list[tuple[float, Items]]:
+        """The shares of hashed tables, and the cell of each prefix in them."""
+        return [(table.share, self._hashes[table.part](prefixes)) for table in tables]
 
     def estimated(
         self,
@@ -390,3 +382,31 @@ class Prefixes(Mixture):
                 float((table.frequencies**2).sum()) - cells * noise + 3 * np.sqrt(2 * cells) * noise
             )
         return min(max(squares, 0.0), 1.0) / (level.functions * (cells - 1))
+
+
+def without_sharing(cells: list[tuple[float, Items]], estimates: Floats, heavy: Items) -> Floats:
+    """Estimates less what the heavy ones among them add to all that share cells with them.
+
+    Parameters
+    ----------
+    cells : list of tuple of (float, numpy.ndarray of int64)
+        What `Prefixes.cells_of` found.
+    estimates : numpy.ndarray of float64
+        Shape (prefixes,).
+    heavy : numpy.ndarray of int64
+        The places of the heavy ones.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (prefixes,): corrected estimates.
+    """
+    shared = np.zeros((len(estimates), len(heavy)))
+    for share, mine in cells:
+        shared += share * (mine[:, None] == mine[heavy])
+    among = shared[heavy]
+    np.fill_diagonal(among, 1 + 1e-9)  # two that share all cells are told apart by nothing
+    held = np.linalg.solve(among, estimates[heavy])
+    result: Floats = estimates - shared @ held
+    result[heavy] = held
+    return result

@@ -16,11 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.hash_functions import LinearHash, WideHash
+from frequency.algebra.hash_functions import LinearHash
 from frequency.core.aggregate import Aggregate
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Gate
-from frequency.heavy.prefixes import ACCIDENT, Level, PartEstimates, Prefixes
+from frequency.heavy.prefixes import ACCIDENT, Level, PartEstimates, Prefixes, without_sharing
 from frequency.heavy.spelling import Prefixed, Spelling
 from frequency.oracles.local_hashing import OLH
 from mechdesign._support.arrays import Floats, Items, Words
@@ -101,9 +101,9 @@ class SpeltPrefixes(Prefixes):
         return rows
 
     @cached_property
-    def _hashes(self) -> Mapping[int, LinearHash | WideHash]:
+    def _hashes(self) -> Mapping[int, LinearHash]:
         return {
-            part: WideHash(f"spelt prefix {part}", self.seed, self.places, -(-level.length // 64))
+            part: LinearHash(f"spelt prefix {part}", self.seed, self.places, -(-level.length // 64))
             for level in self.levels
             for part in level.parts
         }
@@ -155,7 +155,7 @@ class SpeltPrefixes(Prefixes):
         tuple of numpy.ndarray
             Shape (prefixes,) each: corrected estimates, and which prefixes are heavy.
         """
-        cells = [(table.share, self._hashes[table.part](prefixes)) for table in tables]
+        cells = self.cells_of(tables, prefixes)
         heavy, result = np.zeros(len(prefixes), dtype=np.bool_), estimates.copy()
         while True:
             waiting = np.where(heavy, -np.inf, result)
@@ -163,15 +163,7 @@ class SpeltPrefixes(Prefixes):
             if top < least or heavy.sum() >= _RESOLVED:
                 return result, heavy
             heavy |= waiting >= max(least, top / 2)
-            places = np.flatnonzero(heavy)
-            shared = np.zeros((len(prefixes), len(places)))
-            for share, mine in cells:
-                shared += share * (mine[:, None] == mine[places])
-            among = shared[places]
-            np.fill_diagonal(among, 1 + 1e-9)
-            held = np.linalg.solve(among, estimates[places])
-            result = estimates - shared @ held
-            result[places] = held
+            result = without_sharing(cells, estimates, np.flatnonzero(heavy))
 
     def without(
         self, tables: list[PartEstimates], prefixes: Words, held: Floats

@@ -155,7 +155,7 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
         return reports["hyperplane"].astype(np.int64)[:, None]
 
     def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return self._space.through(counts)[..., self._space.vector(np.arange(self.domain))]
+        return self._space.through(counts, self.domain)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         # From the probabilities that a hyperplane holds one, and both, of two points. A third point
@@ -233,16 +233,15 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         v, (order, t), p, q = self._space, self._order, float(self.p), float(self.q)
-        planes = v.vector(np.arange(v.directions))
         (held,) = spread_out(frequencies[None], None, v.directions)
         through, number = points(order, t - 1), points(order, t)
-        on = v.through(held)[planes]
+        on = v.through(held)
         kinds = p / through * on + (1 - p) / (number - through) * (1 - on)
         found = []
         for rows in in_blocks(weights, v.size):
             # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a
             # point.
-            supported = v.through(spread_out(rows, None, v.directions))[:, planes]
+            supported = v.through(spread_out(rows, None, v.directions))
             scores = (supported - q * rows.sum(axis=1, keepdims=True)) / (p - q)
             found.append(variance_of_scores(n, scores, kinds, rows, frequencies))
         return np.concatenate(found)

@@ -356,7 +356,7 @@ def test_linear_hash():
     assert (hash_(x ^ y) == hash_(x) ^ hash_(y) ^ hash_.zero).all()
     assert hash_(np.zeros(1, dtype=np.uint64)).tolist() == [hash_.zero]
     for word in x[:5].tolist():
-        bits = [(int(row) & word).bit_count() % 2 for row in hash_._rows]
+        bits = [(int(row) & word).bit_count() % 2 for (row,) in hash_._rows]
         assert int(hash_(np.array([word], dtype=np.uint64))[0]) == hash_.zero ^ sum(
             bit << k for k, bit in enumerate(bits)
         )

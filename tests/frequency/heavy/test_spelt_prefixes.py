@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from frequency import GRR, OLH, InvalidQuestion, InvalidValue
-from frequency.algebra.hash_functions import WideHash
+from frequency.algebra.hash_functions import FEW, LinearHash
 from frequency.heavy import (
     InvalidString,
     OneBit,
@@ -72,13 +72,19 @@ def test_items_of_parts_are_the_published_hashes(epsilon):
 
 
 def test_wide_hashes_are_linear():
-    hash_, rng = WideHash("x", 3, 12, 3), np.random.default_rng(1)
+    hash_, rng = LinearHash("x", 3, 12, 3), np.random.default_rng(1)
     x, y = rng.integers(0, 1 << 64, (2, 50, 4), dtype=np.uint64)
     assert (hash_(x ^ y) == hash_(x) ^ hash_(y) ^ hash_.zero).all()
     assert (hash_(np.zeros((1, 4), dtype=np.uint64)) == hash_.zero).all()
     other = x.copy()
     other[:, 3] = 0  # beyond the limbs that are hashed
     assert (hash_(x) == hash_(other)).all()
+
+
+def test_wide_hashes_of_many_words_are_those_of_each():
+    hash_, rng = LinearHash("x", 3, 12, 3), np.random.default_rng(1)
+    words = rng.integers(0, 1 << 64, (2 * FEW, 4), dtype=np.uint64)
+    assert hash_(words).tolist() == [int(hash_(word)) for word in words]
 
 
 @pytest.mark.parametrize("epsilon", [2.0**-20, 0.3, 1, 2, 3.3, 4, 5, 5.4, 6, 8, 20])
