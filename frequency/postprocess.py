@@ -44,7 +44,21 @@ import numpy.typing as npt
 import scipy
 
 from frequency.exceptions import InvalidEstimates
-from frequency.posterior import empirical_bayes as empirical_bayes
+from frequency.posterior import empirical_bayes
+
+__all__ = [
+    "base_cut",
+    "base_pos",
+    "empirical_bayes",
+    "mle_apx",
+    "norm",
+    "norm_cut",
+    "norm_mul",
+    "norm_sub",
+    "power",
+    "power_ns",
+    "project_simplex",
+]
 
 Array = npt.NDArray[np.float64]
 

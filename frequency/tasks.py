@@ -92,6 +92,10 @@ class Frequencies(Task):
     """
 
     symbols: ClassVar[str] = "D items, q values of a hash or of a field's element, n reports"
+    postprocessing: ClassVar[str] = (
+        "errors are those of unbiased estimates; frequency.postprocess.empirical_bayes makes them a"
+        " distribution, with lower errors on nearly all data"
+    )
 
     def __post_init__(self) -> None:
         JLOracle(self.domain, 1.0)  # refuses what no oracle takes

@@ -363,7 +363,7 @@ def nearer(results: Results) -> list[str]:
                 for label, answers in cells.items()
                 if "value" in answers[0]
             }
-            for label in ("here", "here, norm_sub"):
+            for label in ("here", "here, empirical_bayes"):
                 own, own_off = errors.get(label, (0.0, 0.0))
                 for other, (mean, off) in errors.items():
                     if not other.startswith("here") and mean < own - 3 * math.hypot(off, own_off):

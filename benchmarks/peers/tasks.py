@@ -80,7 +80,11 @@ LOCAL = {
 """Columns: whose worker is asked, and what is added to the kind."""
 
 SERVERS = {label: column for label, column in LOCAL.items() if not column[1]}
-ACCURACIES = {"here": ("here", ""), "here, norm_sub": ("here", ", norm_sub"), **SERVERS}
+ACCURACIES = {
+    "here": ("here", ""),
+    "here, empirical_bayes": ("here", ", empirical_bayes"),
+    **SERVERS,
+}
 MANY = 100_000
 """Reports for which our servers are measured beside the few that the others can handle."""
 

@@ -318,8 +318,9 @@ def _require_keys(content: Any, where: str, known: set[str], needed: str) -> Non
 
 def _absent(items: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which rows have no item."""
-    absent: npt.NDArray[np.bool_] = items == None if items.dtype == object else items < 0  # noqa: E711
-    return absent
+    if items.dtype == object:
+        return np.asarray(items == None)  # noqa: E711
+    return np.asarray(items < 0)
 
 
 def _number(size: int) -> str:

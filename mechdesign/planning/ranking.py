@@ -261,6 +261,8 @@ class Plan:
                 lines.append(f"cannot serve: {name}: {reason}")
         if self.task.symbols and any(item.server for item in self.candidates):
             lines.append(f"costs: {self.task.symbols}")
+        if self.task.postprocessing:
+            lines.append(self.task.postprocessing)
         if others:
             lines.append(self.task.other_errors_are)
         if self.bound:

@@ -107,6 +107,9 @@ class Task(ABC):
     other_errors_are: ClassVar[str] = ""
     """What the names of `other_errors` stand for."""
 
+    postprocessing: ClassVar[str] = ""
+    """What to make of the estimates, in a sentence; empty where nothing is recommended."""
+
     trust: ClassVar[str] = ""
     """Whom a central promise trusts; empty where there is none beyond that of the protocols."""
 
@@ -164,12 +167,8 @@ class Task(ABC):
 
         Parameters
         ----------
-        name : str
-            One of `names`.
-        epsilon : float or Fraction
-            The privacy loss of one report, or of the release, above 0.
-        n : int
-            The number of reports; ignored where a curator knows the truth.
+        name, epsilon, n : str, float or Fraction, int
+            As for `offer`.
 
         Returns
         -------
@@ -179,7 +178,7 @@ class Task(ABC):
         Raises
         ------
         ValueError
-            The candidate cannot serve at this epsilon and n.
+            As `offer` does.
         """
         return self.offer(name, epsilon, n).error
 

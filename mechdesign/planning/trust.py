@@ -80,7 +80,7 @@ class ByShuffler(Task):
     )
 
     def __post_init__(self) -> None:
-        set_fields(self, symbols=self.asked.symbols)
+        set_fields(self, symbols=self.asked.symbols, postprocessing=self.asked.postprocessing)
 
     @property
     def central_delta(self) -> Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from frequency import (
     HadamardCountMeanSketch,
     ProjectiveGeometry,
     SubsetSelection,
+    postprocess,
     tasks,
 )
 from frequency.core.oracle import Oracle
@@ -35,6 +37,15 @@ def measured_rmse(
         oracle.estimate(oracle.simulate(held, rng)).frequencies - truth for _ in range(repeats)
     ]
     return math.sqrt(np.mean(np.square(errors)))
+
+
+def test_plans_name_the_recommended_post_processing() -> None:
+    told = str(chosen(24, 1.0, 3000))
+    shuffled = str(plan("frequencies", 4, n=3000, epsilon=1.0, delta="1e-6", trust="shuffled"))
+    for text in (told, shuffled):
+        (name,) = re.findall(r"frequency\.postprocess\.(\w+)", text)
+        assert callable(getattr(postprocess, name))
+    assert "postprocess" not in str(plan("marginals", [2, 2], n=3000, epsilon=1.0))
 
 
 @pytest.mark.slow

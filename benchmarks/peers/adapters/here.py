@@ -43,7 +43,8 @@ class Distribution(Client):
     def estimate(self, reports):
         from frequency import postprocess
 
-        return postprocess.norm_sub(super().estimate(reports))
+        estimate = self.inner.estimate(self.inner.aggregate(reports))
+        return postprocess.empirical_bayes(estimate).frequencies
 
 
 class OneByOne(Client):
@@ -70,7 +71,7 @@ def oracle(kind, domain, epsilon):
         "CMS": lambda: frequency.CountMeanSketch(domain, epsilon, **sketch),
         "HCMS": lambda: frequency.HadamardCountMeanSketch(domain, epsilon, **sketch),
     }
-    return {"one by one": OneByOne, "norm_sub": Distribution}.get(how, Client)(
+    return {"one by one": OneByOne, "empirical_bayes": Distribution}.get(how, Client)(
         choice(made, kind)(), how == "secure"
     )
 
