@@ -18,8 +18,6 @@ import math
 import resource
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
-from operator import add
 
 import numpy as np
 from tqdm import tqdm
@@ -155,7 +153,9 @@ def end_to_end(protocol: RangeProtocol, users: int) -> list[str]:
     values = np.minimum((rng.beta(2, 5, users) * domain).astype(np.int64), domain - 1)
     start = time.process_time()
     parts = np.array_split(values, 16)
-    total = reduce(add, (protocol.aggregate(protocol.privatize(part, rng)) for part in parts))
+    total = protocol.aggregate(protocol.privatize(parts[0], rng))
+    for part in parts[1:]:
+        total = total + protocol.aggregate(protocol.privatize(part, rng))
     collected = time.process_time()
     estimate = protocol.estimate(total)
     _ = estimate.frequencies

@@ -23,6 +23,7 @@ from rangeq.local.naive_bayes import NaiveBayes, density
 from rangeq.local.optimisation import Optimised, compose, optimise
 from rangeq.local.paired import Paired, PairedEstimate
 from rangeq.local.per_attribute import PerAttribute, PerAttributeEstimate
+from rangeq.local.shifted import ShiftedHistogram
 from rangeq.local.smoothed import NotConverged, Shaped, ShapedEstimate, shaped
 from rangeq.local.square_wave import SquareWave
 
@@ -49,6 +50,7 @@ __all__ = [
     "SetEstimate",
     "Shaped",
     "ShapedEstimate",
+    "ShiftedHistogram",
     "SquareWave",
     "Tree",
     "auc_error",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -33,11 +34,12 @@ from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
 from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
+from rangeq.local.shifted import ShiftedHistogram
 from rangeq.local.smoothed import shaped
 from rangeq.local.smoothed_errors import shaped_errors
 from rangeq.local.square_wave import SquareWave
 
-_CIRCULAR, _TREE = "circular", "tree"
+_OPTIMISED = _CIRCULAR, _SHIFTED, _TREE = "circular", "shifted", "tree"
 """The optimised ones: their levels, oracles and probabilities are others at every epsilon."""
 
 _SHAPED = "Shaped"
@@ -47,7 +49,48 @@ _DECILES = tuple(Fraction(tenth, 10) for tenth in range(1, 10))
 
 
 @dataclass(frozen=True)
-class Ranges(Task):
+class _OrderedAttribute(Task):
+    """What may be asked about ranges of one ordered attribute: smoothed estimates are a candidate.
+
+    Their errors rest on the population, which may be given.
+    """
+
+    like: Any = field(default=None, kw_only=True)
+
+    workload: ClassVar[str] = "ranges"
+
+    def __post_init__(self) -> None:
+        HaarHRR(self.domain, 1.0)  # refuses what is no domain
+        set_fields(self, domain=int(self.domain))
+        if self.like is not None:
+            set_fields(self, like=checked_shares(self.like, self.domain))
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        if name != _SHAPED:
+            return self._unsmoothed(name, epsilon, n)
+        protocol = shaped(self.domain, epsilon, n, self.workload)
+        errors = shaped_errors(self.domain, epsilon, n, self.workload, self.like)
+        return Offer(
+            protocol,
+            _root_mean_square(errors),
+            protocol.report_bits,
+            "log D",
+            "n + L q D log D",
+            populations=errors,
+        )
+
+    def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
+        if name != _SHAPED:
+            return super().error(name, epsilon, n)
+        return _root_mean_square(shaped_errors(self.domain, epsilon, n, self.workload, self.like))
+
+    @abstractmethod
+    def _unsmoothed(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        """The offer of any other candidate."""
+
+
+@dataclass(frozen=True)
+class Ranges(_OrderedAttribute):
     """The fraction of users between a and b, on an ordered attribute.
 
     "circular" and "tree" are the best circular hierarchy and the best tree, optimised at each
@@ -63,20 +106,11 @@ class Ranges(Task):
         those of `rangeq.core.reference_populations`, by their root mean square.
     """
 
-    like: Any = field(default=None, kw_only=True)
-
-    workload: ClassVar[str] = "ranges"
     asked: ClassVar[str] = "ranges"
     unit: ClassVar[str] = "root mean square error of a range"
     symbols: ClassVar[str] = (
         "D items, L levels, q values of a hash or of a field's element, n reports"
     )
-
-    def __post_init__(self) -> None:
-        HaarHRR(self.domain, 1.0)  # refuses what is no domain
-        set_fields(self, domain=int(self.domain))
-        if self.like is not None:
-            set_fields(self, like=checked_shares(self.like, self.domain))
 
     @property
     def question(self) -> str:
@@ -92,16 +126,10 @@ class Ranges(Task):
     def names(self) -> tuple[str, ...]:
         return (*_families(self.domain, 1.0, self.workload), _SHAPED)
 
-    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        if name == _SHAPED:
-            return _shaped(self.domain, epsilon, n, self.workload, self.like)
-        families = _families(
-            self.domain, epsilon if name in (_CIRCULAR, _TREE) else 1.0, self.workload
-        )
+    def _unsmoothed(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        families = _families(self.domain, epsilon if name in _OPTIMISED else 1.0, self.workload)
         protocol = (
-            families[name]
-            if name in (_CIRCULAR, _TREE)
-            else replace(families[name], epsilon=epsilon)
+            families[name] if name in _OPTIMISED else replace(families[name], epsilon=epsilon)
         )
         error = self._error(protocol, n)
         return Offer(protocol, error, protocol.report_bits, *_costs(protocol))
@@ -109,13 +137,6 @@ class Ranges(Task):
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
         protocol = candidate(self.domain, epsilon)
         return Offer(protocol, self._error(protocol, n), protocol.report_bits)
-
-    def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
-        if name == _SHAPED:
-            return _root_mean_square(
-                shaped_errors(self.domain, epsilon, n, self.workload, self.like)
-            )
-        return super().error(name, epsilon, n)
 
     def _error(self, protocol: RangeProtocol, n: int) -> float:
         like = self.like if self.domain <= protocol.largest_population else None
@@ -159,7 +180,7 @@ class Quantiles(PrefixQueries):
 
 
 @dataclass(frozen=True)
-class ShapedRanges(Task):
+class ShapedRanges(_OrderedAttribute):
     """Ranges of one ordered attribute by estimates that are distributions, and biased.
 
     How much they err rests on how smooth the data are.
@@ -171,14 +192,6 @@ class ShapedRanges(Task):
     like : array_like, optional
         As that of `Ranges`.
     """
-
-    like: Any = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        SquareWave(self.domain, 1.0)  # refuses what is no domain
-        set_fields(self, domain=int(self.domain))
-        if self.like is not None:
-            set_fields(self, like=checked_shares(self.like, self.domain))
 
     @property
     def question(self) -> str:
@@ -192,9 +205,7 @@ class ShapedRanges(Task):
     def names(self) -> tuple[str, ...]:
         return (_SHAPED, "SquareWave")
 
-    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        if name == _SHAPED:
-            return _shaped(self.domain, epsilon, n, "ranges", self.like)
+    def _unsmoothed(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         return self.offer_of(SquareWave, epsilon, n)
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
@@ -221,25 +232,6 @@ def _families(domain: int, epsilon: float | Fraction, workload: str) -> dict[str
     return found
 
 
-def _shaped(
-    domain: int,
-    epsilon: float | Fraction,
-    n: int,
-    workload: str,
-    like: tuple[float, ...] | None,
-) -> Offer:
-    protocol = shaped(domain, epsilon, n, workload)
-    errors = shaped_errors(domain, epsilon, n, workload, like)
-    return Offer(
-        protocol,
-        _root_mean_square(errors),
-        protocol.report_bits,
-        "log D",
-        "n + L q D log D",
-        populations=errors,
-    )
-
-
 def _root_mean_square(errors: tuple[tuple[str, float], ...]) -> float:
     return math.sqrt(math.fsum(error * error for _, error in errors) / len(errors))
 
@@ -247,6 +239,8 @@ def _root_mean_square(errors: tuple[tuple[str, float], ...]) -> float:
 def _family(protocol: RangeProtocol) -> str:
     if isinstance(protocol, CircularHistogram):
         return _CIRCULAR
+    if isinstance(protocol, ShiftedHistogram):
+        return _SHIFTED
     if isinstance(protocol, HierarchicalHistogram) and not isinstance(protocol, Flat):
         return (
             f"HH_{protocol.branching} {protocol.oracle}"
@@ -258,7 +252,7 @@ def _family(protocol: RangeProtocol) -> str:
 
 def _costs(protocol: RangeProtocol) -> tuple[str, str]:
     """Elementary steps up to a constant, as those of the task "frequencies"."""
-    if _family(protocol) in (_CIRCULAR, _TREE):
+    if _family(protocol) in _OPTIMISED:
         return "log D", "n + L q D log D"
     if isinstance(protocol, HaarHRR) or all(isinstance(level, HRR) for level in protocol.parts):
         return "1", "n + D log D"

@@ -245,9 +245,8 @@ class RangeEstimate(Estimate, EstimatedDistribution):
 
     The variance of an answer is that of the protocol's noise and of its sampling of users to
     levels, with all covariances, given the users of each level and for the population as it is
-    estimated. `rangeq.CircularHistogram` and `rangeq.Composite` state it for an even population;
-    see there for what heavy items change. Intervals are normal for ranges, and score intervals for
-    items.
+    estimated (over very many items, for an even one: see the protocols). Intervals are normal for
+    ranges, and score intervals for items.
 
     Attributes
     ----------

@@ -352,33 +352,46 @@ class AdditiveProtocol(RangeProtocol):
     def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
         """The same of weights @ frequencies: weights have shape (..., domain)."""
 
-    @abstractmethod
     def _average_variance(self, n: int, workload: str) -> float:
         """The mean over a workload of `_own_range_variance`, for the expected users on levels."""
+        users, item = self.channel.expected_users(n), np.arange(self.domain)
+        prefixes = self._own_range_variance(np.zeros_like(item), item, users)
+        sums = self._own_linear_variance((self.domain - item).astype(np.float64)[None], users)
+        return mean_over(
+            workload, prefixes, float(sums[0]), self._own_range_variance(item, item, users)
+        )
+
+    largest_plugged_in: ClassVar[int] = 4096
+    """The largest domain over which the variances of ranges are those of the estimated population.
+
+    Beyond it that takes too long, and they are those of an even one.
+    """
+
+    def _of_population(
+        self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges of a population, of which ``sums`` come before each item."""
+        return self._of_indicators(aggregate, np.diff(sums), first, last)
 
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        return self._of_answers(estimate.aggregate, estimate.frequencies, first, last)
-
-    def _of_answers(
-        self, aggregate: Aggregate, frequencies: Floats, first: Items, last: Items
-    ) -> Floats:
-        """The variances of ranges, n > 0: of an even population."""
-        inside = (last - first + 1) / self.domain
-        own = self._own_range_variance(first, last, self.channel.part_users(aggregate))
-        return np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0)
+        return self._plugged_in(estimate.aggregate, estimate.nearest_sums, first, last)
 
     def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         item = np.arange(self.domain)
-        return self._of_answers(aggregate, frequencies, item, item)
+        return self._plugged_in(aggregate, before(norm_sub(frequencies)), item, item)
 
-    def linear_variances_of(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        own = self._own_linear_variance(weights, self.channel.part_users(aggregate))
-        even = np.full(self.domain, 1 / self.domain)
-        return np.maximum(own - spread(weights, even) / aggregate.n, 0.0)
+    def _plugged_in(self, aggregate: Aggregate, sums: Floats, first: Items, last: Items) -> Floats:
+        inside, users = (last - first + 1) / self.domain, self.channel.part_users(aggregate)
+        own = self._own_range_variance(first, last, users)
+        even = np.array(own - inside * (1 - inside) / aggregate.n)
+        if self.domain > self.largest_plugged_in:
+            return np.maximum(even, 0.0)
+        some = np.isfinite(even) & (last - first + 1 < self.domain)
+        if some.any():
+            even[some] = self._of_population(aggregate, sums, first[some], last[some])
+        return np.maximum(even, 0.0)
 
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
@@ -471,11 +484,6 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
     def _average_variance(self, n: int, workload: str) -> float:
         return self.tree.average_variance(self._contrasts(self.channel.expected_users(n)), workload)
 
-    def linear_variances_of(
-        self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        return RangeProtocol.linear_variances_of(self, weights, aggregate, frequencies, items)
-
     def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
         known = np.isfinite(self._own_linear_variance(weights, users))
         tree, shared = self.tree, self._shared(users)
@@ -495,6 +503,8 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
 class EvenTree(ConsistentTree):
     """Consistent trees that know the variance of a range in a few steps, where nodes are alike."""
 
+    largest_plugged_in: ClassVar[int] = RangeProtocol.largest_domain
+
     @property
     @abstractmethod
     def alike(self) -> bool:
@@ -512,19 +522,6 @@ class EvenTree(ConsistentTree):
             Shape (leaves + 1,): the fraction of the population before each leaf.
         """
 
-    def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        if not self.alike:
-            return self._of_indicators(estimate.aggregate, estimate.frequencies, first, last)
-        return self._of_population(estimate.aggregate, estimate.nearest_sums, first, last)
-
-    def variances_of(
-        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        item = np.arange(self.domain)
-        if not self.alike:
-            return self._of_indicators(aggregate, frequencies, item, item)
-        return self._of_population(aggregate, before(norm_sub(frequencies)), item, item)
-
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
@@ -535,12 +532,12 @@ class EvenTree(ConsistentTree):
     def _of_population(
         self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
     ) -> Floats:
-        """The variances of ranges of a population, of which ``sums`` come before each item."""
+        if not self.alike:
+            return super()._of_population(aggregate, sums, first, last)
         users, inside = self.channel.part_users(aggregate), sums[last + 1] - sums[first]
         mass = np.pad(sums, (0, self.tree.leaves - self.domain), mode="edge")
         own = self._cuts(users, mass).ranges(first, last)
-        known = np.isfinite(self._own_range_variance(first, last, users))
-        return np.where(known, np.maximum(own - inside * (1 - inside) / aggregate.n, 0.0), np.inf)
+        return own - inside * (1 - inside) / aggregate.n
 
 
 def before(values: Floats) -> Floats:

@@ -32,6 +32,13 @@ WORKLOADS = ("ranges", "all ranges", "prefixes")
 """All ranges of at least two items, all ranges, all ranges that begin with item 0."""
 
 
+def checked_workload(workload: str) -> str:
+    """One of `WORKLOADS`, or ValueError."""
+    if not isinstance(workload, str) or workload not in WORKLOADS:
+        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
+    return workload
+
+
 @dataclass(frozen=True)
 class Tree:
     """A complete tree over an ordered domain; its leaves are single items.

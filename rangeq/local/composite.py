@@ -32,10 +32,8 @@ class Composite(ConsistentTree):
     those that the levels below it give of its nodes are combined in its own principal axes; below,
     everything is as in `HierarchicalHistogram`.
 
-    The variances of ranges that its estimates tell are those of an even population; of weighted
-    sums (`linear`) those of the population as it is estimated. Where one item holds half of it, the
-    former are right within a tenth at an epsilon of 1; at 8 they are up to five times too large or
-    seven times too small for single ranges (tests/rangeq/test_variances.py).
+    The variances that its estimates tell are those of the estimated population; of ranges over more
+    than 4096 items, those of an even one.
 
     Parameters
     ----------

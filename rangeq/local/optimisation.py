@@ -21,13 +21,11 @@ from mechdesign import Mechanism, Privacy
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.numbers import Rational
 from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import shown
 from rangeq.core.protocol import RangeProtocol, even_rmse
-from rangeq.core.tree import WORKLOADS, Tree
+from rangeq.core.tree import Tree, checked_workload
 from rangeq.local.circular import (
     CircularHistogram,
-    divisors,
-    per_user_of_blocks,
+    default_blocks,
     round_up,
     seen,
 )
@@ -35,6 +33,9 @@ from rangeq.local.composite import Composite, checked_local
 from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram, LevelHistograms, per_user
+from rangeq.local.shifted import ShiftedHistogram, bins_of, powers_below
+from rangeq.local.toeplitz import ToeplitzInverse
+from rangeq.local.turned_blocks import per_user_of_blocks
 
 _LONGEST = 256
 """Bits of a report that are still little to send: where the best oracle for a level takes more, the
@@ -43,6 +44,14 @@ best of the others is taken.
 
 _FEW = 64
 """The same for circular hierarchies, where the server looks at the bits of every user."""
+
+_RESOLVED, _FINE = 1024, 3
+"""The largest domain whose shifted histograms are weighed level by level; in larger ones, levels
+are added above so many of the finest.
+"""
+
+_PREFIXES, _SHIFTED_STEPS, _ALIKE = 128, 200, 1.003
+"""How many prefixes stand for all, how many steps to take, and when to stop."""
 
 _SAMPLE = 4096
 """How many of the lowest frequencies of a circular domain to weigh one by one."""
@@ -97,6 +106,8 @@ def describe(protocol: RangeProtocol) -> str:
     if isinstance(protocol, CircularHistogram):
         shares = _shares(map(str, protocol.blocks or ()), protocol)
         return f"Circular, {protocol.circle} items: {shares}"
+    if isinstance(protocol, ShiftedHistogram):
+        return f"Shifted: {_shares(map(str, protocol.widths or ()), protocol)}"
     if isinstance(protocol, Composite):
         return f"Composite {_shares(('mechanism', *map(name_of, protocol.oracle)), protocol)}"
     if not isinstance(protocol, LevelHistograms):
@@ -131,12 +142,13 @@ def optimise(
 ) -> Optimised:
     """The protocol of least average variance over a workload, of those known here.
 
-    Circular hierarchies and trees are optimised, with an oracle and a probability for each level;
-    the published protocols are compared with them. The average variance of a consistent tree is a
-    sum over levels of parents of a constant of the workload over a precision, that of a circular
-    hierarchy a sum over frequencies; precisions are linear in the probabilities: a convex problem,
-    solved by multiplicative updates. Levels that get next to no users are left out. Each level has
-    the oracle of least variance among its nodes.
+    Circular hierarchies, trees and, for prefixes, shifted histograms are optimised, with an oracle
+    and a probability for each level; the published protocols are compared with them. The average
+    variance of a consistent tree is a sum over levels of parents of a constant of the workload over
+    a precision, that of a circular hierarchy a sum over frequencies, and that of a shifted
+    histogram a trace of the inverse of the precisions; precisions are linear in the probabilities:
+    a convex problem, solved by multiplicative updates. Levels that get next to no users are left
+    out. Each level has the oracle of least variance among its nodes.
 
     Parameters
     ----------
@@ -162,12 +174,12 @@ def optimise(
     ValueError
         For an unknown workload, or a domain, epsilon or n out of range.
     """
-    if not isinstance(workload, str) or workload not in WORKLOADS:
-        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
+    checked_workload(workload)
     candidates = [
         *_published(domain, epsilon),
         *_trees(domain, epsilon, workload),
         *_circular_hierarchies(domain, epsilon, workload),
+        *_shifted_histograms(domain, epsilon, workload),
     ]
     found = []
     with ProgressMeter("protocols", len(candidates), shown=progress) as meter:
@@ -246,7 +258,7 @@ class CircleLevels:
 
     @classmethod
     def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
-        """All divisors of the size of a circular domain as numbers of blocks.
+        """Divisors of the size of a circular domain as numbers of blocks.
 
         Parameters
         ----------
@@ -262,7 +274,7 @@ class CircleLevels:
         CircleLevels
             The levels, and their best oracles.
         """
-        blocks = np.array(divisors(circle))
+        blocks = np.array(default_blocks(circle))
         short = {name: kind for name, kind in NAMED.items() if issubclass(kind, CellOracle)}
         best = (
             best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()
@@ -303,6 +315,63 @@ def _circular_hierarchies(
     for circle in sorted({max(domain, 2), round_up(domain), round_up(domain + domain // 8)}):
         levels = CircleLevels.of(domain, epsilon, circle, workload)
         yield levels.histogram(least_shares(levels.costs, levels.gains))
+
+
+def _shifted_histograms(
+    domain: int, epsilon: float | Rational, workload: str
+) -> Iterator[RangeProtocol]:
+    if workload != "prefixes" or domain > ShiftedHistogram.largest_domain:
+        return
+    widths = powers_below(domain)
+    short = {name: kind for name, kind in NAMED.items() if issubclass(kind, CellOracle)}
+    oracles = [
+        best_oracle(bins_of(domain, width), -(-domain // width), epsilon, short, _FEW)[0]
+        for width in widths
+    ]
+    variances = [
+        per_user_of_blocks(oracle, domain, width)
+        for oracle, width in zip(oracles, widths, strict=True)
+    ]
+    shares = _shifted_shares(domain, np.array(widths), np.array(variances))
+    kept = (shares > 1e-3) | (np.array(widths) == 1)
+    names = tuple(type(oracle).__name__ for oracle, keep in zip(oracles, kept, strict=True) if keep)
+    chosen = tuple(np.array(widths)[kept].tolist())
+    yield ShiftedHistogram(domain, epsilon, chosen, names, _exact(shares[kept]))
+
+
+def _shifted_shares(domain: int, widths: Integers, variances: Floats) -> Floats:
+    """The shares of levels of least mean variance of prefixes, which a sample of them stands for.
+
+    Large domains have more levels of small bins, which all have about the same share.
+    """
+    if domain > _RESOLVED:
+        middle = len(widths) - _FINE
+        fewer = np.append(np.arange(middle - 1), np.arange(middle, len(widths)))
+        shares = _shifted_shares(-(-domain // 2), -(-widths[:-1] // 2), variances[fewer])
+        return _normalised(np.insert(shares, middle, shares[middle - 1 : middle + 1].mean()))
+    last = np.unique(np.linspace(0, domain - 2, min(max(domain - 1, 1), _PREFIXES)).astype(int))
+    prefixes = (np.arange(domain) <= last[:, None]).astype(np.float64)
+    columns = np.maximum(1 - np.arange(domain) / widths[:, None], 0.0) / variances[:, None]
+    around = np.fft.rfft(np.concatenate([columns, 0 * columns[:, :1], columns[:, :0:-1]], axis=1))
+    shares = np.full(len(widths), 1 / len(widths))
+    for _ in range(_SHIFTED_STEPS):
+        inverse = ToeplitzInverse.of(shares @ columns)
+        solved = inverse.times(prefixes)
+        every = inverse.times(np.ones(domain))
+        solved -= solved.sum(axis=1, keepdims=True) / every.sum() * every
+        power = (np.abs(np.fft.rfft(solved, 2 * domain)) ** 2).sum(axis=0)
+        power[1:-1] *= 2
+        gains = around.real @ power
+        mean = float(shares @ gains)
+        if mean == 0 or gains.max() <= mean * _ALIKE:
+            break
+        shares = _normalised(shares * np.sqrt(gains / mean))
+    return shares
+
+
+def _normalised(values: Floats) -> Floats:
+    result: Floats = values / values.sum()
+    return result
 
 
 def _circular_costs(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
@@ -365,8 +434,7 @@ def compose(
     PrivacyViolation, NotIdentifiable
         See `Composite`.
     """
-    if not isinstance(workload, str) or workload not in WORKLOADS:
-        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
+    checked_workload(workload)
     below = (2,) * max(0, (domain // checked_local(mechanism).inputs).bit_length() - 1)
     nodes = [mechanism.inputs << level for level in range(1, len(below) + 1)]
     names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)

@@ -17,10 +17,9 @@ from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.blas import one_thread
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import shown
 from rangeq.core.estimate import EstimatedDistribution, RangeEstimate
 from rangeq.core.levels import Levels
-from rangeq.core.tree import WORKLOADS
+from rangeq.core.tree import checked_workload
 from rangeq.local.circle_coordinates import Transform
 from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import CircularHistogram, divisors, round_up
@@ -95,8 +94,7 @@ def shaped(domain: int, epsilon: float | Rational, n: int, workload: str = "rang
     True
     """
     users = checked_users(n)
-    if not isinstance(workload, str) or workload not in WORKLOADS:
-        raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
+    checked_workload(workload)
     plain = CircularHistogram(domain, epsilon)  # refuses what is out of range
     return Shaped(plain if domain < _FEWEST else _designed(plain.domain, epsilon, users, workload))
 
@@ -174,8 +172,27 @@ def smoothing_of(
         In which the precisions are those of reports alone.
     """
     drawing = 1 / (collection.domain * n)
-    exact = information / np.maximum(1 - information * drawing, _LEAST_NOISE)
+    exact = 1 / report_variances(information, drawing)
     return Smoothing(transform, exact, collection.size, collection.domain, drawing)
+
+
+def report_variances(precision: Floats, drawing: float) -> Floats:
+    """The variances of frequencies of these users' fractions, by the noise of reports alone.
+
+    Parameters
+    ----------
+    precision : numpy.ndarray of float64
+        At least 0; of the population's frequencies, which counts the drawing of the users.
+    drawing : float
+        The variance by drawing the users, above 0.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Above 0; infinite where nothing is known.
+    """
+    with np.errstate(divide="ignore"):
+        return np.maximum(1 / precision - drawing, _LEAST_NOISE * drawing)
 
 
 class NotConverged(UserWarning):
@@ -267,8 +284,7 @@ def _designed(domain: int, epsilon: float | Rational, n: int, workload: str) -> 
 
 def _noise(precision: Floats, levels: CircleLevels, n: int) -> Floats:
     """The variances of frequencies of these users' fractions."""
-    drawing = 1 / (levels.domain * n)
-    return np.maximum(1 / precision - drawing, _LEAST_NOISE * drawing)
+    return report_variances(precision, 1 / (levels.domain * n))
 
 
 def _unshaped(levels: CircleLevels, n: int, shares: Floats) -> float:

@@ -13,14 +13,13 @@ from mechdesign._support.numbers import Rational
 from rangeq.core.reference_populations import REFERENCE_POPULATIONS, reference_shares
 from rangeq.core.tree import mean_over, padded
 from rangeq.local.circle_coordinates import items_of
-from rangeq.local.smoothed import Shaped, shaped, smoothing_of
+from rangeq.local.smoothed import Shaped, report_variances, shaped, smoothing_of
 
 _COARSE = 256
 """Larger domains are simulated with this many items."""
 
 _RUNS = 8
 """Simulated collections for each population: predictions are off by a quarter or so."""
-
 
 _PER_DECADE = 10
 """Epsilons and numbers of users that are simulated, of each decade: predictions in between follow
@@ -104,9 +103,8 @@ def _simulated(protocol: Shaped, n: int, workload: str, share: Floats) -> float:
     collection = protocol.collection
     domain, size = collection.domain, collection.size
     information = collection.information(collection.channel.expected_users(n))
-    # Drawing the users, which the precisions count, is no noise.
-    variances = 1 / np.maximum(information[1:], 1e-9 * information[1:].max()) - 1 / (domain * n)
-    deviations = np.repeat(np.sqrt(np.maximum(variances, 0.0)), 2)
+    known = np.maximum(information[1:], 1e-9 * information[1:].max())
+    deviations = np.repeat(np.sqrt(report_variances(known, 1 / (domain * n))), 2)
     squares = []
     for run in range(_RUNS):
         rng = np.random.default_rng(run)

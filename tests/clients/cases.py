@@ -213,6 +213,8 @@ RANGES = [
     rangeq.HaarHRR(2, 0.5),
     rangeq.DecomposedHistogram(1 << 20, 1.0, 8, "HRR"),
     rangeq.CircularHistogram(7, 0.5),
+    rangeq.ShiftedHistogram(7, 0.5, (4, 3, 1)),
+    rangeq.ShiftedHistogram(1, 0.5),
     rangeq.SquareWave(1, 1.0),
     rangeq.SquareWave(2, 1.0),
     rangeq.SquareWave(1 << 20, 1.0),

@@ -79,6 +79,7 @@ RANGES = [
     rangeq.Paired(rangeq.HierarchicalHistogram(8, 0.5)),
     rangeq.PerAttribute.of(DOMAIN, 0.5, "sex"),
     rangeq.shaped(16, 0.5, 1000),
+    rangeq.ShiftedHistogram(12, 0.5, (5, 2, 1), ("GRR", "OLH", "ProjectiveGeometry")),
     rangeq.SquareWave(10, 0.5),
 ]
 GRIDS = [
@@ -186,6 +187,7 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield rangeq.DecomposedHistogram(30, 1.0), numbers(30)
     yield rangeq.HaarHRR(30, 1.0), numbers(30)
     yield rangeq.CircularHistogram(30, 1.0), numbers(30)
+    yield rangeq.ShiftedHistogram(30, 1.0), numbers(30)
     yield rangeq.Composite(8, 2.0, named.krr(4, Fraction(1, 3)), (2,), ("HRR",)), numbers(8)
     yield rangeq.PaddedSets(rangeq.HaarHRR(31, 1.0), 2), records() + 20
     yield rangeq.Paired(frequency.OUE(60, 1.0)), np.stack([numbers(2), numbers(30)], axis=1)

@@ -32,9 +32,9 @@ from frequency.oracles.unary_encoding import BitVector
 from rangeq import SquareWave
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.grids.wavegrid.square_waves import WaveCells
-from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
 from rangeq.local.item_sets import Slots
+from rangeq.local.turned_blocks import Blocks
 from tests.tape import WORD
 
 

@@ -116,6 +116,9 @@ CASES = {
     "CircularHistogram": Case(
         lambda: rangeq.CircularHistogram(4, 1.0, blocks=(2, 4), oracle="GRR"), (0, 2)
     ),
+    "ShiftedHistogram": Case(
+        lambda: rangeq.ShiftedHistogram(4, 1.0, widths=(3, 1), oracle="GRR"), (0, 3)
+    ),
     "Composite": Case(
         lambda: rangeq.Composite(
             4, 1.2, named.krr(2, Fraction(1, 3)), branching=(2,), oracle=("GRR",)

@@ -13,13 +13,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from frequency import Aggregate, InvalidReport, SubsetSelection
+from frequency import Aggregate, InvalidReport, ProjectiveGeometry, SubsetSelection
 from frequency.postprocess import norm_sub
 from rangeq import CircularHistogram, Composite, optimise
 from rangeq.core.levels import Levels
-from rangeq.local import circular
-from rangeq.local.circular import Blocks, divisors, round_up, seen
+from rangeq.local.circular import default_blocks, divisors, round_up, seen
+from rangeq.local.turned_blocks import Blocks
 from tests.contracts.oracle import close, moments, ratio_of
+from tests.own_oracles import lopsided
 from tests.rangeq.contract import RangeContract, level_twin
 from tests.rangeq.core.trees import all_ranges, indicators, of_workload, quadratic
 from tests.tape import WORD
@@ -502,10 +503,11 @@ def arrangements(counts: tuple[int, ...]):
             (4, 4, 4, 4, 2, 2, 1, 0),
         ),
         (
-            CircularHistogram(9, 0.5, 12, (4, 12), "ProjectiveGeometry", ("1/2", "1/2")),
-            (8, 8, 8, 8),
+            CircularHistogram(9, 0.5, 12, (4, 12), "SubsetSelection", ("1/2", "1/2")),
+            (8, 8, 8, 2),
         ),
         (CircularHistogram(4, 0.5, 6, (6,), "GRR"), (0, 1, 1, 1)),
+        (CircularHistogram(7, 2.0, 8, (4, 8), (lopsided(2.0), "GRR")), (0, 0, 3, 6)),
     ],
     ids=lambda value: named(value) if isinstance(value, CircularHistogram) else "",
 )
@@ -868,8 +870,26 @@ def test_wrong_populations() -> None:
         with pytest.raises(ValueError, match="frequencies must be"):
             protocol.average_rmse(100, "ranges", frequencies)
     large = CircularHistogram(protocol.largest_population + 1, 1.0)
-    with pytest.raises(ValueError, match="at most 256"):
+    with pytest.raises(ValueError, match="at most 1024"):
         large.average_rmse(100, "ranges", np.full(large.domain, 1 / large.domain))
+
+
+@pytest.mark.parametrize("circle", [65_537, 69_632, 100_352, 131_072, 114_688 * 3])
+def test_large_circles_have_fewer_levels(circle) -> None:
+    """Each of at least four times the blocks before, as close to that as divisors are."""
+    blocks, every = default_blocks(circle), divisors(circle)
+    assert blocks[-1] == circle
+    for few, many in itertools.pairwise(blocks):
+        assert few == max(number for number in every if 4 * number <= many)
+    assert all(4 * number > blocks[0] for number in every)
+    assert CircularHistogram(circle, 1.0, circle).blocks == blocks
+
+
+def test_fewer_levels_err_less() -> None:
+    for domain in (70_000, 1 << 18):
+        few = CircularHistogram(domain, 1.0)
+        many = CircularHistogram(domain, 1.0, blocks=divisors(few.size))
+        assert few.average_rmse(10**6) < many.average_rmse(10**6)
 
 
 @pytest.mark.parametrize("name", ["GRR", "OLH", "SubsetSelection", "ProjectiveGeometry"])
@@ -917,25 +937,56 @@ def zero_inflated(domain: int, n: int) -> np.ndarray:
     )
 
 
-def test_answers_have_the_variances_of_the_estimated_population(monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "within"),
+    [
+        (CircularHistogram(12, 4.0, oracle="GRR"), 1e-9),
+        (CircularHistogram(12, 1.0, blocks=(2, 12)), 1e-9),
+        (CircularHistogram(13, 4.0, 16, (4, 16), (lopsided(4.0), "GRR")), 1e-9),
+        (CircularHistogram(51, 8.0, 60, oracle="SubsetSelection"), 0.15),  # padded
+        (CircularHistogram(600, 8.0, oracle="GRR"), 0.05),  # long ranges
+    ],
+    ids=lambda value: named(value) if isinstance(value, CircularHistogram) else "",
+)
+def test_answers_have_the_variances_of_the_estimated_population(
+    protocol, within, monkeypatch
+) -> None:
     """Those of `variances_from` at the nearest distribution; where it takes too long, of an even
     one.
     """
-    protocol, held = CircularHistogram(12, 4.0, oracle="GRR"), zero_inflated(12, 5000)
-    estimate = protocol.estimate(protocol.simulate(held, np.random.default_rng(1)))
-    first, last = (ends[:-1] for ends in np.triu_indices(12))
-    inside = (np.arange(12) >= first[:, None]) & (np.arange(12) <= last[:, None])
+    d, rng = protocol.domain, np.random.default_rng(1)
+    estimate = protocol.estimate(protocol.simulate(zero_inflated(d, 5000), rng))
+    first, last = np.triu_indices(d)
+    some = rng.permutation(len(first))[:200]
+    first, last = np.append(first[some], [0, 0]), np.append(last[some], [d - 2, d - 1])
+    item = np.arange(d)
+    inside = (item >= first[:, None]) & (item <= last[:, None])
     users = protocol.channel.part_users(estimate.aggregate)
-    some = last - first < 11
     expected = protocol.variances_from(
         5000, users, inside.astype(float), norm_sub(estimate.frequencies)
     )
     found = estimate.answer((first, last)).variance
-    np.testing.assert_allclose(found[some], expected[some], rtol=1e-9)
+    some = last - first + 1 < d
+    np.testing.assert_allclose(found[some], expected[some], rtol=within)
     assert (found[~some] == 0).all()
-    monkeypatch.setattr(circular, "_PLUGGED_IN", 11)
+    np.testing.assert_allclose(np.median(found[some] / expected[some]), 1, rtol=within / 10)
+    monkeypatch.setattr(CircularHistogram, "largest_plugged_in", d - 1)
     even = estimate.answer((first, last)).variance
-    assert np.abs(even[some] / found[some] - 1).max() > 0.3
+    assert np.abs(even[some] / found[some] - 1).max() > 0.1
+
+
+def test_oracles_over_finite_fields_are_as_their_mean_over_numberings() -> None:
+    """Where all users are in one of 12 of 13 points: within a fifth, 2 % on average."""
+    protocol, at = CircularHistogram(9, 0.5, 12, (12,)), np.eye(9)[8]
+    assert isinstance(protocol.parts[0].base, ProjectiveGeometry)
+    first, last = all_ranges(9)
+    ranges = indicators(first, last, 9)
+    twin = Enumerated(protocol, (100,))
+    _, variance = moments(twin.chances[0], twin.effects[0] @ ranges.T / 100)
+    found = protocol.variances_from(100, np.array([100.0]), ranges, at)
+    whole = last - first + 1 == 9
+    np.testing.assert_allclose(found[~whole], 100 * variance[8][~whole], rtol=0.2)
+    assert found[~whole].mean() == pytest.approx(100 * variance[8][~whole].mean(), rel=0.02)
 
 
 @pytest.mark.slow
