@@ -85,10 +85,18 @@ def answers(low: float, high: float) -> str:
 def test_the_check_tells_wrong_answers_from_right_ones(
     known: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "delay.json").write_text(answers(0.5, 0.9))
+    (tmp_path / "carrier.json").write_text(answers(0.5, 0.9))
     check(tmp_path, known)
-    assert "delay: 3 answers, errors of at most 1.0 standard errors" in capsys.readouterr().out
-    (tmp_path / "delay.json").write_text(answers(0.5, 0.74))
+    assert "carrier: 3 answers, errors of at most 1.0 standard errors" in capsys.readouterr().out
+    (tmp_path / "carrier.json").write_text(answers(0.5, 0.74))
+    with pytest.raises(SystemExit, match=r"carrier B6: 0\.7, but truly 0\.75"):
+        check(tmp_path, known)
+
+
+def test_twice_the_interval_is_asked_of_smoothed_answers(known: Any, tmp_path: Path) -> None:
+    (tmp_path / "delay.json").write_text(answers(0.5, 0.726))
+    check(tmp_path, known)
+    (tmp_path / "delay.json").write_text(answers(0.5, 0.724))
     with pytest.raises(SystemExit, match=r"carrier B6: 0\.7, but truly 0\.75"):
         check(tmp_path, known)
 

@@ -44,6 +44,11 @@ _LEAST, _MOST = 1e-30, 1e30
 _NOTHING = 1e-6
 """The height of a shape, in terms of its errors, that counts as none."""
 
+_END_ITEM = 1.0
+"""The variance that heights of the first and the last item have at least, in terms of their errors:
+those without a value and those out of bounds are there, whatever is beside them.
+"""
+
 _TIMES = 4
 """How often single frequencies are looked for."""
 
@@ -115,7 +120,12 @@ class Smoothing:
         self._strengths = np.full(len(self._spectra), max(mean, _LEAST))
         few = slice(0, 8)
         power = float(self._y[few] @ self._y[few])
-        self._heights = np.maximum(0.1 * power / (self._shapes[:, few] ** 2).sum(axis=1), _LEAST)
+        known = (self._shapes**2 / np.repeat(self._noise, 2)).sum(axis=1)
+        self._least = np.full(len(known), _LEAST)
+        self._least[:2] = _END_ITEM / known[:2]
+        self._heights = np.maximum(
+            0.1 * power / (self._shapes[:, few] ** 2).sum(axis=1), self._least
+        )
         self._search(_STEPS)
         for _ in range(_TIMES):
             if not self._new_lines():
@@ -165,13 +175,14 @@ class Smoothing:
 
     def _search(self, steps: int) -> bool:
         """Raise the likelihood of the strengths and heights; whether that has converged."""
-        start = np.log(np.maximum(np.concatenate([self._strengths, self._heights]), _LEAST))
+        least = np.log(np.append(np.full(len(self._strengths), _LEAST), self._least))
+        start = np.maximum(np.log(np.concatenate([self._strengths, self._heights])), least)
         found = scipy.optimize.minimize(
             self._loss,
             start,
             method="L-BFGS-B",
             jac=True,
-            bounds=[(np.log(_LEAST), np.log(_MOST))] * len(start),
+            bounds=scipy.optimize.Bounds(least, np.log(_MOST)),
             options={"maxiter": steps, "maxcor": 20, "gtol": _SLOPE, "ftol": 1e-10},
         )
         self._strengths, self._heights = np.split(np.exp(found.x), [len(self._strengths)])
@@ -197,6 +208,7 @@ class Smoothing:
         seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
         some = self._heights * seen > _NOTHING
         self._shapes, self._heights = self._shapes[some], self._heights[some]
+        self._least = self._least[some]
 
     def _new_shapes(self, together: int, most: int) -> bool:
         """Whether some item or step stands out: it gets a height of its own."""
@@ -227,6 +239,7 @@ class Smoothing:
             gain[:, max(place - reach, 0) : place + reach + 1] = 0
             self._shapes = np.vstack([self._shapes, coordinates(np.roll(kinds[which], place))])
             self._heights = np.append(self._heights, variances[which][place])
+            self._least = np.append(self._least, _LEAST)
             together -= 1
             found = True
         return found
@@ -331,15 +344,14 @@ def _parts(size: int, domain: int) -> tuple[Floats, Floats]:
     spectra = np.vstack([1 / (1 + (k / corners[:, None]) ** _STEEP), np.ones(len(k))])
     t = (np.arange(size) + 0.5) / size
     ends = [t] if size == domain else [t, (t - domain / size) % 1.0]
-    jumps = [jump for u in ends for jump in (u - 0.5, u * u - u + 1 / 6)]
     x = np.arange(size)
-    for inward in (x, domain - 1 - x):
-        jumps += [
-            inward == 0,
-            *(
-                np.where(x < domain, np.exp(-np.abs(inward) / w), 0.0)
-                for w in 2.0 * 4.0 ** x[:12]
-                if w <= domain / 8
-            ),
-        ]
-    return spectra, coordinates(np.array(jumps, dtype=np.float64))
+    inwards = x, domain - 1 - x
+    shapes = [inward == 0 for inward in inwards]
+    shapes += [jump for u in ends for jump in (u - 0.5, u * u - u + 1 / 6)]
+    shapes += [
+        np.where(x < domain, np.exp(-np.abs(inward) / w), 0.0)
+        for inward in inwards
+        for w in 2.0 * 4.0 ** x[:12]
+        if w <= domain / 8
+    ]
+    return spectra, coordinates(np.array(shapes, dtype=np.float64))

@@ -209,7 +209,8 @@ class ShapedEstimate(EstimatedDistribution):
     allowance for what the prior does not know. Intervals lie within [0, 1]. On average over kinds
     of data, 95 % intervals of ranges and prefixes covered 0.94 to 0.99, from epsilon 0.2 to 8. They
     cover less where heaps, steps and spikes are just hidden by the noise
-    (``benchmarks/any_data.py``).
+    (``benchmarks/any_data.py``), and their far tails are heavier than normal: of 400 simulated
+    collections of flights' delays 3 had an item further off than six standard errors.
 
     Attributes
     ----------
