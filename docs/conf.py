@@ -42,7 +42,7 @@ myst_enable_extensions = ["colon_fence"]
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600
 nb_output_stderr = "error"
 nb_ipywidgets_js: dict[str, object] = {}
 logging.getLogger("traitlets").setLevel(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from frequency.core.deployable import Step
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample
+from frequency.schema.attribute import ItemAttribute
 from frequency.schema.domain import Domain
 from frequency.schema.estimate import SurveyEstimate
 from frequency.schema.schema import Encoded, Schema
@@ -299,7 +301,12 @@ class Survey(Protocol):
         inner = self.channel.inner_aggregate(self.channel.require_own(aggregate))
         lists = hasattr(wrapped(self.protocol), "find")
         answers = self.protocol.find if lists else self.protocol.estimate
-        return SurveyEstimate(self.schema, answers(inner))
+        # Those that smooth are told which items are no neighbours of the others
+        one = self.schema.attributes[0]
+        told = {}
+        if isinstance(one, ItemAttribute) and "apart" in signature(answers).parameters:
+            told["apart"] = len(one.extra)
+        return SurveyEstimate(self.schema, answers(inner, **told))
 
 
 def wrapped(protocol: Any) -> Any:

@@ -44,11 +44,6 @@ _LEAST, _MOST = 1e-30, 1e30
 _NOTHING = 1e-6
 """The height of a shape, in terms of its errors, that counts as none."""
 
-_END_ITEM = 1.0
-"""The variance that heights of the first and the last item have at least, in terms of their errors:
-those without a value and those out of bounds are there, whatever is beside them.
-"""
-
 _TIMES = 4
 """How often single frequencies are looked for."""
 
@@ -90,6 +85,9 @@ class Smoothing:
     white : float, default 0
         The variance of each item that the prior has at least: of users drawn from a smooth
         population.
+    apart : int, default 0
+        How many of the last items users may hold are no neighbours of the others, such as that of
+        missing values: they are not smoothed.
 
     Attributes
     ----------
@@ -104,42 +102,48 @@ class Smoothing:
         size: int,
         domain: int,
         white: float = 0.0,
+        apart: int = 0,
     ) -> None:
         self._size, self._domain = size, domain
-        self._even = coordinates(np.where(np.arange(size) < domain, 1 / domain, 0.0))
+        ordered = domain - apart
+        self._even = coordinates(np.where(np.arange(size) < ordered, 1 / ordered, 0.0))
         self._y = of_transform(transform, size) - self._even
         # How many coordinates of the circular domain belong to each frequency
         self._times = np.full(size // 2, 2.0)
         if size % 2 == 0:
             self._times[-1] = 1.0
         self._noise = 1 / np.maximum(information[1:], 1e-9 * information[1:].max())
-        self._spectra, self._shapes = _parts(size, domain)
+        self._spectra, ends, ties = _parts(size, ordered)
+        own = coordinates(np.eye(size)[ordered:domain])
+        self._shapes = np.vstack([own, ends])
+        self._ties = scipy.linalg.block_diag(np.zeros((apart, 0)), ties)
+        # All that is known of a fraction apart is that it is not above 1.
+        self._least = np.repeat([1.0, 0.0], [apart, len(ends)])
         self._lines = np.full(size // 2, white)
         self._is_line = np.zeros(size // 2, dtype=np.bool_)
         mean = float(self._y @ self._y) / (size - 1) / len(self._spectra)
         self._strengths = np.full(len(self._spectra), max(mean, _LEAST))
-        few = slice(0, 8)
-        power = float(self._y[few] @ self._y[few])
-        known = (self._shapes**2 / np.repeat(self._noise, 2)).sum(axis=1)
-        self._least = np.full(len(known), _LEAST)
-        self._least[:2] = _END_ITEM / known[:2]
-        self._heights = np.maximum(
-            0.1 * power / (self._shapes[:, few] ** 2).sum(axis=1), self._least
-        )
+        power = float(self._y[:8] @ self._y[:8])
+        self._heights = np.maximum(0.1 * power / (ends[:, :8] ** 2).sum(axis=1), _LEAST)
         self._search(_STEPS)
         for _ in range(_TIMES):
             if not self._new_lines():
                 break
             self._search(_BRIEFLY)
         self._drop_shapes()
-        ends = len(self._shapes)
-        while self._new_shapes(max(_TOGETHER, len(self._shapes) - ends), ends + _MOST_SHAPES):
+        few = len(self._shapes)
+        while self._new_shapes(max(_TOGETHER, len(self._shapes) - few), few + _MOST_SHAPES):
             self._search(_BRIEFLY)
         self.converged = self._search(_STEPS)
         self._prior = self._strengths @ self._spectra + self._lines
-        self._total, _, self._covariance, height, rest = self._solved(self._prior, self._heights)
+        self._total, _, self._covariance, height, rest = self._solved(self._prior, self._variances)
         gain = np.repeat(self._prior / self._total, 2)
         self._mean = self._even + height @ self._shapes + gain * rest
+
+    @property
+    def _variances(self) -> Floats:
+        """The variances of the shapes' heights."""
+        return np.asarray(self._least + self._ties @ self._heights)
 
     def _solved(
         self, prior: Floats, heights: Floats
@@ -159,9 +163,12 @@ class Smoothing:
     def _loss(self, logarithms: Floats) -> tuple[float, Floats]:
         """Minus the logarithm of the likelihood of strengths and heights, and its derivatives."""
         strengths, heights = np.split(np.exp(logarithms), [len(self._strengths)])
-        prior = strengths @ self._spectra + self._lines
-        total, precision, covariance, height, rest = self._solved(prior, heights)
-        root = np.sqrt(heights)
+        prior, variances = (
+            strengths @ self._spectra + self._lines,
+            self._least + self._ties @ heights,
+        )
+        total, precision, covariance, height, rest = self._solved(prior, variances)
+        root = np.sqrt(variances)
         volume = np.linalg.slogdet(np.eye(len(root)) + root[:, None] * precision * root)[1]
         misfit = _pairs(self._y * rest) / total
         value = 0.5 * (float(self._times @ np.log(total) + misfit.sum()) + volume)
@@ -169,20 +176,19 @@ class Smoothing:
         # H^-1 b, and J' V^-1 J is P C H^-1.
         of_shapes = _pairs(((covariance @ self._shapes) * self._shapes).sum(axis=0))
         excess = self._times / total - (of_shapes + _pairs(rest**2)) / total**2
-        own = np.einsum("ij,ji->i", precision, covariance)
-        slopes = [strengths * (self._spectra @ excess), own - height**2 / heights]
+        own = (np.einsum("ij,ji->i", precision, covariance) - height**2 / variances) / variances
+        slopes = [strengths * (self._spectra @ excess), heights * (own @ self._ties)]
         return value, 0.5 * np.concatenate(slopes)
 
     def _search(self, steps: int) -> bool:
         """Raise the likelihood of the strengths and heights; whether that has converged."""
-        least = np.log(np.append(np.full(len(self._strengths), _LEAST), self._least))
-        start = np.maximum(np.log(np.concatenate([self._strengths, self._heights])), least)
+        start = np.log(np.maximum(np.concatenate([self._strengths, self._heights]), _LEAST))
         found = scipy.optimize.minimize(
             self._loss,
             start,
             method="L-BFGS-B",
             jac=True,
-            bounds=scipy.optimize.Bounds(least, np.log(_MOST)),
+            bounds=scipy.optimize.Bounds(np.log(_LEAST), np.log(_MOST)),
             options={"maxiter": steps, "maxcor": 20, "gtol": _SLOPE, "ftol": 1e-10},
         )
         self._strengths, self._heights = np.split(np.exp(found.x), [len(self._strengths)])
@@ -194,8 +200,9 @@ class Smoothing:
         It gets the strength that explains it.
         """
         prior = self._strengths @ self._spectra + self._lines
-        total, _, _, _, rest = self._solved(prior, self._heights)
-        power = _pairs(rest**2) / self._times
+        total, _, _, _, rest = self._solved(prior, self._variances)
+        # No coefficient of a distribution is above 1.
+        power = np.minimum(_pairs(rest**2) / self._times, total + 1 / self._size)
         # Relative to its variance the power of a frequency is exponential.
         found = (_evidence(power / total, 2) > np.log(len(total) / _STRAY)) & ~self._is_line
         self._lines[found] += (power - total)[found]
@@ -206,14 +213,17 @@ class Smoothing:
         """Keep the shapes that turned out to have a height."""
         prior = self._strengths @ self._spectra + self._lines
         seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
-        some = self._heights * seen > _NOTHING
-        self._shapes, self._heights = self._shapes[some], self._heights[some]
-        self._least = self._least[some]
+        some = self._variances * seen > _NOTHING
+        self._shapes, self._least, self._ties = (
+            every[some] for every in (self._shapes, self._least, self._ties)
+        )
+        used = self._ties.any(axis=0)
+        self._ties, self._heights = self._ties[:, used], self._heights[used]
 
     def _new_shapes(self, together: int, most: int) -> bool:
         """Whether some item or step stands out: it gets a height of its own."""
         prior = self._strengths @ self._spectra + self._lines
-        total, _, covariance, _, rest = self._solved(prior, self._heights)
+        total, _, covariance, _, rest = self._solved(prior, self._variances)
         kinds = _spike_and_step(self._size)
         left = np.vstack([rest, self._shapes]) / np.repeat(total, 2)
         gains, variances, reach = [], [], 1
@@ -239,7 +249,8 @@ class Smoothing:
             gain[:, max(place - reach, 0) : place + reach + 1] = 0
             self._shapes = np.vstack([self._shapes, coordinates(np.roll(kinds[which], place))])
             self._heights = np.append(self._heights, variances[which][place])
-            self._least = np.append(self._least, _LEAST)
+            self._least = np.append(self._least, 0.0)
+            self._ties = scipy.linalg.block_diag(self._ties, np.eye(1))
             together -= 1
             found = True
         return found
@@ -276,7 +287,7 @@ class Smoothing:
         raised = np.append(np.full(len(octaves) - 1, _ALLOWANCE), _OF_WHITE) * deviations
         prior = self._prior + raised @ octaves
         seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
-        heights = self._heights + _ALLOWANCE * np.sqrt(2) / seen
+        heights = self._variances + _ALLOWANCE * np.sqrt(2) / seen
         total, _, covariance, _, _ = self._solved(prior, heights)
         k = np.arange(1, self._size // 2 + 1)
         spectrum = prior * self._noise / total / (2 * np.sin(np.pi * k / self._size) ** 2)
@@ -328,16 +339,18 @@ def _spike_and_step(size: int) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=4)
-def _parts(size: int, domain: int) -> tuple[Floats, Floats]:
-    """The spectra that the prior mixes, and the coordinates of the shapes at the ends.
+def _parts(size: int, domain: int) -> tuple[Floats, Floats, Floats]:
+    """The spectra that the prior mixes, the coordinates of the shapes at the ends, and their ties.
 
-    Shapes (parts, frequencies) and (some, coordinates).
+    Shapes (parts, frequencies), (some, coordinates) and (some, some): the variances of the shapes'
+    heights are the ties times parameters.
 
     A distribution that is smooth on an interval is not smooth on a circular domain: it is so but
     for multiples of the Bernoulli polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6,
     a jump of the slope (Wahba 1990, section 2.1). With padding the domain has two ends there. What
     is heaped at an end, such as zeros, is smooth on neither side of it: further parts are the first
-    item and exponential densities inward from it, and those of the last.
+    item and exponential densities inward from it, and those of the last. All of a narrow density
+    may as well be in the item at the end, whose variance is at least that.
     """
     k = np.arange(1, size // 2 + 1)
     corners = 2.0 ** np.arange(-1, np.log2(size / 2) + 0.01, 0.5)
@@ -346,12 +359,15 @@ def _parts(size: int, domain: int) -> tuple[Floats, Floats]:
     ends = [t] if size == domain else [t, (t - domain / size) % 1.0]
     x = np.arange(size)
     inwards = x, domain - 1 - x
-    shapes = [inward == 0 for inward in inwards]
-    shapes += [jump for u in ends for jump in (u - 0.5, u * u - u + 1 / 6)]
-    shapes += [
-        np.where(x < domain, np.exp(-np.abs(inward) / w), 0.0)
+    widths = [w for w in 2.0 * 4.0 ** x[:12] if w <= domain / 8]
+    jumps = [jump for u in ends for jump in (u - 0.5, u * u - u + 1 / 6)]
+    heaps = [
+        [inward == 0, *(np.where(x < domain, np.exp(-np.abs(inward) / w), 0.0) for w in widths)]
         for inward in inwards
-        for w in 2.0 * 4.0 ** x[:12]
-        if w <= domain / 8
     ]
-    return spectra, coordinates(np.array(shapes, dtype=np.float64))
+    ties = np.eye(len(jumps) + 2 * len(heaps[0]))
+    if widths:
+        first = len(jumps) + len(heaps[0]) * np.arange(2)
+        ties[first, first + 1] = [narrow.sum() ** 2 for _, narrow, *_ in heaps]
+    shapes = np.array([*jumps, *heaps[0], *heaps[1]], dtype=np.float64)
+    return spectra, coordinates(shapes), ties

@@ -61,9 +61,9 @@ def observed(
 
 
 def model(
-    size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0
+    size: int, domain: int, kind: str = "bump", n: float = 1000.0, seed: int = 0, apart: int = 0
 ) -> Smoothing:
-    return Smoothing(*observed(size, domain, kind, n, seed), size, domain)
+    return Smoothing(*observed(size, domain, kind, n, seed), size, domain, apart=apart)
 
 
 def circulant(variances: np.ndarray, size: int) -> np.ndarray:
@@ -97,34 +97,36 @@ class Dense:
         self.lines = circulant(of._lines, size)
         self.noise = circulant(of._noise, size)
         self.jumps = items_of(of._shapes, 0.0, size).T
-        self.even = np.where(np.arange(size) < domain, 1 / domain, 0.0)
+        ordered = domain - np.count_nonzero(of._least)
+        self.even = np.where(np.arange(size) < ordered, 1 / ordered, 0.0)
         self.basis = np.linalg.svd(np.ones((1, size)))[2][1:].T  # orthonormal columns that sum to 0
         self.y = items_of(of._y, 0.0, size)
 
     def stationary(self, strengths: np.ndarray) -> np.ndarray:
         return self.lines + sum(s * part for s, part in zip(strengths, self.parts, strict=True))
 
-    def prior(self, strengths: np.ndarray, heights: np.ndarray) -> np.ndarray:
-        return self.stationary(strengths) + self.jumps @ np.diag(heights) @ self.jumps.T
+    def prior(self, strengths: np.ndarray, variances: np.ndarray) -> np.ndarray:
+        return self.stationary(strengths) + self.jumps @ np.diag(variances) @ self.jumps.T
 
     def inverse(self, covariance: np.ndarray) -> np.ndarray:
         return self.basis @ np.linalg.inv(self.basis.T @ covariance @ self.basis) @ self.basis.T
 
     def likelihood(self, strengths: np.ndarray, heights: np.ndarray) -> float:
-        total = self.basis.T @ (self.prior(strengths, heights) + self.noise) @ self.basis
+        prior = self.prior(strengths, self.of._least + self.of._ties @ heights)
+        total = self.basis.T @ (prior + self.noise) @ self.basis
         y = self.basis.T @ self.y
         return float(-0.5 * np.linalg.slogdet(total)[1] - 0.5 * y @ np.linalg.solve(total, y))
 
     def posterior(
-        self, strengths: np.ndarray, heights: np.ndarray
+        self, strengths: np.ndarray, variances: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        prior = self.prior(strengths, heights)
+        prior = self.prior(strengths, variances)
         gain = prior @ self.inverse(prior + self.noise)
         return self.even + gain @ self.y, prior - gain @ prior
 
     def cautious(self) -> tuple[np.ndarray, np.ndarray]:
-        """Strengths and heights with the allowance: deviations by Fisher's information about one
-        part an octave at a time.
+        """Strengths and heights' variances with the allowance: deviations by Fisher's information
+        about one part an octave at a time.
         """
         of, allowance = self.of, smoothing._ALLOWANCE
         seen = self.inverse(self.stationary(of._strengths) + self.noise)
@@ -134,7 +136,7 @@ class Dense:
             raised = smoothing._OF_WHITE if j == len(strengths) - 1 else allowance
             strengths[j] += raised / np.sqrt(0.5 * np.trace(product @ product))
         seen = self.inverse(self.stationary(strengths) + self.noise)
-        return strengths, of._heights + allowance * np.sqrt(2) / np.diag(
+        return strengths, of._variances + allowance * np.sqrt(2) / np.diag(
             self.jumps.T @ seen @ self.jumps
         )
 
@@ -148,9 +150,20 @@ def test_the_twin_has_the_models_parts() -> None:
         assert corners[-1] <= size / 2 * 1.01 < corners[-1] * 2**0.5
         expected = [1 / (1 + (k / corner) ** 4) for corner in corners] + [np.ones(len(k))]
         np.testing.assert_allclose(of._spectra, expected, rtol=1e-12)
-        _, shapes = smoothing._parts(size, domain)
+        _, shapes, ties = smoothing._parts(size, domain)
         ends = jumps(size, domain)
         np.testing.assert_allclose(items_of(shapes[: ends.shape[1]], 0.0, size).T, ends, atol=1e-12)
+        # What is in the item at an end, and the narrow density there of the same sum
+        parts = items_of(shapes, 0.0, size)[ends.shape[1] :]
+        inward = np.stack([np.arange(domain), np.arange(domain)[::-1]])
+        wide = np.where(domain >= 16, np.exp(-inward / 2).sum(axis=1) ** 2, np.nan)
+        tied = ties[ends.shape[1] :, ends.shape[1] :] - np.eye(len(parts))
+        assert tied[tied > 0].tolist() == pytest.approx(wide[wide > 0].tolist())
+        for item, narrow in np.argwhere(tied > 0).tolist():
+            end = 0 if item == 0 else domain - 1
+            np.testing.assert_allclose(parts[item], np.eye(size)[end] - 1 / size, atol=1e-12)
+            density = np.pad(np.exp(-np.abs(np.arange(domain) - end) / 2), (0, size - domain))
+            np.testing.assert_allclose(parts[narrow], density - density.mean(), atol=1e-12)
         np.testing.assert_allclose(of._noise, 1 / precisions(size, 1000.0)[1:])
         rng = np.random.default_rng(0)
         x = (
@@ -169,10 +182,11 @@ def test_the_twin_has_the_models_parts() -> None:
 
 @shapes
 @pytest.mark.parametrize("kind", ["bump", "edge", "ramp", "even", "comb"])
-def test_the_posterior_is_gaussian_algebra(size: int, domain: int, kind: str) -> None:
-    of = model(size, domain, kind)
+@pytest.mark.parametrize("apart", [0, 2])
+def test_the_posterior_is_gaussian_algebra(size: int, domain: int, kind: str, apart: int) -> None:
+    of = model(size, domain, kind, apart=apart)
     twin = Dense(of)
-    mean, _ = twin.posterior(of._strengths, of._heights)
+    mean, _ = twin.posterior(of._strengths, of._variances)
     np.testing.assert_allclose(items_of(of._mean, 1.0, size), mean, atol=1e-9)
     _, covariance = twin.posterior(*twin.cautious())
     first, last = np.triu_indices(domain)
@@ -189,7 +203,7 @@ def test_stated_variances_allow_for_the_errors_of_strengths() -> None:
     """
     of = model(16, 16, "even")
     twin = Dense(of)
-    _, taken = twin.posterior(of._strengths, of._heights)
+    _, taken = twin.posterior(of._strengths, of._variances)
     first, last = np.triu_indices(15)
     inside = ((np.arange(16) >= first[:, None]) & (np.arange(16) <= last[:, None])).astype(float)
     stated, unshaped = (
@@ -242,10 +256,11 @@ def test_the_search_ends_near_the_maximum(size: int, domain: int, kind: str) -> 
     assert twin.likelihood(strengths * 1.5, heights) < end + 0.1
     assert twin.likelihood(strengths / 1.5, heights) < end + 0.1
     # Stationary, or at 0: the derivatives by strengths, in units of what the noise in y gives them.
-    v = twin.inverse(twin.prior(of._strengths, of._heights) + twin.noise)
+    v = twin.inverse(twin.prior(of._strengths, of._variances) + twin.noise)
+    shared = [(twin.jumps * tie) @ twin.jumps.T for tie in of._ties.T]
     for strength, part in [
         *zip(of._strengths, twin.parts, strict=True),
-        *zip(of._heights, map(np.outer, *[twin.jumps.T] * 2), strict=True),
+        *zip(of._heights, shared, strict=True),
     ]:
         slope = 0.5 * (twin.y @ v @ part @ v @ twin.y - np.trace(v @ part))
         unit = np.sqrt(0.5 * np.trace(v @ part @ v @ part))
@@ -274,7 +289,7 @@ def test_heaped_data_have_lines_and_smooth_data_none() -> None:
 
 def best_of_one_more(twin: Dense, shape: np.ndarray) -> float:
     """The log-likelihood with one more shape, of the best of many variances."""
-    old = twin.prior(twin.of._strengths, twin.of._heights) + twin.noise
+    old = twin.prior(twin.of._strengths, twin.of._variances) + twin.noise
     y = twin.basis.T @ twin.y
     values = []
     for variance in np.append(0.0, np.geomspace(1e-9, 1e3, 600)):
@@ -295,7 +310,7 @@ def test_the_shape_that_is_taken_in_raises_the_likelihood_most(
     twin = Dense(of)
     before, t = twin.likelihood(of._strengths, of._heights), (np.arange(size) + 0.5) / size - 0.5
     # Upwards: where it is drawn to a positive height
-    inverse = twin.inverse(twin.prior(of._strengths, of._heights) + twin.noise)
+    inverse = twin.inverse(twin.prior(of._strengths, of._variances) + twin.noise)
     upwards = inverse @ twin.y > 0
     gains = [
         [best_of_one_more(twin, shape) - before for shape in shapes]
@@ -306,7 +321,7 @@ def test_the_shape_that_is_taken_in_raises_the_likelihood_most(
     ]
     count, limit = len(of._shapes), np.log(2 * domain / smoothing._STRAY)
     assert of._new_shapes(1, 1 + count) is bool(np.max(gains) > limit)
-    assert len(of._shapes) == len(of._heights) == count + (np.max(gains) > limit)
+    assert len(of._shapes) == len(of._least) == count + (np.max(gains) > limit)
     if np.max(gains) > limit:
         kind_taken, place = np.unravel_index(np.argmax(gains), (2, domain))
         shape = np.roll(t, place) if kind_taken else np.eye(size)[place] - 1 / size
@@ -339,7 +354,7 @@ def test_the_prior_has_at_least_the_variance_of_drawing() -> None:
     drawn = Smoothing(y, information, 16, 16, white=1e-3)
     assert drawn._prior.min() >= 1e-3
     twin = Dense(drawn)  # whose lines are these variances
-    mean, _ = twin.posterior(drawn._strengths, drawn._heights)
+    mean, _ = twin.posterior(drawn._strengths, drawn._variances)
     np.testing.assert_allclose(items_of(drawn._mean, 1.0, 16), mean, atol=1e-9)
 
 
@@ -354,12 +369,12 @@ def program(of: Smoothing) -> tuple[np.ndarray, np.ndarray]:
     noise^-1 + 1 / prior, and what the jumps leave unknown.
     """
     twin = Dense(of)
-    mean, _ = twin.posterior(of._strengths, of._heights)
+    mean, _ = twin.posterior(of._strengths, of._variances)
     prior = of._prior
     spread = np.maximum(prior, of._noise) * of._noise / (prior + of._noise)
     leaves = twin.noise @ twin.inverse(twin.stationary(of._strengths) + twin.noise) @ twin.jumps
     seen = twin.jumps.T @ twin.inverse(twin.stationary(of._strengths) + twin.noise) @ twin.jumps
-    unknown = np.linalg.inv(np.diag(1 / np.maximum(of._heights, 1e-100)) + seen)
+    unknown = np.linalg.inv(np.diag(1 / np.maximum(of._variances, 1e-100)) + seen)
     return mean, twin.inverse(circulant(spread, of._size) + leaves @ unknown @ leaves.T)
 
 
