@@ -2,12 +2,13 @@
 
 The estimate is y = f + e, with noise e that is stationary on the circular domain: its Fourier
 coefficients are independent, with known variances. The prior takes f as even on the domain, plus a
-stationary part, whose spectrum is a mixture of smoothing splines of all strengths, plus shapes of
-unknown heights: jumps and heaps at the ends of the domain, and the spikes and steps that stand out
-from all that (forward selection of sparse Bayesian learning: M. E. Tipping and A. C. Faul, *Fast
-Marginal Likelihood Maximisation for Sparse Bayesian Models*, AISTATS 2003). Strengths and heights
-are those of the largest marginal likelihood: nothing is tuned by hand. All matrices are diagonal in
-the Fourier basis up to the rank of the shapes.
+stationary part, whose spectrum is a mixture of smoothing splines of all strengths and of what is
+heaped at multiples of some period, plus shapes of unknown heights: jumps and heaps at the ends of
+the domain, and the spikes and steps that stand out from all that. Periods, spikes and steps are
+found by forward selection (sparse Bayesian learning: M. E. Tipping and A. C. Faul, *Fast Marginal
+Likelihood Maximisation for Sparse Bayesian Models*, AISTATS 2003). Strengths and heights are those
+of the largest marginal likelihood: nothing is tuned by hand. All matrices are diagonal in the
+Fourier basis up to the rank of the shapes.
 """
 
 from __future__ import annotations
@@ -44,13 +45,16 @@ _LEAST, _MOST = 1e-30, 1e30
 _NOTHING = 1e-6
 """The height of a shape, in terms of its errors, that counts as none."""
 
-_TIMES = 4
-"""How often single frequencies are looked for."""
-
 _STRAY = 0.3
-"""How many single frequencies, and how many spikes and steps, are expected to have a variance of
-their own: data heaped at round values have some. They get it where evidence outweighs this.
+"""How many periods, and how many spikes and steps, are expected to have a variance of their own.
+They get it where evidence outweighs this.
 """
+
+_PERIODS = np.array([p for p in range(2, 1001) if p <= 16 or 30**9 % p == 0])
+"""Of heaps: data are rounded to products of 2, 3 and 5, or have a short cycle, such as a week."""
+
+_LIKELY = 12
+"""How many of the periods that the slope of the likelihood favours are tried."""
 
 _TOGETHER, _MOST_SHAPES = 8, 96
 """How many spikes and steps are taken in between two searches, or as many as there are already; and
@@ -114,28 +118,27 @@ class Smoothing:
             self._times[-1] = 1.0
         self._noise = 1 / np.maximum(information[1:], 1e-9 * information[1:].max())
         self._spectra, ends, ties = _parts(size, ordered)
-        own = coordinates(np.eye(size)[ordered:domain])
+        own = coordinates(np.arange(ordered, domain)[:, None] == np.arange(size))
         self._shapes = np.vstack([own, ends])
         self._ties = scipy.linalg.block_diag(np.zeros((apart, 0)), ties)
         # All that is known of a fraction apart is that it is not above 1.
         self._least = np.repeat([1.0, 0.0], [apart, len(ends)])
-        self._lines = np.full(size // 2, white)
-        self._is_line = np.zeros(size // 2, dtype=np.bool_)
+        # Strengths that are off: those of one part an octave, of the white one, and of periods
+        self._uncertain = [*range(1, len(self._spectra) - 1, 2), len(self._spectra) - 1]
+        self._white = white
         mean = float(self._y @ self._y) / (size - 1) / len(self._spectra)
         self._strengths = np.full(len(self._spectra), max(mean, _LEAST))
         power = float(self._y[:8] @ self._y[:8])
         self._heights = np.maximum(0.1 * power / (ends[:, :8] ** 2).sum(axis=1), _LEAST)
         self._search(_STEPS)
-        for _ in range(_TIMES):
-            if not self._new_lines():
-                break
+        while self._new_period():
             self._search(_BRIEFLY)
         self._drop_shapes()
         few = len(self._shapes)
         while self._new_shapes(max(_TOGETHER, len(self._shapes) - few), few + _MOST_SHAPES):
             self._search(_BRIEFLY)
         self.converged = self._search(_STEPS)
-        self._prior = self._strengths @ self._spectra + self._lines
+        self._prior = self._strengths @ self._spectra + self._white
         self._total, _, self._covariance, height, rest = self._solved(self._prior, self._variances)
         gain = np.repeat(self._prior / self._total, 2)
         self._mean = self._even + height @ self._shapes + gain * rest
@@ -164,7 +167,7 @@ class Smoothing:
         """Minus the logarithm of the likelihood of strengths and heights, and its derivatives."""
         strengths, heights = np.split(np.exp(logarithms), [len(self._strengths)])
         prior, variances = (
-            strengths @ self._spectra + self._lines,
+            strengths @ self._spectra + self._white,
             self._least + self._ties @ heights,
         )
         total, precision, covariance, height, rest = self._solved(prior, variances)
@@ -194,24 +197,35 @@ class Smoothing:
         self._strengths, self._heights = np.split(np.exp(found.x), [len(self._strengths)])
         return bool(found.success)
 
-    def _new_lines(self) -> bool:
-        """Whether some frequency exceeds the decreasing spectrum.
-
-        It gets the strength that explains it.
-        """
-        prior = self._strengths @ self._spectra + self._lines
+    def _new_period(self) -> bool:
+        """Whether data are heaped at multiples of a period: its spectrum becomes a part."""
+        prior = self._strengths @ self._spectra + self._white
         total, _, _, _, rest = self._solved(prior, self._variances)
-        # No coefficient of a distribution is above 1.
-        power = np.minimum(_pairs(rest**2) / self._times, total + 1 / self._size)
-        # Relative to its variance the power of a frequency is exponential.
-        found = (_evidence(power / total, 2) > np.log(len(total) / _STRAY)) & ~self._is_line
-        self._lines[found] += (power - total)[found]
-        self._is_line |= found
-        return bool(found.any())
+        ratio = _pairs(rest**2) / self._times / total
+        slope, known = self._times * (ratio - 1) / total, self._times / total**2
+        found = []
+        for period in _PERIODS[self._size / 4 >= _PERIODS]:
+            spectra = _periodic(self._size, period)
+            scores = spectra @ slope / np.sqrt(spectra**2 @ known)
+            found += [(score, period, which) for which, score in enumerate(scores)]
+        best, most = None, np.log(max(len(found), 1) / _STRAY)
+        for _, period, which in sorted(found, reverse=True)[:_LIKELY]:
+            spectrum = _periodic(self._size, period)[which]
+            tried = np.geomspace(0.1, 1e6, 36) / np.sqrt(spectrum**2 @ known)
+            more = tried[:, None] * spectrum / total
+            gain = 0.5 * (ratio * more / (1 + more) - np.log1p(more)) @ self._times
+            if gain.max() > most:
+                best, most = (spectrum, tried[gain.argmax()]), gain.max()
+        if best is None:
+            return False
+        self._uncertain.append(len(self._spectra))
+        self._spectra = np.vstack([self._spectra, best[0]])
+        self._strengths = np.append(self._strengths, best[1])
+        return True
 
     def _drop_shapes(self) -> None:
         """Keep the shapes that turned out to have a height."""
-        prior = self._strengths @ self._spectra + self._lines
+        prior = self._strengths @ self._spectra + self._white
         seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
         some = self._variances * seen > _NOTHING
         self._shapes, self._least, self._ties = (
@@ -222,7 +236,7 @@ class Smoothing:
 
     def _new_shapes(self, together: int, most: int) -> bool:
         """Whether some item or step stands out: it gets a height of its own."""
-        prior = self._strengths @ self._spectra + self._lines
+        prior = self._strengths @ self._spectra + self._white
         total, _, covariance, _, rest = self._solved(prior, self._variances)
         kinds = _spike_and_step(self._size)
         left = np.vstack([rest, self._shapes]) / np.repeat(total, 2)
@@ -238,7 +252,7 @@ class Smoothing:
             # Frequencies are not negative, steps go either way.
             seen = np.maximum(score, 0) if kind is kinds[0] else score
             ratio = seen**2 / precision
-            gains.append(_evidence(ratio, 1))
+            gains.append(_evidence(ratio))
             variances.append((ratio - 1) / precision)
             reach = max(reach, int(np.argmax(np.abs(own) < _APART * own[0])))
         gain = np.array(gains)
@@ -282,10 +296,10 @@ class Smoothing:
         Strengths count with an allowance for their own errors: a deviation is (sum P_j^2 / (2
         total^2))^(-1/2), by Fisher's information, for one part of each octave.
         """
-        octaves = np.vstack([self._spectra[1:-1:2], self._spectra[-1:]])
-        deviations = 1 / np.sqrt(0.5 * octaves**2 @ (self._times / self._total**2))
-        raised = np.append(np.full(len(octaves) - 1, _ALLOWANCE), _OF_WHITE) * deviations
-        prior = self._prior + raised @ octaves
+        parts = self._spectra[self._uncertain]
+        deviations = 1 / np.sqrt(0.5 * parts**2 @ (self._times / self._total**2))
+        allowed = np.where((parts == 1).all(axis=1), _OF_WHITE, _ALLOWANCE)
+        prior = self._prior + (allowed * deviations) @ parts
         seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
         heights = self._variances + _ALLOWANCE * np.sqrt(2) / seen
         total, _, covariance, _, _ = self._solved(prior, heights)
@@ -317,13 +331,13 @@ class Smoothing:
         )
 
 
-def _evidence(ratio: Floats, degrees: int) -> Floats:
-    """The gain in log-likelihood by the best variance of so many squares instead of 1.
+def _evidence(ratio: Floats) -> Floats:
+    """The gain in log-likelihood by the best variance of a square instead of 1.
 
-    The squares' mean is the ratio; no gain where it is below 1.
+    No gain where the square is below 1.
     """
     ratio = np.maximum(ratio, 1.0)
-    return np.asarray(degrees / 2 * (ratio - 1 - np.log(ratio)))
+    return np.asarray(0.5 * (ratio - 1 - np.log(ratio)))
 
 
 def _pairs(values: Floats) -> Floats:
@@ -336,6 +350,19 @@ def _spike_and_step(size: int) -> tuple[Floats, Floats]:
     """Item 0, and a step before it: a Bernoulli polynomial, t - 1/2."""
     x = np.arange(size)
     return np.where(x == 0, 1.0, 0.0), (x + 0.5) / size - 0.5
+
+
+def _periodic(size: int, period: int) -> Floats:
+    """The spectra of what is heaped at multiples of a period: shape (some, frequencies).
+
+    Heaps as smooth as a cubic spline with a corner have its spectrum around each of the period's
+    frequencies.
+    """
+    k, apart = np.arange(1, size // 2 + 1), size / period
+    square = (k - apart * np.maximum(np.round(k / apart), 1)) ** 2
+    corners = 0.5 * 4.0 ** np.arange(max(0, np.log2(apart / 2) // 2) + 1)
+    # Squared twice, since powers take ten times as long
+    return np.asarray(1 / (1 + (square / corners[:, None] ** 2) ** 2))
 
 
 @lru_cache(maxsize=4)

@@ -94,7 +94,7 @@ class Dense:
         size, domain = of._size, of._domain
         self.size, self.domain, self.of = size, domain, of
         self.parts = [circulant(part, size) for part in of._spectra]
-        self.lines = circulant(of._lines, size)
+        self.white = circulant(np.full(size // 2, of._white), size)
         self.noise = circulant(of._noise, size)
         self.jumps = items_of(of._shapes, 0.0, size).T
         ordered = domain - np.count_nonzero(of._least)
@@ -103,7 +103,7 @@ class Dense:
         self.y = items_of(of._y, 0.0, size)
 
     def stationary(self, strengths: np.ndarray) -> np.ndarray:
-        return self.lines + sum(s * part for s, part in zip(strengths, self.parts, strict=True))
+        return self.white + sum(s * part for s, part in zip(strengths, self.parts, strict=True))
 
     def prior(self, strengths: np.ndarray, variances: np.ndarray) -> np.ndarray:
         return self.stationary(strengths) + self.jumps @ np.diag(variances) @ self.jumps.T
@@ -131,9 +131,11 @@ class Dense:
         of, allowance = self.of, smoothing._ALLOWANCE
         seen = self.inverse(self.stationary(of._strengths) + self.noise)
         strengths = of._strengths.copy()
-        for j in sorted({*range(1, len(strengths) - 1, 2), len(strengths) - 1}):
+        white = len(smoothing._parts(self.size, self.domain)[0]) - 1
+        periods = range(white + 1, len(strengths))
+        for j in sorted({*range(1, white, 2), white, *periods}):
             product = seen @ self.parts[j]
-            raised = smoothing._OF_WHITE if j == len(strengths) - 1 else allowance
+            raised = smoothing._OF_WHITE if j == white else allowance
             strengths[j] += raised / np.sqrt(0.5 * np.trace(product @ product))
         seen = self.inverse(self.stationary(strengths) + self.noise)
         return strengths, of._variances + allowance * np.sqrt(2) / np.diag(
@@ -268,15 +270,49 @@ def test_the_search_ends_near_the_maximum(size: int, domain: int, kind: str) -> 
         assert abs(slope * strength) < 0.05
 
 
-def test_heaped_data_have_lines_and_smooth_data_none() -> None:
-    """Every fourth item holds more: the frequencies size / 4 and size / 2 are lines."""
-    of = model(64, 64, "comb", 1e5)
-    assert np.flatnonzero(of._lines).tolist() == [15, 31]
-    power = np.abs(np.fft.rfft(held(64, "comb"))[[16, 32]]) ** 2 / 64
-    np.testing.assert_allclose(of._lines[[15, 31]], power, rtol=0.2)
-    found = [np.count_nonzero(model(64, 64, "even", 1000.0, seed)._lines) for seed in range(120)]
-    # On average 0.3 by chance: 120 models may have as many as a Poisson variable of mean 36 has
-    # once in a million.
+@pytest.mark.parametrize(("size", "period"), [(64, 4), (90, 10), (77, 7), (128, 2)])
+def test_heaped_data_have_their_period(size: int, period: int) -> None:
+    """Also where the circular domain is no multiple of it. The twin: a likelihood that rises."""
+    x = np.arange(size)
+    values = np.exp(-(((x / size - 0.4) / 0.3) ** 2)) * np.where(x % period == 0, 10.0, 1.0)
+    even, information = observed(size, size, "even", 1e5, seed=1)
+    y = even + np.fft.rfft(values / values.sum() - 1 / size)
+    of = Smoothing(y, information, size, size)
+    own = len(smoothing._parts(size, size)[0])
+    assert len(of._spectra) > own
+    spectra = smoothing._periodic(size, period)
+    assert any(np.array_equal(of._spectra[own], spectrum) for spectrum in spectra)
+    # By how much more than for one that is there by chance, in the likelihood written out
+    twin, without = Dense(of), of._strengths.copy()
+    without[own:] = 0
+    found = twin.likelihood(of._strengths, of._heights)
+    assert found > twin.likelihood(without, of._heights) + np.log(100)
+    heaps = np.where((x % period == 0) & (values > values.max() / 10), values / values.sum(), 0)
+    np.testing.assert_allclose(
+        of.distribution().distribution[heaps > 0], heaps[heaps > 0], rtol=0.2
+    )
+
+
+@pytest.mark.parametrize(("size", "period"), [(24, 2), (24, 5), (31, 7), (64, 16)])
+def test_the_spectra_of_a_period(size: int, period: int) -> None:
+    """By the distance of each frequency to the nearest multiple of the period's, one by one."""
+    spectra = smoothing._periodic(size, period)
+    corners = [0.5 * 4**j for j in range(9) if j == 0 or 0.5 * 4**j <= size / period / 4]
+    multiples = np.arange(1, period + 2) * size / period
+    expected = [
+        [1 / (1 + (min(abs(multiples - k)) / corner) ** 4) for k in range(1, size // 2 + 1)]
+        for corner in corners
+    ]
+    np.testing.assert_allclose(spectra, expected, rtol=1e-12)
+
+
+def test_smooth_data_have_no_period() -> None:
+    found = [
+        len(model(64, 64, "even", 1000.0, seed)._spectra) - len(smoothing._parts(64, 64)[0])
+        for seed in range(120)
+    ]
+    # At most 0.3 by chance: 120 models may have as many as a Poisson variable of mean 36 has once
+    # in a million.
     most = stats.poisson.isf(FALSE_ALARM, smoothing._STRAY * len(found))
     assert sum(found) <= most
     # Planted: at the level of one frequency of three, many more would be found.
@@ -353,7 +389,7 @@ def test_the_prior_has_at_least_the_variance_of_drawing() -> None:
     assert Smoothing(y, information, 16, 16)._prior.min() < 1e-8
     drawn = Smoothing(y, information, 16, 16, white=1e-3)
     assert drawn._prior.min() >= 1e-3
-    twin = Dense(drawn)  # whose lines are these variances
+    twin = Dense(drawn)  # whose white part has this variance
     mean, _ = twin.posterior(drawn._strengths, drawn._variances)
     np.testing.assert_allclose(items_of(drawn._mean, 1.0, 16), mean, atol=1e-9)
 
