@@ -31,6 +31,7 @@ from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
 from frequency.heavy.sampled import Sampled, SampledOracle
 from frequency.heavy.spelt_prefixes import SpeltPrefixes
+from frequency.longitudinal import systems
 from frequency.marginals.whole_record import InputProtocol
 from frequency.oracles import hadamard_response as hadamard
 from frequency.oracles import local_hashing as olh
@@ -78,6 +79,7 @@ CASES = {
     "SUE": Case(lambda: frequency.SUE(3, 1.0), bits=(0, 2, 3), ratio=SUE),
     "SubsetSelection": Case(lambda: frequency.SubsetSelection(4, 0.3), bits=(0, 1, 4)),
     "OLH": Case(lambda: frequency.OLH(4, 1.0)),
+    "BLH": Case(lambda: systems.BLH(4, 1.0)),
     "HRR": Case(lambda: frequency.HRR(4, 1.0)),
     "HRR, t = 2": Case(lambda: frequency.HRR(4, 1.0, coefficients=2)),
     "ProjectiveGeometry": Case(lambda: frequency.ProjectiveGeometry(3, 1.0)),
@@ -87,6 +89,7 @@ CASES = {
     "CountMeanSketch": Case(
         lambda: frequency.CountMeanSketch(5, 1.0, hashes=2, width=2), bits=(1, 2, 2), ratio=SUE
     ),
+    "DBitFlip": Case(lambda: systems.DBitFlip(2, 1.0, 1), bits=(1, 2, 3), ratio=SUE),
     "JLOracle": Case(lambda: frequency.JLOracle(5, 1.0, rows=5)),
     "Tabular": Case(lambda: frequency.Tabular(named.krr(3, Fraction(1, 3)))),
     "InpRR": Case(lambda: mg.InpRR(PAIR, 1, 1.0), FAR, (0, 2, 4), OUE),
