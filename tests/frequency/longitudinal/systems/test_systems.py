@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import InvalidValue
+from frequency import InvalidValue, SubsetSelection
 from frequency.longitudinal import Memoised
 from frequency.longitudinal.systems import (
     LGRR,
@@ -298,3 +298,23 @@ def test_memoised_is_as_accurate_as_a_system_of_its_protocol(name: str) -> None:
     question = Memoised(system.protocol, system.total)
     assert question.protocol is system.protocol
     assert question.audit().allowed == system.audit().allowed
+
+
+@pytest.mark.parametrize("domain", [16, 64, 1024])
+@pytest.mark.parametrize(("total", "day"), [(1, "1/2"), (2, "1/2"), (2, 1), (3, "3/2"), (4, 2)])
+def test_subset_selection_is_never_above_a_system(domain: int, total: Any, day: Any) -> None:
+    """Of a rare item, and in the mean over all items, whatever the population is; of an item that
+    most users have others err less.
+    """
+    question = Memoised(SubsetSelection(domain, day), total=total)
+    ours = [question.protocol.variance(1, f) for f in (0, 1 / domain, 1)]
+    named: list[Any] = [
+        *(kind(domain, total, day) for kind in (RAPPOR, LOSUE, LGRR, BiLOLOHA, OLOLOHA)),
+        *(DBitFlipPM(domain, day, bits) for bits in (1, domain // 2, domain)),
+    ]
+    for system in named:
+        rare, mean, frequent = (system.protocol.variance(1, f) for f in (0, 1 / domain, 1))
+        assert ours[0] < rare
+        assert ours[1] < mean
+        if isinstance(system, BiLOLOHA) and (total, day) == (4, 2):
+            assert ours[2] > 2 * frequent
