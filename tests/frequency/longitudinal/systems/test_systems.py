@@ -151,6 +151,15 @@ def test_symbols_are_drawn_as_published(system: LongitudinalSystem, values: list
     assert set(expected) <= set(measured)
 
 
+def test_a_second_round_that_keeps_too_much_shows() -> None:
+    """By one part in 256: in what is drawn, and in what the audit says of a day."""
+    honest, leaky = LGRR(2, 2, 1), LGRR(2, 2, 1)
+    vars(leaky)["kept"] = leaky.kept * Fraction(257, 256)
+    with pytest.raises(AssertionError):
+        equal(law(partial(sent, leaky, [0])), joint_law(honest, [0]).get)
+    assert leaky.audit(1).ratio > honest.protocol.max_ratio >= honest.audit(1).ratio
+
+
 @pytest.mark.parametrize("kind", [RAPPOR, LOSUE])
 def test_bits_are_changed_as_published(kind: Any) -> None:
     """The second round, word by word, of every permanent report; here a quarter of the bits. Of
