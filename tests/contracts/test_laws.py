@@ -89,7 +89,6 @@ CASES = {
     "CountMeanSketch": Case(
         lambda: frequency.CountMeanSketch(5, 1.0, hashes=2, width=2), bits=(1, 2, 2), ratio=SUE
     ),
-    "DBitFlip": Case(lambda: systems.DBitFlip(2, 1.0, 1), bits=(1, 2, 3), ratio=SUE),
     "JLOracle": Case(lambda: frequency.JLOracle(5, 1.0, rows=5)),
     "Tabular": Case(lambda: frequency.Tabular(named.krr(3, Fraction(1, 3)))),
     "InpRR": Case(lambda: mg.InpRR(PAIR, 1, 1.0), FAR, (0, 2, 4), OUE),
@@ -227,6 +226,7 @@ def test_no_protocol_is_forgotten():
     }  # of one bit: below
     known.add(SpeltPrefixes)  # a mixture of what is here, of hashes: test_spelt_prefixes
     known.add(InputProtocol)  # of which oracle is for its subclasses to say
+    known.add(systems.DBitFlip)  # in a system: tests/frequency/longitudinal/systems
     known |= {Survey, SurveyChannel}  # byte for byte the reports of what they hold: test_survey
     for case in CASES.values():
         protocol = case.make()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,13 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.oracle import SymmetricOracle, checked_users
 from frequency.longitudinal.systems.system import LongitudinalSystem
-from frequency.oracles.unary_encoding import column_sums, packed
+from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import exact_sum, whole
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,13 @@ class DBitFlip(SymmetricOracle):
 
     asked: int
 
-    largest_domain = 1 << 20
+    largest_domain: ClassVar[int] = 1 << 20
+    privacy_source: ClassVar[str] = "Ding, Kulkarni and Yekhanin 2017"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole(self.asked, "asked", 1, self.domain, what="a number of items")
+        asked = whole(self.asked, "asked", 1, self.domain, what="a number of items")
+        set_fields(self, asked=asked)
 
     @cached_property
     def _ones(self) -> UnaryBits:
@@ -197,6 +202,16 @@ class DBitFlip(SymmetricOracle):
             ratio, output = bit.p / bit.q, "bit 0 set"
         return Audit(ratio, self.max_ratio, output, (0, 1))
 
+    def proof(self) -> PublicDrawProof:
+        if self.asked == 1 < self.domain:
+            raise TypeError(
+                "of one bit, which loses half of epsilon, no proof is stated: see audit"
+            )
+        name, sets = type(self).__name__, comb(self.domain, self.asked)
+        part = symmetric_proof(self.asked, "the bits asked for")
+        settings = ((sets, Fraction(1, sets)),)
+        return PublicDrawProof(part, settings, name=name, source=self.privacy_source)
+
 
 @dataclass(frozen=True)
 class DBitFlipPM(LongitudinalSystem):
@@ -224,7 +239,8 @@ class DBitFlipPM(LongitudinalSystem):
     asked: int
 
     def __post_init__(self) -> None:
-        _ = self.protocol  # what is out of range is refused
+        oracle = self.protocol  # what is out of range is refused
+        set_fields(self, domain=oracle.domain, asked=oracle.asked)
 
     @cached_property
     def protocol(self) -> DBitFlip:

@@ -26,6 +26,7 @@ from frequency.core.oracle import PureOracle
 from frequency.longitudinal.systems.system import LongitudinalSystem
 from frequency.oracles.unary_encoding import BitVector, packed
 from mechdesign._support.arrays import Items
+from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import shown
@@ -59,6 +60,7 @@ class TwoRounds(LongitudinalSystem):
                 f"total must be at least the epsilon of a day, {shown(self.day)}, got"
                 f" {shown(self.total)}"
             )
+        set_fields(self, domain=self.protocol.domain)
 
     @property
     @abstractmethod

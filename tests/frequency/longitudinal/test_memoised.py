@@ -62,7 +62,7 @@ def laws_of(question: Memoised, value: Any) -> tuple[dict[bytes, Fraction], ...]
     )
 
 
-@pytest.mark.parametrize("name", sorted(set(CASES) - REFUSED - {"DBitFlip"}))  # states none
+@pytest.mark.parametrize("name", sorted(set(CASES) - REFUSED))
 def test_a_day_has_exactly_the_one_shot_law(name: str) -> None:
     """Of permanent reports and of reports that say nothing, mixed; whatever the protocol."""
     case = CASES[name]

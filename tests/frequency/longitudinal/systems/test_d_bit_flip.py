@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from frequency import SUE, Aggregate, IncompatibleAggregate
-from frequency.longitudinal.systems import BLH, DBitFlip
+from frequency.longitudinal.systems import BLH, LGRR, DBitFlip, DBitFlipPM
 from tests.contracts.oracle import OracleContract, Twin, reports_of, subset_bytes, weights_of
+from tests.contracts.test_laws import of_ratio
+from tests.contracts.test_proofs import check_law, check_ratio
 from tests.frequency.oracles.test_local_hashing import TestOLH as HashingContract
 from tests.tape import WORD
 
@@ -66,6 +68,30 @@ class TestBLH(HashingContract):
 def test_one_bit_loses_half_of_epsilon() -> None:
     one, two = DBitFlip(5, 1, 1).audit(), DBitFlip(5, 1, 2).audit()
     assert one.ratio**2 == two.ratio == SUE(5, 1).audit().ratio
+
+
+@pytest.mark.parametrize(("domain", "asked"), [(1, 1), (2, 2), (3, 2), (4, 3)])
+def test_the_proof_states_the_law(domain: int, asked: int) -> None:
+    """Report by report, and the audit comes to what is proved."""
+    for ratio in (Fraction(9), Fraction(25, 16)):
+        with of_ratio(ratio):
+            oracle = DBitFlip(domain, 1, asked)
+            proof = oracle.proof()
+            assert proof.holds
+            check_law(oracle, tuple(range(domain)), proof)
+            if domain > 1:
+                check_ratio(oracle, proof)
+    other = DBitFlip(3, 1, 2)
+    with pytest.raises(AssertionError):
+        check_law(other, (0, 1), DBitFlip(3, 1, 3).proof())
+    with pytest.raises(TypeError, match="half of epsilon"):
+        DBitFlip(3, 1, 1).proof()
+
+
+def test_the_integers_of_numpy_make_the_same() -> None:
+    assert DBitFlip(np.int64(5), 1, np.uint8(2)) == DBitFlip(5, 1, 2)
+    assert repr(DBitFlipPM(np.int64(5), 1, np.uint8(2))) == "DBitFlipPM(domain=5, total=1, asked=2)"
+    assert repr(LGRR(np.int64(5), 2, 1)) == "LGRR(domain=5, total=2, day=1)"
 
 
 @pytest.mark.parametrize("asked", [1, 3, 12])
