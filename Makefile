@@ -86,6 +86,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/heavy_hitters.py
 	$(BIN)/python benchmarks/succinct_histograms.py
 	$(BIN)/python benchmarks/one_bit.py
+	$(BIN)/python benchmarks/longitudinal.py
 	$(BIN)/python benchmarks/postprocessing.py
 	$(BIN)/python benchmarks/local_mechanisms.py
 	$(BIN)/python benchmarks/shuffling.py

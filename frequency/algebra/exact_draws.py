@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from math import isqrt
 
 import numpy as np
@@ -235,8 +236,8 @@ def chances(
     return result
 
 
-def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
-    """Words whose 64 bits are independent, each 1 with probability ``numerator`` / 2^64.
+def bernoulli_bits(size: int, numerator: int, source: BitSource, denominator: int = WORD) -> Words:
+    """Words whose 64 bits are independent, each 1 with a rational probability.
 
     Every bit compares the binary expansion of its own uniform number with that of the probability,
     most significant place first. Half of the bits are decided at each place, so that a word needs
@@ -247,9 +248,12 @@ def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
     size : int
         The number of words, at least 0.
     numerator : int
-        0 .. 2^64 - 1.
+        0 .. denominator - 1: that of the probability.
     source : callable
         Gives as many random 64-bit words as it is asked for.
+    denominator : int, default 2^64
+        That of the probability, at least 1. Where it is no power of 2, places are looked at until
+        all bits are decided.
 
     Returns
     -------
@@ -258,10 +262,11 @@ def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
     """
     result = np.zeros(size, dtype=np.uint64)
     undecided = np.full(size, WORD - 1, dtype=np.uint64)
-    where = np.arange(0)
-    for place in range(63, -1, -1):
+    where, rest = np.arange(0), numerator
+    for place in count():
         drawn = source(len(undecided))
-        if numerator >> place & 1:
+        digit, rest = divmod(2 * rest, denominator)
+        if digit:
             below = undecided & ~drawn  # a 0 where the probability has a 1: less
             undecided = undecided & drawn
             if len(where):
@@ -270,9 +275,9 @@ def bernoulli_bits(size: int, numerator: int, source: BitSource) -> Words:
                 result |= below
         else:
             undecided = undecided & ~drawn
-        if not numerator & ((1 << place) - 1):
+        if not rest:
             break  # what agrees with the probability so far is not less than it
-        if place < 59:  # few words have a bit left to decide: go on with those alone
+        if place > 4:  # few words have a bit left to decide: go on with those alone
             left = np.flatnonzero(undecided)
             if not len(left):
                 break

@@ -33,10 +33,9 @@ from frequency.algebra.exact_draws import chances
 from frequency.core.channel import Channel, Reports, local_privacy
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.public_coins import PublicCoinChannel, stating
-from frequency.exceptions import InvalidValue
+from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
 from mechdesign._support.arrays import Items
-from mechdesign._support.counts import checked_counts
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import BitSource, bit_source
@@ -310,14 +309,10 @@ class Memoised:
         source, items = bit_source(rng), self._items_of(values)
         if state.memoised != self:
             raise ValueError("the permanent reports are of another protocol or total")
-        who = np.arange(state.users)
-        if users is not None:
-            who = checked_counts(users, state.users - 1, InvalidValue)
-            if who.ndim != 1 or len(np.unique(who)) != len(who):
-                raise ValueError("users must be one-dimensional, each of them once")
+        who = those_who_report(users, state.users)
         if len(items) != len(who):
             raise ValueError(f"values must be of {len(who)} users, got {len(items)}")
-        reports = self._recalled(state, who, items, source)
+        reports = recalled(state, who, items, lambda new: self._permanent(items[new], source))
         sent = chances([self.kept], np.zeros(len(items), dtype=np.int64), source)
         fresh = np.flatnonzero(~sent)
         reports[fresh] = self._blank(np.zeros_like(items[fresh]), source)
@@ -326,26 +321,6 @@ class Memoised:
     def _items_of(self, values: Any) -> Items:
         own = self.protocol.items_of(values) if isinstance(self.protocol, Protocol) else values
         return self._channel.items_of(own)
-
-    def _recalled(
-        self, state: PermanentReports, who: Items, items: Items, source: BitSource
-    ) -> Reports:
-        """Some users' permanent reports of these items; those missing are drawn and kept."""
-        ranks, held = np.arange(len(state.items)), state.held[who]
-        same = (state.items[:, who] == items).all(axis=tuple(range(2, state.items.ndim)))
-        same &= ranks[:, None] < held
-        place = np.where(same.any(axis=0), same.argmax(axis=0), held)
-        new = np.flatnonzero(place == held)
-        if len(new):
-            drawn = self._permanent(items[new], source)
-            if place.max() == len(ranks):
-                state.items = np.concatenate([state.items, state.items[:1]])
-                state.reports = np.concatenate([state.reports, state.reports[:1]])
-            state.items[place[new], who[new]] = items[new]
-            state.reports[place[new], who[new]] = drawn
-            state.held[who[new]] += 1
-        recalled: Reports = state.reports[place, who]
-        return recalled
 
     def _permanent(self, items: Items, source: BitSource) -> Reports:
         """Reports of P': of P, kept with a probability proportional to 1 - (1 - 1/c) / L."""

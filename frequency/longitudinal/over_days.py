@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, normal_quantile
-from frequency.core.oracle import PureOracle, variance_of
+from frequency.core.oracle import PureOracle, checked_users, variance_of
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.exceptions import UnknownVariance
 from frequency.longitudinal.memoised import Memoised
@@ -74,60 +74,94 @@ def day_covariance(question: Memoised, n: int, frequency: npt.ArrayLike = 0.0) -
     return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
 
 
-def mean_of_days(question: Memoised, aggregates: Sequence[Aggregate]) -> Answer:
-    """The mean of the frequencies of some days, on each of which the same users report.
+def mean_of_days(
+    question: Memoised, aggregates: Sequence[Aggregate], shared: npt.ArrayLike | None = None
+) -> Answer:
+    """The mean over some days of the frequencies among those who report.
 
     Parameters
     ----------
     question : Memoised
         As for `day_covariance`.
     aggregates : sequence of Aggregate
-        One for each day, at least one, each of the reports of all users.
+        One for each day, at least one.
+    shared : array_like, optional
+        Shape (days, days), integers: how many users report on both of two days, where some arrive,
+        leave, or miss days. None: the same users report on all days.
 
     Returns
     -------
     Answer
-        Shape (domain,): the mean frequency of each item. If no value changes, the variance is
-        an unbiased estimate, cut at 0; if some do, it is too large on average.
+        Shape (domain,): the mean frequency of each item, all days alike. If no value changes, the
+        variance is an unbiased estimate, cut at 0; if some do, it is too large on average. Those
+        who report on two days are taken to have the item as often as all.
 
     Raises
     ------
     UnknownVariance
         Of another protocol than `day_covariance` takes.
     ValueError
-        No days, or numbers of users that are not the same on all days.
+        No days, or numbers of users that are not the same on all days and no ``shared``, or one
+        that does not go with the numbers of users.
     IncompatibleAggregate
         An aggregate of another protocol.
     """
-    _covariances(question)  # may not be known
+    own, other = map(float, _covariances(question))  # may not be known
     estimates = [question.protocol.estimate(aggregate) for aggregate in aggregates]
-    users = sorted({estimate.n for estimate in estimates})
-    if len(users) != 1 or not users[0]:
-        raise ValueError(f"the same users must report on each of the days, got {shown(users)}")
-    (n,), days = users, len(estimates)
+    users = np.array([estimate.n for estimate in estimates], dtype=np.int64)
+    if not len(users) or not users.all() or (shared is None and len(set(users.tolist())) > 1):
+        raise ValueError(
+            f"the same users must report on each of the days, got {shown(sorted(set(users)))}"
+        )
+    both = np.minimum(users, users[:, None]) if shared is None else _shared_users(shared, users)
     mean = np.mean([estimate.frequencies for estimate in estimates], axis=0)
-    day, between = question.protocol.variance(n, mean), day_covariance(question, n, mean)
-    return Answer(mean, np.maximum(day + (days - 1) * between, 0.0) / days)
+    pairs = both / np.multiply.outer(users, users).astype(np.float64)
+    between = (pairs.sum() - np.trace(pairs)) * (other + (own - other) * mean)
+    each = sum(question.protocol.variance(n, mean) for n in users.tolist())
+    return Answer(mean, np.maximum(each + between, 0.0) / len(users) ** 2)
+
+
+def _shared_users(shared: npt.ArrayLike, users: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    found = np.asarray(shared)
+    if (
+        found.dtype.kind not in "iu"
+        or found.shape != (len(users), len(users))
+        or (found != found.T).any()
+        or (found < 0).any()
+        or (found > np.minimum(users, users[:, None])).any()
+        or (np.diagonal(found) != users).any()
+    ):
+        raise ValueError(
+            f"shared must be a symmetric table of {len(users)} days, the users of each day on its"
+            " diagonal, and no more of them on two days than on either"
+        )
+    return found.astype(np.int64)
 
 
 def _change_variance(
     question: Memoised, n: tuple[int, int], before: Floats, after: Floats, stayed: float
 ) -> Floats:
     """At most; unbiased if all users stay, or none."""
-    if not 0 <= stayed <= 1:
-        raise ValueError(f"stayed must be a fraction of the users, 0 to 1, got {shown(stayed)}")
+    oracle, (first, second) = question.protocol, map(checked_users, n)
+    if not 0 <= stayed <= min(1, second / first):
+        raise ValueError(
+            f"stayed must be a fraction of the {first} users of the first day, no more than"
+            f" report on the second, {second}; got {shown(stayed)}"
+        )
     own, other = map(float, _covariances(question))
-    if stayed == 1:  # frequencies are the same
+    # Of the users of the first day
+    then, now = before, after * (second / first)
+    if stayed == 1 and first == second:  # frequencies are the same
         common = other + (own - other) * (before + after) / 2
     else:
-        # Of those who stay some have the item: all of them but those who have another one on
-        # either day, at least, and no more than have it on both
-        least = np.clip(stayed - 1 + np.maximum(before, after), 0.0, stayed)
-        most = np.clip(np.minimum(before, after), 0.0, stayed)
+        # Of those who stay some have the item: all of them but those who leave or change, at
+        # least, and no more than have it on both days
+        left, arrived = 1 - stayed, second / first - stayed
+        least = np.clip(np.maximum(then - left, now - arrived), 0.0, stayed)
+        most = np.clip(np.minimum(then, now), 0.0, stayed)
         common = other * stayed + np.minimum((own - other) * least, (own - other) * most)
-    oracle, (first, second) = question.protocol, n
     both = oracle.variance(first, before) + oracle.variance(second, after)
-    result: Floats = np.maximum(both - 2 * common / first, 0.0)
+    result: Floats = np.maximum(both - 2 * common / second, 0.0)
     return result
 
 
@@ -136,6 +170,8 @@ def change_of_days(
 ) -> Answer:
     """How much the frequencies have changed from one day to another, with intervals.
 
+    Users may arrive and leave: each day's frequencies are those among its users.
+
     Parameters
     ----------
     question : Memoised
@@ -143,9 +179,9 @@ def change_of_days(
     before, after : Aggregate
         Of the reports of two days.
     stayed : float, default 0.0
-        The fraction of the users of whom it is known, or assumed, that their values are the same
-        on both days, 0 to 1. Their permanent reports cancel: the more there are, the less the
-        error. With 0 intervals hold in any case, also where others report on the second day.
+        The fraction of the first day's users of whom it is known, or assumed, that they report on
+        both days, with the same value, 0 to 1. Their permanent reports cancel: the more there are,
+        the less the error. With 0 intervals hold in any case.
 
     Returns
     -------
@@ -158,15 +194,15 @@ def change_of_days(
     UnknownVariance
         Of another protocol than `day_covariance` takes.
     ValueError
-        No fraction, no users, or another number of them on the other day where some stay.
+        No fraction, more than there are users on the second day, or no users on a day.
     IncompatibleAggregate
         An aggregate of another protocol.
     """
     _covariances(question)  # may not be known
     first, second = map(question.protocol.estimate, (before, after))
     n = (first.n, second.n)
-    if not min(n) or (stayed and n[0] != n[1]):
-        raise ValueError(f"the same users must report on both days, got {n[0]} and {n[1]}")
+    if not min(n):
+        raise ValueError(f"users must report on both days, got {n[0]} and {n[1]}")
     told, now = first.frequencies, second.frequencies
     return Answer(now - told, _change_variance(question, n, told, now, stayed))
 

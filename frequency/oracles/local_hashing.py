@@ -81,6 +81,28 @@ class OLH(PureCellOracle, PublicCoinChannel):
     def _space(self) -> VectorSpace:
         return space(*self._order)
 
+    @property
+    def functions(self) -> int:
+        """q^t, the number of hash functions: they are numbered from 0."""
+        return self._space.size
+
+    def hashed(self, functions: npt.NDArray[Any], items: Items) -> Items:
+        """The values that hash functions give items.
+
+        Parameters
+        ----------
+        functions : numpy.ndarray
+            Shape (users,), integers in 0 .. `functions` - 1.
+        items : numpy.ndarray of int64
+            Shape (users,): an item for each.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (users,), each in 0 .. `hashes_to` - 1.
+        """
+        return self._space.dot(functions.astype(np.int64), items)
+
     @cached_property
     def _choice(self) -> TruthOrLie:
         return TruthOrLie.within(self.max_ratio, self.hashes_to)
@@ -124,10 +146,10 @@ class OLH(PureCellOracle, PublicCoinChannel):
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         field, users = self._space.field, len(items)
-        a = uniform(users, self._space.size, source)
+        a = uniform(users, self.functions, source)
         reports["hash"] = a
         # Adding a nonzero element of the field is a lie; every lie is as likely.
-        reports["value"] = field.add(self._space.dot(a, items), self._choice.draw(users, source))
+        reports["value"] = field.add(self.hashed(a, items), self._choice.draw(users, source))
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return (reports["hash"] < self._space.size) & (reports["value"] < self.hashes_to)
@@ -221,7 +243,7 @@ class OLH(PureCellOracle, PublicCoinChannel):
         return result
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
-        true = self._space.dot(reports["hash"].astype(np.int64), items)
+        true = self.hashed(reports["hash"], items)
         return (reports["value"] == true).astype(np.int64)
 
     def likely_together(self, items: Items) -> Fraction:

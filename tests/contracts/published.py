@@ -26,6 +26,7 @@ from frequency import (
 from frequency.core.mixture import Mixture
 from frequency.heavy.succinct_histogram import Channels
 from frequency.heavy.unique_heavy_hitter import CodeSign
+from frequency.longitudinal.systems import DBitFlip
 from frequency.marginals.expectation_maximisation import AttributeWise
 from frequency.marginals.fourier import Phase
 from frequency.oracles.unary_encoding import BitVector
@@ -72,6 +73,18 @@ def unary(channel, bits, own):
 @probability.register
 def _(channel: BitVector, report, item):
     return unary(channel, bits_of(report["bits"], channel.domain), item)
+
+
+@probability.register
+def _(channel: DBitFlip, report, item):
+    asked, bits = (bits_of(report[name], channel.domain) for name in ("asked", "bits"))
+    assert sum(asked) == channel.asked
+    p, q = weight(channel, "p"), weight(channel, "q")
+    ones = [p if place == item else q for place in range(channel.domain) if asked[place]]
+    told = [bit for bit, mine in zip(bits, asked, strict=True) if mine]
+    assert sum(told) == sum(bits)
+    each = (one if bit else 1 - one for one, bit in zip(ones, told, strict=True))
+    return prod(each) / comb(channel.domain, channel.asked)
 
 
 @probability.register

@@ -385,6 +385,39 @@ def test_bits_compare_their_own_numbers(numerator, seed, departure):
     assert [found >> b & 1 for b in range(64)] == [int(number < numerator) for number in numbers]
 
 
+@pytest.mark.parametrize(
+    "probability",
+    [
+        *(
+            Fraction(top, bottom)
+            for top, bottom in ((1, 3), (2, 3), (1, 2), (1, 7), (0, 1), (3, 8))
+        ),
+        Fraction((1 << 127) - 1, (1 << 128) + 51),
+        Fraction((1 << 90) - 5, 1 << 90),
+        Fraction(5, (1 << 80) - 3),
+    ],
+)
+def test_bits_of_any_probability(probability):
+    """A word's bit b is [U_b < probability], to as many places as it takes."""
+    numerator, denominator = probability.numerator, probability.denominator
+    random, places = Random(numerator), 200
+    digits = [(numerator << place + 1) // denominator & 1 for place in range(places)]
+    numbers = []
+    for departs in (0, 1, 5, 60, 63, 64, 65, 66, 88, 89, 90, 128, 150):
+        drawn = [random.getrandbits(1) for _ in range(places)]
+        numbers.append([*digits[:departs], 1 - digits[departs], *drawn[departs + 1 :]])
+    numbers += [[random.getrandbits(1) for _ in range(places)] for _ in range(64 - len(numbers))]
+    planes = [
+        sum(number[place] << b for b, number in enumerate(numbers)) for place in range(places)
+    ]
+    found = int(bernoulli_bits(1, numerator, Tape(planes), denominator)[0])
+    expected = [
+        int(int("".join(map(str, number)), 2) * denominator < numerator << places)
+        for number in numbers
+    ]
+    assert [found >> b & 1 for b in range(64)] == expected
+
+
 class Witness:
     """Random words, with a record of what each call was given."""
 

@@ -1,0 +1,86 @@
+"""Finding what a user already keeps, and drawing what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.transport import Reports
+from frequency.exceptions import InvalidValue
+from mechdesign._support.arrays import Items
+from mechdesign._support.counts import checked_counts
+
+
+class Kept(Protocol):
+    """What users keep: `held` reports each, about `items`, in order of appearance."""
+
+    held: npt.NDArray[np.int64]
+    items: Items
+    reports: Reports
+
+
+def those_who_report(users: npt.ArrayLike | None, of: int) -> Items:
+    """Which users take part on a day.
+
+    Parameters
+    ----------
+    users : array_like or None
+        Different numbers of users; None: all.
+    of : int
+        How many users there are.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape (those who take part,).
+
+    Raises
+    ------
+    ValueError
+        A number that is no user's, or occurs twice.
+    """
+    if users is None:
+        return np.arange(of)
+    who = checked_counts(users, of - 1, InvalidValue)
+    if who.ndim != 1 or len(np.unique(who)) != len(who):
+        raise ValueError("users must be one-dimensional, each of them once")
+    return who
+
+
+def recalled(kept: Kept, who: Items, items: Items, draw: Callable[[Items], Reports]) -> Reports:
+    """Some users' permanent reports about these items; those missing are drawn and kept.
+
+    Parameters
+    ----------
+    kept : object
+        What all users keep: it is added to.
+    who : numpy.ndarray of int64
+        Shape (some,): different users.
+    items : numpy.ndarray of int64
+        Shape (some, ...): an item for each.
+    draw : callable
+        Maps places among these users to as many new permanent reports.
+
+    Returns
+    -------
+    structured numpy.ndarray
+        Shape (some,): copies.
+    """
+    ranks, held = np.arange(len(kept.items)), kept.held[who]
+    same = (kept.items[:, who] == items).all(axis=tuple(range(2, kept.items.ndim)))
+    same &= ranks[:, None] < held
+    place = np.where(same.any(axis=0), same.argmax(axis=0), held)
+    new = np.flatnonzero(place == held)
+    if len(new):
+        drawn = draw(new)
+        if place.max() == len(ranks):
+            kept.items = np.concatenate([kept.items, kept.items[:1]])
+            kept.reports = np.concatenate([kept.reports, kept.reports[:1]])
+        kept.items[place[new], who[new]] = items[new]
+        kept.reports[place[new], who[new]] = drawn
+        kept.held[who[new]] += 1
+    found: Reports = kept.reports[place, who]
+    return found
