@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.blas import one_thread
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.progress import ProgressMeter
@@ -46,8 +46,13 @@ Up to twice as many inputs, rows are weighed one by one at the end only.
 
 _LEAST_SHARE = 1e-3
 
-_CLOSE, _PARTED, _LAST_PARTED = 2e-3, 4, 60
-"""How close, and for how many rounds, branch and bound bounds the values of all patterns."""
+_CLOSE, _PARTED, _THOROUGHLY = 2e-3, 4, 2000
+"""How close, and for how many rounds, branch and bound bounds the values of all patterns: every
+time, and every `_PATIENCE` rounds.
+"""
+
+_PATIENCE, _ENOUGH = 30, 0.01
+"""After so many rounds of pricing this gap is enough."""
 
 _NEGLIGIBLE = 1e-5
 """Rows of less probability are dropped, relative to the largest, and so is less of the variance."""
@@ -127,7 +132,7 @@ def workload_optimal(
     *,
     prior: npt.ArrayLike | None = None,
     tolerance: float = 0.003,
-    rounds: int = 30,
+    rounds: int = 200,
     progress: bool = False,
 ) -> WorkloadDesign:
     """The local mechanism of nearly least total variance for a workload.
@@ -152,8 +157,8 @@ def workload_optimal(
     prior : array_like, optional
         Shape (domain,): positive numbers that add up to 1; None: uniform. Only for "average".
     tolerance : float, default 0.003
-        Stop as soon as the gap to the bound is no larger.
-    rounds : int, default 30
+        Stop as soon as the gap to the bound is no larger; after 30 rounds 0.01 is enough.
+    rounds : int, default 200
         Stop after so many rounds of pricing.
     progress : bool, default False
         Show how far it is, on standard error.
@@ -189,17 +194,24 @@ def workload_optimal(
         p = p / p.sum()
     if k == 1:
         return WorkloadDesign(Mechanism([[1]], privacy), criterion, queries, 0.0, 0.0, matrix, p)
+    # Inputs that are alike to every query share their column: to answer as one of them, drawn from
+    # the prior, takes nothing from an unbiased estimate, and adds nothing to its variance.
+    first, place = _alike(matrix)
+    reduced = matrix[np.ix_(first, first)]
+    shares: Floats = np.bincount(place, weights=p).astype(np.float64)
     # The added identity keeps every frequency estimable, also if the workload does not need it.
-    asked = Criterion(matrix + np.eye(k) * (1e-7 * np.trace(matrix) / k or 1e-7), p, ratio)
+    least = np.eye(len(first)) * (1e-7 * np.trace(reduced) / len(first) or 1e-7)
+    asked = Criterion(reduced + least, shares, ratio)
     with ProgressMeter(f"design of {k} inputs", unit="rounds", shown=progress) as meter:
-        search = _Search(asked, matrix, tolerance, rounds, meter)
+        search = _Search(asked, reduced, tolerance, rounds, meter)
         patterns, theta, bound = search.run() if criterion == "average" else search.run_worst()
-    table = _exact(patterns, theta, privacy)
+    table = _exact(patterns[:, place], theta, privacy)
     mechanism = Mechanism.from_weights(table, _UNITS, privacy)
     mechanism.audit().require()
     held = search.criterion.prior
-    if criterion == "worst" and k <= 2 * _ONE_BY_ONE:
-        held = least_favourable(asked.gram, mechanism.matrix, held)
+    if criterion == "worst" and len(first) <= 2 * _ONE_BY_ONE:
+        held = least_favourable(asked.gram, mechanism.matrix[:, first], held)
+    held = held[place] * p / shares[place]
     variances = variances_by_input(mechanism.matrix, matrix, held)
     variance = max(float(variances.max()) if criterion == "worst" else float(p @ variances), 0.0)
     bound = max(min(bound, variance), 0.0)
@@ -340,16 +352,17 @@ class _Search:
             new = (
                 self._candidates(patterns, slope, multipliers) if everything is None else everything
             )
-            last = round_ == rounds - 1
-            bound = max(bound, self._bound(rows, theta, multipliers, new, last))
+            last, thorough = round_ == rounds - 1, round_ % _PATIENCE == _PATIENCE - 1
+            bound = max(bound, self._bound(rows, theta, multipliers, new, last or thorough))
             bound = max(bound, self._ideal()) if worst else bound
-            if found <= (1 + tolerance) * bound or last:
+            enough = tolerance if round_ < _PATIENCE - 1 else max(tolerance, _ENOUGH)
+            if found <= (1 + enough) * bound or last:
                 break
             pi = theta * (rows @ criterion.prior)
             standing = float(pi @ criterion.priced(slope, multipliers, rows)) / float(pi.sum())
             worth = criterion.priced(slope, multipliers, self._rows(new))
-            enough = standing + 1e-7 * (found + criterion.held)
-            better = best_of(new, worth, enough, patterns, 4 * k)
+            least_worth = standing + 1e-7 * (found + criterion.held)
+            better = best_of(new, worth, least_worth, patterns, 4 * k)
             if not len(better):
                 bound = max(bound, self._bound(rows, theta, multipliers, new, True))
                 break
@@ -381,7 +394,7 @@ class _Search:
         return found
 
     def _bound(
-        self, rows: Floats, theta: Floats, multipliers: Floats, known: Patterns, last: bool
+        self, rows: Floats, theta: Floats, multipliers: Floats, known: Patterns, thorough: bool
     ) -> float:
         """A lower bound on the variance of any mechanism, from the information of one.
 
@@ -395,9 +408,8 @@ class _Search:
         total = float(multipliers.sum())
         if asked.domain > _ALL_PATTERNS:
             most = max(most, float(asked.priced(slope, multipliers, rows).max()))
-            most = most_valued(
-                asked, slope, multipliers, most, _CLOSE * least, _LAST_PARTED if last else _PARTED
-            )
+            parted = _THOROUGHLY if thorough else _PARTED
+            most = most_valued(asked, slope, multipliers, most, _CLOSE * least, parted)
         return least**2 / (most + total) - float(asked.prior @ np.diag(gram))
 
     def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
@@ -472,6 +484,18 @@ class _Search:
         p = np.maximum(p * variances / variances.max(), 1e-4 / len(p) * p.sum())
         self.criterion = Criterion(self.criterion.gram, p / p.sum(), self.criterion.ratio)
         return excess
+
+
+def _alike(gram: Floats) -> tuple[Integers, Integers]:
+    """The first of each class of inputs that are alike to every query, and each input's class.
+
+    If all are alike, as for a query of the total, each is a class.
+    """
+    _, firsts, place = np.unique(gram, axis=0, return_index=True, return_inverse=True)
+    if len(firsts) == 1:
+        return np.arange(len(gram)), np.arange(len(gram))
+    first, place = np.unique(firsts[place.ravel()], return_inverse=True)
+    return first, place
 
 
 def _all_patterns(k: int) -> Patterns:

@@ -407,6 +407,23 @@ def test_workloads_that_do_not_ask_for_everything(name, epsilon):
         assert design.bound <= least * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("criterion", ["average", "worst"])
+def test_inputs_that_are_alike_cost_nothing(criterion, epsilon):
+    """Of 24 inputs only 4 differ: the design is as good as that of the 4, with their prior."""
+    values, place = np.array([[-2.0, 0, 1, 3]]), np.arange(24) % 4
+    prior = None if criterion == "worst" else some_prior(24, 5)
+    shares = None if prior is None else np.bincount(place, weights=prior)
+    design = workload_optimal(values[:, place], 24, epsilon, criterion, prior=prior)
+    merged = workload_optimal(values, 4, epsilon, criterion, prior=shares)
+    assert design.variance == pytest.approx(merged.variance, rel=1e-4)
+    assert design.bound == pytest.approx(merged.bound, rel=1e-4)
+    assert design.gap < 1e-3
+    each, _ = by_definition(design.mechanism.matrix, values[:, place], design.prior)
+    np.testing.assert_allclose(design.variances, each, rtol=1e-4)
+    assert np.linalg.matrix_rank(design.mechanism.matrix) == 24
+
+
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-3, 0.01, 0.03, 0.1, 1.0, 20.0])
 @pytest.mark.parametrize("k", [2, 5, pytest.param(30, marks=pytest.mark.slow)])
 def test_what_is_known_without_asking_has_no_gap(k, epsilon):
