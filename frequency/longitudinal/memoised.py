@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +38,11 @@ from mechdesign import Audit
 from mechdesign._support.arrays import Items
 from mechdesign._support.counts import checked_counts
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import BitSource, bit_source
 from mechdesign._support.text import shown
+from mechdesign.accounting.daily_reports import LARGEST_PERMANENT, DailyReports
+from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.exceptions import UnstatedLikelihoods
 
 
@@ -244,6 +246,47 @@ class Memoised:
             "a permanent report",
             inputs,
         )
+
+    def cost(self, changes: int = 0, starts: int = 1) -> DailyReports:
+        """What the reports of all days together cost a user: to be spent from a `Ledger`.
+
+        A user with so many changes has a value more than that, and a permanent report of each that
+        loses ``total``. This is the promise of `Memoised` about values that change on the same
+        days; see there for what it leaves out.
+
+        Parameters
+        ----------
+        changes : int, default 0
+            How often the value of a user changes at most, from one start to the next. Devices must
+            see to it: what `privatize` does for more changes costs more.
+        starts : int, default 1
+            How often a user's device may begin, as it does again after its state was lost.
+
+        Returns
+        -------
+        DailyReports
+            Its epsilon is (changes + 1) starts total, exact.
+
+        Raises
+        ------
+        ValueError
+            A number out of its range.
+        """
+        values = 1 + whole(changes, "changes", 0, LARGEST_PERMANENT - 1)
+        return DailyReports(self.total, values, starts)
+
+    # What `mechdesign.accounting.shuffled` asks of the reports of a single day
+
+    keeps_reports: ClassVar[bool] = True
+    """Reports of several days are made of the same ones: a ledger refuses to shuffle each day."""
+
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
+        """How the reports of one day compare: those of ``protocol``."""
+        return self._channel.pair_laws()
+
+    def attack_laws(self) -> Sequence[PairLaw]:
+        """How they compare where all others hold one value: those of ``protocol``."""
+        return self._channel.attack_laws()
 
     # ----------------------------------------------------------------------------- the users' half
 
