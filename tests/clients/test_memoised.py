@@ -5,9 +5,11 @@ The reports of a user on several days are those that `Memoised` makes of the sam
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -563,3 +565,37 @@ def test_javascript_begins_only_if_asked() -> None:
         "1",
         "ClientError: the state is lost",
     ]
+
+
+def test_the_script_of_the_page_on_many_days() -> None:
+    """A browser's store: the first visit asks for a number, and the second does not."""
+    text = (CLIENT.parents[1] / "docs" / "longitudinal.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^```js\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    imports, rest = script.split("\n", 1)
+    visit = f"{{ {rest} reports.push(report); }}"
+    found = evaluated(
+        imports.replace("./client", "CLIENT")
+        + """
+        const kept = new Map();
+        globalThis.localStorage = {
+          getItem: (name) => kept.get(name) ?? null,
+          setItem: (name, text) => kept.set(name, text),
+        };
+        const asked = [];
+        globalThis.fetch = async (address) => {
+          asked.push(address);
+          return { text: async () => JSON.stringify(given), json: async () => 1 };
+        };
+        const reports = [];
+        """
+        + visit
+        + visit
+        + "const { kept: held } = JSON.parse(kept.get('mood'));"
+        + "console.log(JSON.stringify([asked, reports, held.length]));",
+        QUESTION.client(),
+    )
+    asked, reports, held = found
+    assert asked == ["mood.json", "next-start", "mood.json"]
+    assert held == 1
+    sent = [base64.b64decode(report) for report in reports]
+    assert QUESTION.protocol.aggregate(QUESTION.protocol.single_reports_from_bytes(sent)).n == 2
