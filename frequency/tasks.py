@@ -79,8 +79,8 @@ whole domain.
 LARGEST_DAYS = 10**6
 """The most days that a plan is made for."""
 
-LARGEST_EPSILON = 700.0
-"""Beyond it floats overflow."""
+LARGEST_EPSILON = 300.0
+"""Beyond it the errors of permanent reports overflow: a day is chosen as for this one."""
 
 _NEARLY = 1.1
 """By how much more than with the largest epsilon of a day the mean over the days may err."""
@@ -176,7 +176,8 @@ class Frequencies(Task):
         total = exact_epsilon(epsilon) / (self.changes + 1)
         if self.day is not None:
             return total, self.day
-        most = math.exp(min(float(total), LARGEST_EPSILON))
+        bounded = min(total, Fraction(LARGEST_EPSILON))
+        most = math.exp(float(bounded))
 
         def mean(day: float) -> float:
             ratio = math.exp(day)
@@ -186,7 +187,7 @@ class Frequencies(Task):
             return math.sqrt((4 * ratio / (ratio - 1) ** 2 + (self.days - 1) * lasting) / self.days)
 
         goal = _NEARLY * 2 * math.sqrt(most) / (most - 1)
-        found = search.least(mean, goal, search.epsilons(total))
+        found = search.least(mean, goal, search.epsilons(bounded))
         return total, total if found is None else found
 
     @cached_property

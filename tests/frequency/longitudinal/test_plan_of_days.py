@@ -106,6 +106,13 @@ def test_a_search_finds_what_an_error_on_a_day_takes() -> None:
     assert users == plan("frequencies", 16, epsilon=1, error=0.01).best.n
 
 
+@pytest.mark.parametrize("epsilon", ["1/1000000", "50", "1000", 1e6])
+def test_an_epsilon_that_is_odd_has_a_day(epsilon: Any) -> None:
+    total, day = Frequencies(16, 30).epsilons(epsilon)
+    assert 0 < Fraction(day) <= total == Fraction(epsilon)
+    assert plan("frequencies", 16, n=100, epsilon=epsilon, days=30).best.error > 0
+
+
 def test_one_day_is_planned_as_before() -> None:
     assert str(plan("frequencies", 16, n=9, epsilon=1, days=1)) == str(
         plan("frequencies", 16, n=9, epsilon=1)
