@@ -41,21 +41,24 @@ export function memoised(description, { take, name, step, word }, store, start) 
     if (state.client !== client) {
       throw new ClientError("a state of another question, or of other parameters");
     }
-    const pairs = Array.isArray(state.kept) ? state.kept : [null];
-    const isPair = (pair) =>
-      Array.isArray(pair) && pair.length === 2 && digits(pair[1], 2 * step.size);
-    const known = pairs.every(isPair) ? new Map(pairs.map(entry)) : new Map();
-    const few = known.size === pairs.length && known.size <= values;
-    if (!few || !isStart(state.start) || Object.keys(state).length !== 6) {
+    let known;
+    try {
+      known = new Map(state.kept.map(entry));
+    } catch (error) {
+      throw new ClientError(`no state of a client: ${error.message}`);
+    }
+    const sized = [...known.values()].every((payload) => payload.length === step.size);
+    const few = isStart(state.start) && known.size <= values && sized;
+    if (!few || written(state.start, known) !== canonical(state)) {
       throw new ClientError("a state that this client did not write");
     }
     return { start: state.start, known };
   };
 
-  const write = (number, known) => {
+  const written = (number, known) => {
     const reports = [...known].map(([item, payload]) => [JSON.parse(item), hex(payload)]);
     const state = { format: FORMAT, version: 1, client, start: number, kept: reports };
-    store.write(canonical({ ...state, digest: digestOf(state) }));
+    return canonical({ ...state, digest: digestOf(state) });
   };
 
   /** A report, kept with one of the chances of its kind that its likelihood decides. */
@@ -75,7 +78,7 @@ export function memoised(description, { take, name, step, word }, store, start) 
     const key = named(item);
     if (!known.has(key) && known.size < values) {
       known.set(key, drawn(item, accepted[0]));
-      write(number, known);
+      store.write(written(number, known));
     }
     let payload = known.get(key) || [...known.values()].pop();
     if (!send()) payload = drawn(Array.isArray(item) ? item.map(() => 0n) : 0n, accepted[1]);
@@ -95,7 +98,7 @@ export function memoised(description, { take, name, step, word }, store, start) 
     if (!isStart(start)) {
       throw new ClientError(`start ${shown(start)} is not one of 1 .. ${starts}`);
     }
-    write(start, new Map());
+    store.write(written(start, new Map()));
   }
   const { start: found } = read();
   if (start !== undefined && start !== found) {
@@ -110,10 +113,8 @@ function named(item) {
   return item < 1n << 53n ? `${item}` : `"${item}"`;
 }
 
-const digits = (text, count) =>
-  typeof text === "string" && text.length === count && /^[0-9a-f]*$/.test(text);
-
 /** An item and its report, from a state. */
 function entry([item, text]) {
-  return [canonical(item), Uint8Array.from(text.match(/../g), (byte) => parseInt(byte, 16))];
+  const bytes = text.match(/../g) || [];
+  return [named(numbers(item)), Uint8Array.from(bytes, (byte) => parseInt(byte, 16))];
 }

@@ -252,9 +252,10 @@ class MemoisedClient:
                 raise ClientError("a state of another question, or of other parameters")
             start, kept = state["start"], {_named(k): bytes.fromhex(v) for k, v in state["kept"]}
             sizes = {len(payload) for payload in kept.values()} | {self._node.size}
-            numbers = type(start) is int and 1 <= start <= self._starts
-            most = len(kept) == len(state["kept"]) <= self._values
-            if not numbers or not most or len(state) != 6 or len(sizes) > 1:
+            whole = type(start) is int and 1 <= start <= self._starts
+            if not whole or len(kept) > self._values or len(sizes) > 1:
+                raise ClientError("a state that this client did not write")
+            if self._state(start, kept) != _canonical(state):
                 raise ClientError("a state that this client did not write")
         except OSError as error:
             raise ClientError(f"{self._path}: the state is lost: {error!r:.200}") from error

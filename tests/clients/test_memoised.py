@@ -237,6 +237,45 @@ def test_a_state_that_is_damaged_or_foreign_is_refused(damage: str, tmp_path: Pa
     assert path.read_text() == damaged(before)
 
 
+def test_a_state_is_read_as_it_is_written_or_refused(tmp_path: Path) -> None:
+    """Hundreds of changed ones, with the digests that they then have; what is right is accepted."""
+    question = Memoised(heavy.PrefixExtension(64, 2.0), total=4)
+    description, path, generator = question.client(changes=9), tmp_path / "state", random.Random(1)
+    client = load_memoised(description, path, 1)
+    for value in ((1 << 64) - 1, 7):
+        client.report(value)
+    good, accepted = path.read_text(), 0
+    odd: list[Any] = [0, 1, -1, 7.0, 1.5, True, None, "", "7", "07", "A1", "a b", [], {}]
+    odd += [1 << 53, str(1 << 53)]
+    for _ in range(400):
+        state = json.loads(good)
+        pair, other = state["kept"]
+        where: tuple[tuple[Any, Any], ...] = (
+            (pair, 0),
+            (pair, 1),
+            (state["kept"], 1),
+            (state, "kept"),
+            (state, "start"),
+            (state, "version"),
+            (state, "more"),
+        )
+        place, key = generator.choice(where)
+        new = generator.choice([*odd, pair[1].upper(), pair[1], list(other)])
+        place[key] = new
+        path.write_text(rewritten(json.dumps(state)))
+        try:
+            start, kept = client._read()
+        except ClientError:
+            continue
+        accepted += 1
+        assert [[json.loads(name), payload.hex()] for name, payload in kept.items()] == state[
+            "kept"
+        ]
+        assert device._canonical(start) == device._canonical(state["start"])
+        assert key != "more"
+    assert 10 < accepted < 200
+
+
 class Interrupted(BaseException):
     """What a signal raises."""
 
@@ -309,6 +348,32 @@ def test_a_start_is_interrupted_at_any_line(tmp_path: Path) -> None:
             break
         line += 1
     assert seen == {False, True}
+
+
+def test_a_process_that_is_killed_leaves_an_intact_state(tmp_path: Path) -> None:
+    """While it writes one new value after another."""
+    path, description = tmp_path / "state", Memoised(GRR(10_000, 1), total=2).client(changes=9_999)
+    (tmp_path / "question.json").write_text(json.dumps(description))
+    source = (
+        "from device import load_memoised\n"
+        f"client = load_memoised({str(tmp_path / 'question.json')!r}, {str(path)!r}, 1)\n"
+        "for value in range(client.held, 10_000):\n"
+        "    print(client.report(value).hex(), flush=True)\n"
+    )
+    held = 0
+    for wait in range(1, 6):
+        with subprocess.Popen(
+            [sys.executable, "-S", "-c", source],
+            cwd=Path(device.__file__).parent,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            sent = [process.stdout.readline() for _ in range(wait)]
+            process.kill()
+        assert all(sent)
+        before, held = held, load_memoised(description, path).held
+        assert held >= before + wait  # whatever was sent has been stored
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
