@@ -171,6 +171,10 @@ def plan_survey(
     told = [name for name in details if name in fixed and name != "k"]
     if told:
         raise InvalidRequest(f"{key}: {listed(told)} follows from the attribute")
+    if "days" in details:
+        raise InvalidRequest(
+            f"{key}: a survey is asked once; mechdesign.plan is for several days, without a schema"
+        )
     found = plan(
         key, domain, n=n, epsilon=epsilon, error=error, ledger=ledger, **{**fixed, **details}
     )

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency.algebra.exact_draws import WORD_BITS
+from frequency.core.channel import local_privacy
 from frequency.core.oracle import Oracle
 from frequency.exceptions import UnknownVariance
 from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
@@ -21,6 +22,7 @@ from frequency.heavy.listing import nothing
 from frequency.heavy.prefix_tree import FEWEST_TEXTS, PrefixProtocol, _kept
 from frequency.heavy.prefixes import Level, PartEstimates, Prefixes
 from frequency.heavy.spelt_prefixes import SpeltPrefixes
+from frequency.longitudinal import Memoised, day_covariance
 from frequency.marginals import (
     CALM,
     InpHT,
@@ -45,8 +47,12 @@ from frequency.oracles.subset_selection import SubsetSelection
 from frequency.oracles.unary_encoding import OUE, SUE
 from frequency.schema.domain import LARGEST_RECORDS, Domain
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
-from mechdesign.planning.task import CuratedTask, Offer, Task, predicted_error
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import brief
+from mechdesign.exceptions import UnstatedLikelihoods
+from mechdesign.planning import search
+from mechdesign.planning.task import CuratedTask, InvalidRequest, Offer, Task, predicted_error
+from mechdesign.privacy import exact_epsilon
 
 _CONFIDENCE = 0.95
 """Of the statement about heavy hitters."""
@@ -70,6 +76,15 @@ _ORACLES: dict[type[Oracle], tuple[str, str]] = {
 whole domain.
 """
 
+LARGEST_DAYS = 10**6
+"""The most days that a plan is made for."""
+
+LARGEST_EPSILON = 300.0
+"""Beyond it the errors of permanent reports overflow: a day is chosen as for this one."""
+
+_NEARLY = 1.1
+"""By how much more than with the largest epsilon of a day the mean over the days may err."""
+
 _SHORT = 64
 """Bits of a report that costs nothing worth mentioning to send."""
 
@@ -85,13 +100,33 @@ class Frequencies(Task):
     report is a few bytes, the shortest report where two are within one per cent. The error of
     sketches is that of the worst population.
 
+    With several ``days`` the question is asked on each of them, by `Memoised` oracles. Epsilon is
+    then what the reports of all days together tell, (changes + 1) times that of a value; see there
+    for whom. The error is that of one day, and the table shows that of the mean over all days, too,
+    for users whose values stay the same.
+
     Attributes
     ----------
     domain : int
         The number of items.
+    days : int, default 1
+        On how many days the same users are asked.
+    changes : int, default 0
+        How often the value of a user changes at most.
+    day : float, Fraction, int, str or Decimal, optional
+        What the reports of one day tell. None: for several days the least epsilon of which the mean
+        over the days errs by at most a tenth more than of any other.
     """
 
+    days: int = 1
+    changes: int = 0
+    day: Any = None
+
     symbols: ClassVar[str] = "D items, q values of a hash or of a field's element, n reports"
+    other_errors_are: ClassVar[str] = (
+        "mean: standard error of the item's mean frequency over all days, if no value changes; - is"
+        " not known"
+    )
     postprocessing: ClassVar[str] = (
         "errors are those of unbiased estimates; frequency.postprocess.empirical_bayes makes them a"
         " distribution, with lower errors on nearly all data"
@@ -100,14 +135,60 @@ class Frequencies(Task):
     def __post_init__(self) -> None:
         JLOracle(self.domain, 1.0)  # refuses what no oracle takes
         set_fields(self, domain=int(self.domain))
+        whole(self.days, "days", 1, LARGEST_DAYS, what="a number of days")
+        whole(self.changes, "changes", 0, self.days - 1, what="a number of changes between days")
+        if self.day is not None:
+            if self.days == 1:
+                raise ValueError("day is the epsilon of one of several days: give the days, too")
+            local_privacy(self.day)  # which refuses what is none
 
     @property
     def question(self) -> str:
-        return f"frequencies of {self.domain} items"
+        if self.days == 1:
+            return f"frequencies of {self.domain} items"
+        return (
+            f"frequencies of {self.domain} items on each of {self.days} days, changes of a user's"
+            f" value at most {self.changes}"
+        )
 
     @property
     def error_is(self) -> str:
-        return "standard error of the frequency of one rare item"
+        one = "standard error of the frequency of one rare item"
+        return one if self.days == 1 else f"{one} on one day"
+
+    def epsilons(self, epsilon: float | Fraction) -> tuple[Fraction, float | Rational]:
+        """What the reports of several days tell about a value, and what those of one day tell.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            What they tell about all values of a user, above 0.
+
+        Returns
+        -------
+        total : Fraction
+            epsilon / (changes + 1), of a permanent report.
+        day : number
+            The one given; or the least decimal for which the predicted error of the mean over the
+            days is at most 1.1 times the least, in the limit of many items: by the best sets for
+            the day, at the same sizes for the permanent reports.
+        """
+        total = exact_epsilon(epsilon) / (self.changes + 1)
+        if self.day is not None:
+            return total, self.day
+        bounded = min(total, Fraction(LARGEST_EPSILON))
+        most = math.exp(float(bounded))
+
+        def mean(day: float) -> float:
+            ratio = math.exp(day)
+            size = 1 / (ratio + 1)  # of the sets, as a fraction of the items
+            own = 1 + size * (most - 1)
+            lasting = own**2 / (size * (1 - size) * (most - 1) ** 2)
+            return math.sqrt((4 * ratio / (ratio - 1) ** 2 + (self.days - 1) * lasting) / self.days)
+
+        goal = _NEARLY * 2 * math.sqrt(most) / (most - 1)
+        found = search.least(mean, goal, search.epsilons(bounded))
+        return total, total if found is None else found
 
     @cached_property
     def _kinds(self) -> dict[str, type[Oracle]]:
@@ -122,14 +203,32 @@ class Frequencies(Task):
         return self.offer_of(self._kinds[name], epsilon, n)
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
-        oracle = oracle_over(candidate, self.domain, epsilon)
+        total, day = (epsilon, epsilon) if self.days == 1 else self.epsilons(epsilon)
+        oracle = oracle_over(candidate, self.domain, day)
         if not _fits(oracle):
             name = type(oracle).__name__
             raise ValueError(f"{name} needs too much memory for {self.domain} items")
+        try:
+            protocol = oracle if self.days == 1 else Memoised(oracle, total)
+        except UnstatedLikelihoods as unstated:
+            raise ValueError(str(unstated)) from unstated
         error = math.sqrt(oracle.variance(n, 1 / self.domain))
-        return Offer(oracle, error, oracle.report_bits, *_ORACLES.get(type(oracle), ("", "")))
+        return Offer(protocol, error, oracle.report_bits, *_ORACLES.get(type(oracle), ("", "")))
+
+    def other_errors(self, protocol: Any, n: int | None) -> tuple[tuple[str, float], ...]:
+        if self.days == 1:
+            return ()
+        users, rare = n or 1, 1 / self.domain
+        try:
+            both = (self.days - 1) * day_covariance(protocol, users, rare)
+        except UnknownVariance:
+            return (("mean", math.nan),)
+        one = protocol.protocol.variance(users, rare)
+        return (("mean", math.sqrt((one + both) / self.days)),)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        if self.days > 1:
+            epsilon = exact_epsilon(self.epsilons(epsilon)[1])
         small = 3 * math.exp(min(float(epsilon), 700.0)) + 2
         if self.domain < small:
             return "GRR", (
@@ -145,7 +244,21 @@ class Frequencies(Task):
         good = [name for name, (variance, _) in short.items() if variance <= enough]
         return min(good, key=lambda name: (short[name][1], short[name][0])), ""
 
+    def bound(self, epsilon: float | Fraction, n: int) -> str:
+        if self.days == 1:
+            return ""
+        total, day = self.epsilons(epsilon)
+        values = "a value" if self.changes == 0 else f"each of {self.changes + 1} values"
+        return (
+            f"the reports of one day tell {brief(exact_epsilon(day), 4)} at most, and those of all"
+            f" days {brief(total, 4)} about {values}; that a value has changed they do not hide"
+        )
+
     def by_curator(self) -> CuratedTask:
+        if self.days > 1:
+            raise InvalidRequest(
+                "no plan is known for a curator who publishes on several days: plan for one of them"
+            )
         if self.domain == 2:  # one count, which changes by one; the other is the rest of n
             return CuratedTask("curated-ranges", 1, {}, changed=1)
         return CuratedTask("curated-ranges", self.domain, {"unordered": "0"})

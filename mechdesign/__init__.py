@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING
 
 from mechdesign import losses, named, properties, requirements
-from mechdesign.accounting.account import AlreadySpent, BudgetExceeded
+from mechdesign.accounting.account import AlreadySpent, BudgetExceeded, ShuffledDays
 from mechdesign.accounting.ledger import Ledger, LedgerChanged
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
 from mechdesign.certificate import Certificate, Verification
@@ -85,6 +85,7 @@ __all__ = [
     "PrivacyViolation",
     "Property",
     "Request",
+    "ShuffledDays",
     "SolverFailure",
     "TooLarge",
     "UnbiasedEstimate",

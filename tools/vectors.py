@@ -2,6 +2,7 @@
 
     python -m tools.vectors            all families
     python -m tools.vectors grids      those named
+    python -m tools.vectors memoised   reports of several days
 
 A vector is a value of a user, a tape of random words, all of which are used, and the report. What
 is right is what the array code of the server's package does for one user (`Channel.fill`), and
@@ -21,14 +22,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, islice, pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from frequency import HRR, Survey
 from frequency.core.aggregate import canonical
+from frequency.core.deployable import json_integer
 from frequency.core.protocol import Protocol, channel_of
-from tests.clients.cases import Case, families
+from tests.clients.cases import KEPT, Case, Kept, families
 
 FOLDER = Path(__file__).resolve().parents[1] / "clients" / "vectors"
 WORD = 1 << 64
@@ -337,6 +339,142 @@ def vectors(case: Case) -> list[dict[str, Any]]:
     return result
 
 
+# ------------------------------------------------------------------------------- reports of days
+
+
+class Played(np.random.Generator):
+    """A generator whose words are those of a tape."""
+
+    def __init__(self, words: Sequence[int]) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.tape = Tape(words)
+
+    def integers(self, low: int, high: int, size: int, dtype: Any) -> Any:  # type: ignore[override]
+        """The next words, whatever the interval."""
+        return self.tape(size)
+
+
+class Days(NamedTuple):
+    """What one user sends on some days, and then keeps: items, and their reports."""
+
+    reports: tuple[bytes, ...]
+    kept: tuple[tuple[Any, bytes], ...]
+    words: tuple[int, ...]
+
+
+def days_of(case: Kept, words: Sequence[int]) -> Days:
+    """By the code for arrays, which knows nothing of a largest number of values."""
+    question, told, known = case.question, list[Any](), list[Any]()
+    for value in case.values:
+        if value not in known and len(known) <= case.changes:
+            known.append(value)
+        told.append(value if value in known else known[-1])
+    rng, wire = Played(words), question.protocol.wire
+    state = question.start(told[:1], rng)
+    sent = tuple(wire + question.privatize(state, [one], rng).tobytes() for one in told)
+    items = state.items[: len(known), 0].tolist()
+    kept = zip(items, (one.tobytes() for one in state.reports[: len(known), 0]), strict=True)
+    used = (*words[: rng.tape.used], *random_words(0)[len(words) : rng.tape.used])
+    return Days(sent, tuple(kept), used)
+
+
+def state_of(case: Kept, start: int, kept: Sequence[tuple[Any, bytes]]) -> str:
+    """The text of a state."""
+    client = case.question.client(case.changes, 2)["digest"]
+    reports = [[_integers(item), payload.hex()] for item, payload in kept]
+    return signed(
+        format="mechdesign.permanent_reports", version=1, client=client, start=start, kept=reports
+    )
+
+
+def signed(**content: Any) -> str:
+    """Canonical JSON with its digest."""
+    digest = hashlib.shake_256(canonical(content).encode()).hexdigest(32)
+    return canonical({**content, "digest": f"shake256:{digest}"})
+
+
+def _integers(item: Any) -> Any:
+    """An item of arrays, whose words have signs, as a state has it."""
+    return [*map(_integers, item)] if isinstance(item, list) else json_integer(item % WORD)
+
+
+def tapes_of_days(case: Kept) -> Iterator[Days]:
+    """Of random words, and on both sides of the chances to keep a report, and at them."""
+    told = case.question.client()["memoised"]
+    chances = [told["kept"], *told["permanent"][:2], *told["blank"][:2]]
+    near = {WORD * int(above) // int(below) for above, below in chances}
+    ends = sorted(word for word in near if 0 < word < WORD - 1)
+    base = days_of(case, random_words(1)[:_LONG])
+    yield base
+    yield days_of(case, random_words(2)[:_LONG])
+    found = dict[tuple[int, str], Days]()
+    for place, end in product(range(min(12, len(base.words))), ends):
+        for word in (end - 1, end, end + 1):
+            changed = (*base.words[:place], word, *base.words[place + 1 :])
+            one = days_of(case, changed)
+            found.setdefault((len(one.words), str(one.kept)), one)
+    yield from [*found.values()][:: 1 + len(found) // 8]
+
+
+def damaged_states() -> Iterator[tuple[str, str]]:
+    """States that the client of the first question must refuse: what is wrong, and the text."""
+    case = KEPT[0]
+    kept = days_of(case, random_words(1)[:_LONG]).kept
+    good = state_of(case, 1, kept)
+    content = {key: value for key, value in json.loads(good).items() if key != "digest"}
+    (item, report), other = content["kept"]
+    yield "nothing", ""
+    yield "cut off", good[:-2]
+    yield "bytes behind it", f"{good}x"
+    yield "a list", "[]"
+    yield "a description", json.dumps(case.question.client(case.changes, 2))
+    yield "a changed report", good.replace(f'[[{item},"{report}"', f'[[{item},"0{4 - item}"')
+    yield "another digest", json.dumps({**json.loads(good), "digest": "shake256:00"})
+    yield "no digest", json.dumps(content)
+    yield "another format", signed(**{**content, "format": "mechdesign.client"})
+    yield "another version", signed(**{**content, "version": 2})
+    yield "a version that is no number", signed(**{**content, "version": "1"})
+    yield "another question", state_of(KEPT[1], 1, ())
+    yield "more changes", state_of(case._replace(changes=2), 1, kept)
+    for start in (0, 3, -1, "1", None, True):
+        yield f"start {start!r}", signed(**{**content, "start": start})
+    yield "a third value", signed(**{**content, "kept": [[item, report], other, [4, "00"]]})
+    yield "an item twice", signed(**{**content, "kept": [[item, report], [item, report]]})
+    for wrong in ("", "0", "0000", "xy", 5, None):
+        yield f"a report {wrong!r}", signed(**{**content, "kept": [[item, wrong]]})
+    odd: tuple[Any, ...] = (None, 7, [7], [[]], [[item]], [[item, report, 1]])
+    for pairs in odd:
+        yield f"reports {pairs!r}", signed(**{**content, "kept": pairs})
+    yield "another key", signed(**content, more=1)
+    yield "nested too deeply", "[" * 10_000
+
+
+def text_of_days() -> str:
+    """The file of reports of several days."""
+    parts = []
+    for case in KEPT:
+        client = case.question.client(case.changes, 2)
+        days = [
+            {
+                "values": plain(list(case.values)),
+                "start": 1 + number % 2,
+                "tape": struct.pack(f"<{len(one.words)}Q", *one.words).hex(),
+                "reports": [report.hex() for report in one.reports],
+                "state": state_of(case, 1 + number % 2, one.kept),
+            }
+            for number, one in enumerate(tapes_of_days(case))
+        ]
+        refused = [plain(one) for one in refused_of({**client["takes"], "none": False})]
+        parts.append(
+            f'{{"client":{lines([client])},\n"refused":{lines([refused])},\n'
+            f'"days":[\n{lines(days)}\n]}}'
+        )
+    together = ",\n".join(parts)
+    states = lines([{"wrong": wrong, "text": text} for wrong, text in damaged_states()])
+    head = '"format":"mechdesign.vectors","version":1,"family":"memoised"'
+    return f'{{{head},"states":[\n{states}\n],\n"protocols":[\n{together}\n]}}\n'
+
+
 # ---------------------------------------------------------------------------------------- files
 
 
@@ -439,6 +577,8 @@ def main(names: list[str]) -> int:
     for family, cases in families().items():
         if not names or family in names:
             (FOLDER / f"{family}.json").write_text(text_of(family, cases))
+    if not names or "memoised" in names:
+        (FOLDER / "memoised.json").write_text(text_of_days())
     (FOLDER / "damaged.json").write_text(text_of_damaged())
     return 0
 

@@ -14,21 +14,29 @@ export const own = (object, key) => Object.prototype.hasOwnProperty.call(object,
 export const plain = (value) =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 
-/** A copy of the description, which nobody can change, if it is intact. */
-export function checked(given) {
+/** A copy of the description, which nobody can change, if it is intact and of this version. */
+export function checked(given, version) {
   const content = plain(given) && given.format === "mechdesign.protocol" ? given.client : given;
   if (!plain(content) || content.format !== "mechdesign.client") {
     throw new ClientError("no description of a client: make one with protocol.client()");
   }
-  if (content.version !== 1) {
-    throw new ClientError(`version ${shown(content.version)}, this client reads 1`);
+  if (content.version !== 1 && content.version !== 2) {
+    throw new ClientError(`version ${shown(content.version)}, this client reads 1 and 2`);
   }
-  const { digest, ...rest } = content;
-  const text = canonical(rest);
-  if (digest !== `shake256:${hex(sponge(text, 32))}`) {
+  if (content.version !== version) {
+    const other = version === 1 ? "loadMemoised" : "load";
+    throw new ClientError(`version ${content.version}: use ${other} for questions like this`);
+  }
+  if (content.digest !== digestOf(content)) {
     throw new ClientError("the digest does not match: the description was changed");
   }
-  return JSON.parse(text, (_, one) => Object.freeze(one));
+  return JSON.parse(canonical(content), (_, one) => Object.freeze(one));
+}
+
+/** Of everything but the digest itself. */
+export function digestOf(content) {
+  const { digest, ...rest } = content;
+  return `shake256:${hex(sponge(canonical(rest), 32))}`;
 }
 
 /** JSON as Python writes it with sorted keys and without spaces: ASCII alone. */

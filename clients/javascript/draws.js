@@ -69,6 +69,21 @@ export function chance(word, weight) {
   return weight === WORD ? () => true : () => word() < weight;
 }
 
+/** True with any rational probability: 64 more binary places are looked at while they tie. */
+export function rational(word, [numerator, denominator]) {
+  if (!(numerator >= 0n && numerator <= denominator && denominator > 0n)) {
+    throw new ClientError(`${numerator} of ${denominator} is no probability`);
+  }
+  return () => {
+    for (let rest = numerator; ; ) {
+      const places = (rest << 64n) / denominator;
+      rest = (rest << 64n) % denominator;
+      const drawn = word();
+      if (drawn !== places || !rest) return drawn < places;
+    }
+  };
+}
+
 /**
  * Bits that are 1 with probability weight / 2^64 each, in bytes.
  *
@@ -106,6 +121,13 @@ export function setBit(bytes, place, bit) {
 /** Write a number into so many bytes, the lowest first. */
 export function put(out, at, width, number) {
   for (let k = 0; k < width; k++) out[at + k] = Number((number >> BigInt(8 * k)) & 255n);
+}
+
+/** The number in so many bytes, the lowest first. */
+export function get(bytes, at, width) {
+  let number = 0n;
+  for (let k = width; k--; ) number = (number << 8n) | BigInt(bytes[at + k]);
+  return number;
 }
 
 /** Public words of a user, any of them computed when it is needed (SplitMix64). */

@@ -12,6 +12,7 @@
 
 import { ClientError, canonical, checked, hex, numbers, utf8 } from "./description.js";
 import { put, systemRandom, systemWords } from "./draws.js";
+import { memoised } from "./memoised.js";
 import { node } from "./nodes.js";
 import { SKIPPED, taker } from "./values.js";
 
@@ -23,23 +24,47 @@ export { ClientError };
  * Whatever is wrong with the file is found here, before anything is drawn.
  */
 export function load(json, words) {
+  return loaded(json, 1, (description) => client(description, words));
+}
+
+/**
+ * The client of a question that is asked every day: see index.d.ts.
+ *
+ * Whatever is wrong with the description or the state is found here, before anything is drawn.
+ */
+export function loadMemoised(json, store, start, words) {
+  return loaded(json, 2, (description) => {
+    return memoised(description, partsOf(description, words), store, start);
+  });
+}
+
+function loaded(json, version, make) {
   try {
-    return client(checked(typeof json === "string" ? JSON.parse(json) : json), words);
+    return make(checked(typeof json === "string" ? JSON.parse(json) : json, version));
   } catch (error) {
     if (error instanceof ClientError) throw error;
     throw new ClientError(`no protocol file, or a malformed one: ${error.message}`);
   }
 }
 
-function client({ protocol, epsilon, odds, wire, takes, report: steps, bytes }, words) {
+/** What makes an item of a value, the bytes of the wire, the step that draws, and its words. */
+function partsOf({ protocol, epsilon, odds, wire, takes, report: steps, bytes }, words) {
   const take = taker(takes);
-  const { size, draw, idle } = node(numbers(steps), words || systemWords());
-  if (size !== bytes) throw new ClientError(`reports of ${size} bytes, not ${bytes}`);
+  const word = words || systemWords();
+  const step = node(numbers(steps), word);
+  if (step.size !== bytes) throw new ClientError(`reports of ${step.size} bytes, not ${bytes}`);
   if (!/^[0-9a-f]{16}$/.test(wire)) throw new ClientError("no name of the protocol");
   if (![protocol, epsilon, odds].every((text) => typeof text === "string")) {
     throw new ClientError("no protocol, epsilon or odds in the description");
   }
   const name = wire.match(/../g).map((byte) => parseInt(byte, 16));
+  return { take, name, step, word };
+}
+
+function client(description, words) {
+  const { protocol, epsilon, odds, wire, takes } = description;
+  const { take, name, step } = partsOf(description, words);
+  const { size, draw, idle } = step;
   const report = (value) => {
     const item = take(value);
     if (item === SKIPPED) return null;

@@ -3,12 +3,14 @@
  *
  * A node has the `size` of a report in bytes; `draw(item, out, at)`, which writes a report into the
  * array `out` of zeros from the place `at` on; `likely(coins, item, number, most)`: which of its
- * `likelihoods` the candidate of this number has that the coins draw; `idle(out, at)`, a report of
- * nobody's item; and of sets `slot(items)`: which of them a report is about.
+ * `likelihoods` the candidate of this number has that the coins draw, and `place(report, at, item)`
+ * which the report in an array has; `idle(out, at)`, a report of nobody's item; and of sets
+ * `slot(items)`: which of them a report is about.
  */
 
 import { ClientError, shown } from "./description.js";
-import { Coins, WORD, belows, below, bitAt, bits, chance, lies, put, setBit } from "./draws.js";
+import { Coins, WORD, belows, below, bitAt, bits, chance } from "./draws.js";
+import { get, lies, put, setBit } from "./draws.js";
 import { Field, accumulated, axisOf, bisect, codeword, digitsOf } from "./expressions.js";
 import { expression, linearHash, mixed } from "./expressions.js";
 
@@ -42,6 +44,11 @@ function lieNode(word, { outcomes, lie, width, field, signs }) {
       for (let i = 0n; i < signs; i++) blank ^= ((drawn >> (63n - i)) & 1n) << i;
       return Number(blank === item);
     },
+    place: (report, at, item) => {
+      if (!signs) return Number(get(report, at, size) === item);
+      const sent = report.subarray(at, at + size);
+      return Number(sent.every((sign, i) => (sign === 255) === ((item >> BigInt(i)) & 1n) > 0n));
+    },
     idle: (out, at) => write(out, at, size, fair()),
   };
 }
@@ -62,8 +69,11 @@ function bitsNode(word, { places, own, other }) {
       out.set(report, at);
     },
     likely: (coins, item) => Number(coins.word(item) < other),
+    place: placeOfBit,
   };
 }
+
+const placeOfBit = (report, at, item) => bitAt(report.subarray(at), Number(item));
 
 function subsetNode(word, { places, size, inclusion, start }) {
   const many = Number(places);
@@ -93,6 +103,7 @@ function subsetNode(word, { places, size, inclusion, start }) {
       const order = [...drawn.keys()].sort((i, j) => (drawn[i] < drawn[j] ? -1 : 1));
       return Number(order.slice(0, wanted).includes(Number(modulo(item - number, places))));
     },
+    place: placeOfBit,
   };
 }
 
@@ -117,6 +128,7 @@ function hyperplaneNode(word, { field, dimension, lie, width }) {
     });
     return scaled.reduce(plus) - powers[j] + firsts[j];
   };
+  const through = (report, item) => Number(space.dot(vector(report), vector(item)) === 0n);
   return {
     size,
     draw: (item, out, at) => {
@@ -133,9 +145,9 @@ function hyperplaneNode(word, { field, dimension, lie, width }) {
       put(out, at, size, directionOf(a));
     },
     likely: (coins, item, number) => {
-      const report = (coins.below(0n, directions) + number) % directions;
-      return Number(space.dot(vector(report), vector(item)) === 0n);
+      return through((coins.below(0n, directions) + number) % directions, item);
     },
+    place: (report, at, item) => through(get(report, at, size), item),
   };
 }
 
@@ -158,9 +170,8 @@ function tableNode(word, { denominator, columns, width }) {
       if (least === bisect(scaled, (prefix + 1n) * denominator - 1n)) return BigInt(low + least);
     }
   };
-  const rows = columns[0]
-    .map((_, output) => columns.map((column) => column[output]))
-    .filter((row) => row.some((weight) => weight));
+  const outputs = [...columns[0].keys()].filter((output) => columns.some((one) => one[output]));
+  const rows = outputs.map((output) => columns.map((column) => column[output]));
   const sums = rows.map((row) => row.reduce(plus));
   const means = sums.map((sum) => (WORD * sum) / (denominator * BigInt(columns.length)));
   const largest = means.indexOf(means.reduce((a, b) => (a < b ? b : a)));
@@ -168,13 +179,14 @@ function tableNode(word, { denominator, columns, width }) {
   const blanks = accumulated(means).slice(0, -1);
   const values = rows.map((row) => [...new Set(row)].sort((a, b) => (a < b ? -1 : 1)));
   const before = values.map((_, k) => values.slice(0, k).flat().length);
+  const kind = (report, item) => before[report] + values[report].indexOf(rows[report][item]);
   return {
     size,
     draw: (item, out, at) => put(out, at, size, drawn(item)),
     likely: (coins, item) => {
-      const report = bisect(blanks, coins.word(0n));
-      return before[report] + values[report].indexOf(rows[report][item]);
+      return kind(bisect(blanks, coins.word(0n)), item);
     },
+    place: (report, at, item) => kind(outputs.indexOf(Number(get(report, at, size))), item),
     likelihoods: values.flat().length,
   };
 }
@@ -191,14 +203,15 @@ function waveNode(word, { places, reach, far, width }) {
     const drawn = beyond();
     return drawn >= item ? drawn + near : drawn;
   };
+  const isNear = (report, item) => Number(places > 1n && report >= item && report - item < near);
   return {
     size,
     draw: (item, out, at) => put(out, at, size, answer(item)),
     likely: (coins, item, number, most) => {
       const step = (number * outputs) / (outputs < most ? outputs : most);
-      const report = (coins.below(0n, outputs) + step) % outputs;
-      return Number(places > 1n && report >= item && report - item < near);
+      return isNear((coins.below(0n, outputs) + step) % outputs, item);
     },
+    place: (report, at, item) => isNear(get(report, at, size), item),
     likelihoods: places > 1n ? 2 : 1,
   };
 }
@@ -209,6 +222,11 @@ function attributesNode(word, { attributes, width, places }) {
   const told = attributes.map(([many, lie]) => lies(word, many, lie));
   const kinds = [...new Set(sizes)].filter((many) => many > 1n);
   const radices = kinds.map((kind) => 1n + BigInt(sizes.filter((many) => many === kind).length));
+  const alike = (digits, item) => {
+    const same = digitsOf(item, sizes).map((digit, j) => digits[j] === digit);
+    const agreeing = (kind) => BigInt(sizes.filter((many, j) => many === kind && same[j]).length);
+    return Number(places[mixed(kinds.map((kind, k) => [agreeing(kind), radices[k]]))]);
+  };
   return {
     size,
     draw: (item, out, at) => {
@@ -218,12 +236,12 @@ function attributesNode(word, { attributes, width, places }) {
       put(out, at, size, mixed(digits));
     },
     likely: (coins, item) => {
-      const same = digitsOf(item, sizes).map(
-        (digit, j) => coins.below(BigInt(j), sizes[j]) === digit,
+      return alike(
+        sizes.map((many, j) => coins.below(BigInt(j), many)),
+        item,
       );
-      const agreeing = (kind) => BigInt(sizes.filter((many, j) => many === kind && same[j]).length);
-      return Number(places[mixed(kinds.map((kind, k) => [agreeing(kind), radices[k]]))]);
     },
+    place: (report, at, item) => alike(digitsOf(get(report, at, size), sizes), item),
     likelihoods: new Set(places).size,
   };
 }
@@ -253,6 +271,13 @@ function channelsNode(word, { channels, length, lie, texts, code, width, oracle 
         return (coin & 1n) === minus(item, coin >> 1n);
       });
       return agree.length + then.likely(coins.after(BigInt(all)), item, number, most);
+    },
+    place: (report, at, item) => {
+      const agree = mine(item).filter((c) => {
+        const sign = report[at + wide * all + c];
+        return (sign === 255) === minus(item, get(report, at + wide * c, wide)) > 0n;
+      });
+      return agree.length + then.place(report, at + (wide + 1) * all, item);
     },
     likelihoods: texts.length + 2,
   };
@@ -311,6 +336,14 @@ function publicNode(word, { coins, distinct, cell, then }) {
       });
       return rest.likely(drawn.after(BigInt(all.length)), own(item, told), number, most);
     },
+    place: (report, at, item) => {
+      let from = at;
+      const told = all.map(({ width }) => {
+        from += width;
+        return get(report, from - width, width);
+      });
+      return rest.place(report, from, own(item, told));
+    },
     likelihoods: rest.likelihoods,
     idle: (out, at) => {
       tossed(out, at);
@@ -342,6 +375,11 @@ function mixtureNode(word, { width, weights, channels, kinds, maps, axes }) {
       const part = asked[bisect(ends, coins.word(0n))];
       const kind = kinds[part];
       return before[kind] + nodes[kind].likely(coins.after(1n), items[part](item), number, most);
+    },
+    place: (report, at, item) => {
+      const part = get(report, at, wide);
+      const kind = kinds[part];
+      return before[kind] + nodes[kind].place(report, at + wide, items[part](item));
     },
     likelihoods: likelihoods.reduce(plus),
   };

@@ -9,6 +9,20 @@
 9
 """
 
-from frequency.clients.device import Client, ClientError, RefusedValue, load_client
+from frequency.clients.device import (
+    Client,
+    ClientError,
+    MemoisedClient,
+    RefusedValue,
+    load_client,
+    load_memoised,
+)
 
-__all__ = ["Client", "ClientError", "RefusedValue", "load_client"]
+__all__ = [
+    "Client",
+    "ClientError",
+    "MemoisedClient",
+    "RefusedValue",
+    "load_client",
+    "load_memoised",
+]

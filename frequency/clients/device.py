@@ -3,7 +3,9 @@
 A client runs the description of a protocol's client half, which ``protocol.client()`` gives and
 protocol files hold: what a value is, which part of the question is answered, which public coins are
 tossed, and how the answer is randomised, by integers alone. ``docs/wire.md`` says what each step
-does. On a command line (others may see the values there, but not those on standard input):
+does. A question that is asked every day has reports that the device keeps, in a file: see
+`load_memoised`. On a command line (others may see the values there, but not those on standard
+input):
 
     python device.py protocol.json female male      (a report a line, in base64)
 """
@@ -56,12 +58,8 @@ class Client:
     def __init__(self, description: dict[str, Any], words: Word) -> None:
         self.description, self.protocol = description, str(description["protocol"])
         self.epsilon, self.odds = str(description["epsilon"]), str(description["odds"])
-        self._wire, self._size = bytes.fromhex(description["wire"]), int(description["bytes"])
-        self._item = _taker(description["takes"])
-        node = _node(words, _numbers(description["report"]))
-        self._draw, self._idle = node.draw, node.idle
-        if node.size != self._size or len(self._wire) != 8:
-            raise ClientError(f"reports of {node.size} bytes, not {self._size}")
+        self._wire, self._item, node = _parts(description, words)
+        self._size, self._draw, self._idle = node.size, node.draw, node.idle
 
     def __reduce__(self) -> Any:
         return load_client, (self.description,)
@@ -131,12 +129,218 @@ def load_client(source: Any, words: Word | None = None) -> Client:
     ClientError
         No such file, one that was changed, or no source of randomness.
     """
+    return _loaded(source, 1, lambda description: Client(description, words or _word))
+
+
+class MemoisedClient:
+    """Makes one user's reports of many days, from those that it keeps: see `load_memoised`.
+
+    Attributes
+    ----------
+    description : dict
+        What is run.
+    protocol, epsilon, odds : str
+        Its name, and what all reports about one value together may reveal: by how much they change
+        anybody's odds at most.
+    day : str
+        What the reports of one day may reveal, as ``epsilon``.
+    start : int
+        Which start of this user's device it is, from 1 on. It may be sent with the reports.
+    """
+
+    def __init__(
+        self, description: dict[str, Any], path: str, start: int | None, words: Word
+    ) -> None:
+        self.description, self.protocol = description, str(description["protocol"])
+        self.epsilon, self.odds = str(description["epsilon"]), str(description["odds"])
+        self._wire, self._item, self._node = _parts(description, words)
+        told = description["memoised"]
+        self.day, told = str(told["day"]), _numbers(told)
+        self._values, self._starts = int(told["values"]), int(told["starts"])
+        self._sent = _rational(words, *told["kept"])
+        self._accepted = [
+            [_rational(words, *chance) for chance in told[name]] for name in ("permanent", "blank")
+        ]
+        if {len(chances) for chances in self._accepted} != {self._node.likelihoods}:
+            raise ClientError("not as many chances as a report has likelihoods")
+        self._path = path
+        if not os.path.exists(path):
+            if start is None:
+                raise ClientError(
+                    f"{path}: no state. To begin, say which start of this user's device it is:"
+                    " start=1 is the first, and each further one reveals as much again"
+                )
+            if type(start) is not int or not 1 <= start <= self._starts:
+                raise ClientError(f"start {start!r:.20} is not one of 1 .. {self._starts}")
+            _replace(path, self._state(start, {}))
+        self.start, _ = self._read()
+        if start not in (None, self.start):
+            raise ClientError(f"{path}: a state of start {self.start}, not {start!r:.20}")
+
+    @property
+    def held(self) -> int:
+        """How many values have permanent reports, which nobody else may learn."""
+        return len(self._read()[1])
+
+    def report(self, value: Any) -> bytes | None:
+        """The report of one day, as `Client.report` gives it; ask once a day and send it once.
+
+        A value that is not among those kept gets a permanent report, which is in the file before
+        this returns. If there are as many as there may be, the report is about the newest of these
+        instead.
+
+        Parameters
+        ----------
+        value : object
+            The user's on this day, as the protocol takes it.
+
+        Returns
+        -------
+        bytes or None
+            None if the value is missing and such users do not report.
+
+        Raises
+        ------
+        RefusedValue
+            A value that the protocol does not take; nothing was drawn.
+        ClientError
+            The file is lost or damaged; nothing was drawn.
+        OSError
+            It could not be written; the report that was drawn for it is forgotten.
+        """
+        item = self._item(value)
+        if item is _SKIPPED:
+            return None
+        if item is None:
+            raise RefusedValue("no item, of which a report could be kept")
+        name = _named(item)
+        start, kept = self._read()
+        if name not in kept and len(kept) < self._values:
+            kept = {**kept, name: self._drawn(item, 0)}
+            _replace(self._path, self._state(start, kept))
+        payload = kept.get(name) or kept[[*kept][-1]]
+        if not self._sent():
+            payload = self._drawn([0] * len(item) if isinstance(item, list) else 0, 1)
+        return self._wire + payload
+
+    def _drawn(self, item: Any, kind: int) -> bytes:
+        """A report, kept with one of the chances of its kind that its likelihood decides."""
+        while True:
+            number = self._node.draw(item)
+            if self._accepted[kind][self._node.place(number, item)]():
+                return number.to_bytes(self._node.size, "little")
+
+    def _state(self, start: int, kept: dict[str, bytes]) -> str:
+        """The text of a state: see ``docs/wire.md``."""
+        reports = [[json.loads(name), payload.hex()] for name, payload in kept.items()]
+        client = self.description["digest"]
+        state = {"format": _STATE, "version": 1, "client": client, "start": start, "kept": reports}
+        return _canonical({**state, "digest": _digest(state)})
+
+    def _read(self) -> tuple[int, dict[str, bytes]]:
+        """The start, and the permanent report of each item, in order of appearance."""
+        try:
+            with open(self._path, encoding="utf-8") as stream:
+                state = json.load(stream)
+            if not isinstance(state, dict) or state.get("format") != _STATE:
+                raise ClientError("no state of a client")
+            if type(state.get("version")) is not int or state["version"] != 1:
+                raise ClientError(f"version {state.get('version')!r:.20}, this client reads 1")
+            if state.get("digest") != _digest(state):
+                raise ClientError("the digest does not match: the state was changed")
+            if state.get("client") != self.description["digest"]:
+                raise ClientError("a state of another question, or of other parameters")
+            start, kept = state["start"], {_named(k): bytes.fromhex(v) for k, v in state["kept"]}
+            sizes = {len(payload) for payload in kept.values()} | {self._node.size}
+            whole = type(start) is int and 1 <= start <= self._starts
+            if not whole or len(kept) > self._values or len(sizes) > 1:
+                raise ClientError("a state that this client did not write")
+            if self._state(start, kept) != _canonical(state):
+                raise ClientError("a state that this client did not write")
+        except OSError as error:
+            raise ClientError(f"{self._path}: the state is lost: {error!r:.200}") from error
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise ClientError(f"{self._path}: {error!s:.200}") from error
+        return start, kept
+
+
+def load_memoised(
+    source: Any, path: Any, start: int | None = None, words: Word | None = None
+) -> MemoisedClient:
+    """The client of a question that is asked every day, with the state of one user's device.
+
+    Parameters
+    ----------
+    source : str, os.PathLike or dict
+        A description that `frequency.longitudinal.Memoised.client` gives: a path, or what it holds.
+    path : str or os.PathLike
+        The file of the state, which is as secret as the values. One thread of one process at a
+        time may use it. It is replaced in one step: whenever a process ends, it is the old or the
+        new one.
+    start : int, optional
+        Which start of this user's device it is, 1 for the first: where there is no state yet. None:
+        there must be one. A device whose state was lost must be given another number, by whoever
+        counts the starts of each user: its reports reveal as much again.
+    words : callable, optional
+        As for `load_client`.
+
+    Returns
+    -------
+    MemoisedClient
+        Of this user.
+
+    Raises
+    ------
+    ClientError
+        No such description, or one of a question that is asked once; a state that is damaged, of
+        another question or of another start; no state, and no start or one beyond the largest.
+    """
+    place = os.path.realpath(path)
+    return _loaded(
+        source, 2, lambda description: MemoisedClient(description, place, start, words or _word)
+    )
+
+
+_STATE = "mechdesign.permanent_reports"
+
+
+def _named(item: Any) -> str:
+    """An item as a state has it: canonical JSON, in which large integers are texts."""
+    if isinstance(item, list):
+        return f"[{','.join(map(_named, item))}]"
+    number = int(item)
+    return str(number) if number < 1 << 53 else f'"{number}"'
+
+
+def _replace(path: str, text: str) -> None:
+    """Write a file that its owner alone may read: durably, and in one step or not at all."""
+    aside = f"{path}.{os.urandom(8).hex()}.part"
+    try:
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(text.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        if os.path.exists(aside):
+            os.unlink(aside)
+        raise
+    if os.name == "posix":  # where the entries of a folder are to be written, too
+        folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _loaded(source: Any, version: int, make: Callable[[dict[str, Any]], Any]) -> Any:
+    """What is made of an intact description; ClientError if there is none."""
     try:
         os.urandom(1)
         if not isinstance(source, dict):
             with open(source, encoding="utf-8") as stream:
                 source = json.load(stream)
-        return Client(_checked(source), words or _word)
+        return make(_checked(source, version))
     except ClientError:
         raise
     except NotImplementedError as error:
@@ -147,19 +351,39 @@ def load_client(source: Any, words: Word | None = None) -> Client:
         raise ClientError("no protocol file: nested too deeply") from error
 
 
-def _checked(content: Any) -> dict[str, Any]:
-    """The description, if it is intact."""
+def _parts(description: dict[str, Any], words: Word) -> tuple[bytes, Callable[[Any], Any], _Node]:
+    """The wire, what makes an item of a value, and the step that draws."""
+    wire, node = bytes.fromhex(description["wire"]), _node(words, _numbers(description["report"]))
+    if node.size != int(description["bytes"]) or len(wire) != 8:
+        raise ClientError(f"reports of {node.size} bytes, not {description['bytes']!r:.20}")
+    return wire, _taker(description["takes"]), node
+
+
+def _checked(content: Any, version: int) -> dict[str, Any]:
+    """The description, if it is intact and of this version."""
     if isinstance(content, dict) and content.get("format") == "mechdesign.protocol":
         content = content.get("client")
     if not isinstance(content, dict) or content.get("format") != "mechdesign.client":
         raise ClientError("no description of a client: make one with protocol.client()")
-    if type(content.get("version")) is not int or content["version"] != 1:
-        raise ClientError(f"version {content.get('version')!r:.20}, this client reads 1")
-    rest = {key: value for key, value in content.items() if key != "digest"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    if content.get("digest") != f"shake256:{_sponge(text, 32).hex()}":
+    found = content.get("version")
+    if type(found) is not int or found not in (1, 2):
+        raise ClientError(f"version {found!r:.20}, this client reads 1 and 2")
+    if found != version:
+        other = "load_memoised" if found == 2 else "load_client"
+        raise ClientError(f"version {found}: use {other} for questions that are asked like this")
+    if content.get("digest") != _digest(content):
         raise ClientError("the digest does not match: the description was changed")
     return content
+
+
+def _canonical(content: Any) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """Of everything but the digest itself."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return f"shake256:{_sponge(_canonical(rest), 32).hex()}"
 
 
 def _numbers(content: Any) -> Any:
@@ -533,6 +757,22 @@ def _chance(word: Word, weight: int) -> Callable[[], bool]:
     return (lambda: True) if weight == WORD else lambda: word() < weight
 
 
+def _rational(word: Word, numerator: int, denominator: int) -> Callable[[], bool]:
+    """True with any rational probability: 64 more binary places are looked at while they tie."""
+    if not 0 <= numerator <= denominator or not denominator:
+        raise ClientError(f"{numerator!r:.40} of {denominator!r:.40} is no probability")
+
+    def draw() -> bool:
+        rest = numerator
+        while True:
+            places, rest = divmod(rest << 64, denominator)
+            drawn = word()
+            if drawn != places or not rest:
+                return drawn < places
+
+    return draw
+
+
 def _bits(word: Word, places: int, weight: int) -> Word:
     """Numbers of so many bits, each of which is 1 with probability weight / 2^64.
 
@@ -844,13 +1084,15 @@ class _Node(NamedTuple):
     """A step of a description: a report is a number of so many bytes, drawn for an item.
 
     ``likely(coins, item, number, most)`` says which of so many likelihoods the candidate of this
-    number has that public coins draw; ``idle`` draws a report of nobody's item; ``slot`` draws
-    what a report is about: of a set one of its items.
+    number has that public coins draw, and ``place(report, item)`` which a report has; ``idle``
+    draws a report of nobody's item; ``slot`` draws what a report is about: of a set one of its
+    items.
     """
 
     size: int
     draw: Callable[[Any], int]
     likely: Callable[[_Coins, Any, int, int], int]
+    place: Callable[[int, Any], int]
     likelihoods: int = 2
     idle: Any = None
     slot: Callable[[Any], Any] = lambda item: item
@@ -877,9 +1119,13 @@ def _lie(word: Word, outcomes: int, lie: int, width: int, field: Any, signs: int
         return (coins.below(0, outcomes) + number) % outcomes == item
 
     if not signs:
-        return _Node(width, draw, likely, idle=fair)
+        return _Node(width, draw, likely, lambda report, item: report == item, idle=fair)
     return _Node(
-        signs, lambda item: _signs(item ^ told(), signs), likely, idle=lambda: _signs(fair(), signs)
+        signs,
+        lambda item: _signs(item ^ told(), signs),
+        likely,
+        lambda report, item: report == _signs(item, signs),
+        idle=lambda: _signs(fair(), signs),
     )
 
 
@@ -901,7 +1147,12 @@ def _unary(word: Word, places: int, own: int, other: int) -> _Node:
         -(-places // 8),
         lambda item: _with_bit(bits(), item, mine()),
         lambda coins, item, number, most: coins.word(item) < other,
+        _bit_of,
     )
+
+
+def _bit_of(report: int, item: int) -> int:
+    return report >> item & 1
 
 
 def _subset(word: Word, places: int, size: int, inclusion: int, start: int) -> _Node:
@@ -919,7 +1170,7 @@ def _subset(word: Word, places: int, size: int, inclusion: int, start: int) -> _
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
         return (item - number) % places in sorted(range(places), key=coins.word)[:size]
 
-    return _Node(-(-places // 8), draw, likely)
+    return _Node(-(-places // 8), draw, likely, _bit_of)
 
 
 def _hyperplane(word: Word, field: Any, dimension: int, lie: int, width: int) -> _Node:
@@ -945,10 +1196,12 @@ def _hyperplane(word: Word, field: Any, dimension: int, lie: int, width: int) ->
         return unit - powers[place] + firsts[place]
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
-        report = (coins.below(0, firsts[-1]) + number) % firsts[-1]
+        return place((coins.below(0, firsts[-1]) + number) % firsts[-1], item)
+
+    def place(report: int, item: int) -> int:
         return not space.dot(vector(report), vector(item))
 
-    return _Node(width, draw, likely)
+    return _Node(width, draw, likely, place)
 
 
 def _table(word: Word, denominator: int, columns: Any, width: int) -> _Node:
@@ -969,17 +1222,23 @@ def _table(word: Word, denominator: int, columns: Any, width: int) -> _Node:
                 return low + least
             prefix, bits = prefix << 64 | word(), bits + 64
 
-    rows = [row for row in zip(*columns, strict=True) if any(row)]
+    outputs = [output for output, row in enumerate(zip(*columns, strict=True)) if any(row)]
+    rows = [tuple(column[output] for column in columns) for output in outputs]
     means = [WORD * sum(row) // (denominator * len(columns)) for row in rows]
     means[means.index(max(means))] += WORD - sum(means)
     blanks, values = list(accumulate(means))[:-1], [sorted(set(row)) for row in rows]
     before = list(accumulate(map(len, values), initial=0))
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
-        report = bisect_right(blanks, coins.word(0))
+        return kind(bisect_right(blanks, coins.word(0)), item)
+
+    def kind(report: int, item: int) -> int:
         return before[report] + values[report].index(rows[report][item])
 
-    return _Node(width, draw, likely, before[-1])
+    def place(output: int, item: int) -> int:
+        return kind(outputs.index(output), item)
+
+    return _Node(width, draw, likely, place, before[-1])
 
 
 def _wave(word: Word, places: int, reach: int, far: int, width: int) -> _Node:
@@ -993,10 +1252,13 @@ def _wave(word: Word, places: int, reach: int, far: int, width: int) -> _Node:
         return drawn + near if drawn >= item else drawn
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
-        report = (coins.below(0, outputs) + number * outputs // min(outputs, most)) % outputs
+        first = coins.below(0, outputs)
+        return place((first + number * outputs // min(outputs, most)) % outputs, item)
+
+    def place(report: int, item: int) -> int:
         return places > 1 and 0 <= report - item < near
 
-    return _Node(width, draw, likely, min(places, 2))
+    return _Node(width, draw, likely, place, min(places, 2))
 
 
 def _attributes(word: Word, attributes: Any, width: int, places: Any) -> _Node:
@@ -1010,11 +1272,15 @@ def _attributes(word: Word, attributes: Any, width: int, places: Any) -> _Node:
         return _mixed(((item // step + lie()) % size, size) for step, size, lie in told)
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
-        told = enumerate(zip(steps, sizes, strict=True))
-        same = Counter(s for j, (step, s) in told if coins.below(j, s) == item // step % s)
+        told = zip((coins.below(j, size) for j, size in enumerate(sizes)), sizes, strict=True)
+        return place(_mixed(told), item)
+
+    def place(report: int, item: int) -> int:
+        told = zip(steps, sizes, strict=True)
+        same = Counter(s for step, s in told if report // step % s == item // step % s)
         return int(places[_mixed((same[size], many + 1) for size, many in kinds.items())])
 
-    return _Node(width, draw, likely, len(set(places)))
+    return _Node(width, draw, likely, place, len(set(places)))
 
 
 def _channels(
@@ -1040,7 +1306,16 @@ def _channels(
         agree = sum((coin & 1) == minus(item, coin >> 1) for coin in drawn.values())
         return agree + then.likely(coins.after(every), item, number, most)
 
-    return _Node((width + 1) * every + then.size, draw, likely, len(texts) + 2)
+    def place(report: int, item: int) -> int:
+        indices, signs = report, report >> 8 * width * every
+        agree = sum(
+            (signs >> 8 * c & 0xFF == _SIGNS[1])
+            == minus(item, indices >> 8 * width * c & (1 << 8 * width) - 1)
+            for c in mine(item)
+        )
+        return agree + then.place(signs >> 8 * every, item)
+
+    return _Node((width + 1) * every + then.size, draw, likely, place, len(texts) + 2)
 
 
 def _joined(numbers: Any, widths: Sequence[int]) -> int:
@@ -1073,9 +1348,16 @@ def _public(word: Word, coins: Sequence[Any], distinct: bool, cell: Any, then: A
             public.append(side[size - 1] if distinct and found in public else found)
         return rest.likely(drawn.after(len(sides)), own(item, public), number, most)
 
-    return _Node(
-        sum(widths), draw, likely, rest.likelihoods, lambda: _joined([*toss(), rest.idle()], widths)
-    )
+    shifts = list(accumulate((8 * width for width in widths), initial=0))
+
+    def place(report: int, item: Any) -> int:
+        public = [report >> low & (1 << high - low) - 1 for low, high in pairwise(shifts[:-1])]
+        return rest.place(report >> shifts[-2], own(item, public))
+
+    def idle() -> int:
+        return _joined([*toss(), rest.idle()], widths)
+
+    return _Node(sum(widths), draw, likely, place, rest.likelihoods, idle)
 
 
 def _sides_of(coin: dict[str, Any]) -> Sequence[int]:
@@ -1115,7 +1397,12 @@ def _mixture(
         own = nodes[kinds[part]].likely(coins.after(1), items[part](item), number, most)
         return before[kinds[part]] + own
 
-    return _Node(width + max(node.size for node in nodes), draw, likely, before[-1])
+    def place(report: int, item: Any) -> int:
+        part = report & (1 << 8 * width) - 1
+        node, own = nodes[kinds[part]], items[part](item)
+        return before[kinds[part]] + node.place(report >> 8 * width, own)
+
+    return _Node(width + max(node.size for node in nodes), draw, likely, place, before[-1])
 
 
 def _slots(word: Word, size: int, empty: int, then: Any) -> _Node:
@@ -1150,7 +1437,7 @@ def _choice(
         user, favoured = word(), favour()
         return kept(user, (favoured == number for number in range(candidates[0])))
 
-    return _Node(8 + width, draw, rest.likely, idle=idle)
+    return _Node(8 + width, draw, rest.likely, rest.place, idle=idle)
 
 
 _NODES: dict[str, Callable[..., _Node]] = {

@@ -24,22 +24,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra.exact_draws import chances
+from frequency.core.aggregate import canonical
 from frequency.core.channel import Channel, Reports, local_privacy
+from frequency.core.deployable import json_integers, sponge
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.public_coins import PublicCoinChannel, stating
 from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
 from mechdesign._support.arrays import Items
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import BitSource, bit_source
-from mechdesign._support.text import shown
+from mechdesign._support.text import rounded_up, shown
+from mechdesign.accounting.daily_reports import LARGEST_PERMANENT, DailyReports
+from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.exceptions import UnstatedLikelihoods
 
 
@@ -244,6 +248,87 @@ class Memoised:
             inputs,
         )
 
+    def cost(self, changes: int = 0, starts: int = 1) -> DailyReports:
+        """What the reports of all days together cost a user: to be spent from a `Ledger`.
+
+        A user with so many changes has a value more than that, and a permanent report of each that
+        loses ``total``. This is the promise of `Memoised` about values that change on the same
+        days; see there for what it leaves out.
+
+        Parameters
+        ----------
+        changes : int, default 0
+            How often the value of a user changes at most, from one start to the next. Devices must
+            see to it: what `privatize` does for more changes costs more.
+        starts : int, default 1
+            How often a user's device may begin, as it does again after its state was lost.
+
+        Returns
+        -------
+        DailyReports
+            Its epsilon is (changes + 1) starts total, exact.
+
+        Raises
+        ------
+        ValueError
+            A number out of its range.
+        """
+        values = 1 + whole(changes, "changes", 0, LARGEST_PERMANENT - 1)
+        return DailyReports(self.total, values, starts)
+
+    def client(self, changes: int = 0, starts: int = 1) -> dict[str, Any]:
+        """The client half as data, which `frequency.clients.load_memoised` and JavaScript run.
+
+        Parameters
+        ----------
+        changes, starts : int
+            As for `cost`. Devices draw no more permanent reports from one start to the next than
+            for so many changes: of further values they report the newest of those instead. They
+            refuse more starts.
+
+        Returns
+        -------
+        dict
+            A description, as JSON has it: see ``docs/wire.md``.
+
+        Raises
+        ------
+        ValueError
+            A number out of its range.
+        TypeError
+            A protocol of one's own that does not state its ``client_half``.
+        """
+        cost, day = self.cost(changes, starts), self.protocol.client()
+        permanent, blank = ([_pair(p) for p in chances_] for chances_ in self._acceptance)
+        content = {
+            **{key: value for key, value in day.items() if key != "digest"},
+            "version": 2,
+            "epsilon": rounded_up(Fraction(local_privacy(self.total).epsilon), 4),
+            "odds": rounded_up(self.max_ratio, 4),
+            "memoised": {
+                "day": day["epsilon"],
+                "values": cost.values,
+                "starts": cost.starts,
+                "kept": _pair(self.kept),
+                "permanent": permanent,
+                "blank": blank,
+            },
+        }
+        return {**content, "digest": f"shake256:{sponge(canonical(content), 32).hex()}"}
+
+    # What `mechdesign.accounting.shuffled` asks of the reports of a single day
+
+    keeps_reports: ClassVar[bool] = True
+    """Reports of several days are made of the same ones: a ledger refuses to shuffle each day."""
+
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
+        """How the reports of one day compare: those of ``protocol``."""
+        return self._channel.pair_laws()
+
+    def attack_laws(self) -> Sequence[PairLaw]:
+        """How they compare where all others hold one value: those of ``protocol``."""
+        return self._channel.attack_laws()
+
     # ----------------------------------------------------------------------------- the users' half
 
     def start(self, values: Any, rng: np.random.Generator | None = None) -> PermanentReports:
@@ -323,17 +408,25 @@ class Memoised:
         return self._channel.items_of(own)
 
     def _permanent(self, items: Items, source: BitSource) -> Reports:
-        """Reports of P': of P, kept with a probability proportional to 1 - (1 - 1/c) / L."""
-        kept = [1 - (1 - self.kept) / likelihood for likelihood in self._likelihoods]
-        return self._selected(items, kept, source)
+        return self._selected(items, self._acceptance[0], source)
 
     def _blank(self, items: Items, source: BitSource) -> Reports:
-        """Reports of B: of P, kept with a probability proportional to 1 / L."""
-        return self._selected(items, [1 / likelihood for likelihood in self._likelihoods], source)
+        return self._selected(items, self._acceptance[1], source)
 
-    def _selected(self, items: Items, weights: Sequence[Fraction], source: BitSource) -> Reports:
-        """Reports of P whose probabilities are multiplied by the weights of their likelihoods."""
-        channel, acceptance = self._channel, [weight / max(weights) for weight in weights]
+    @cached_property
+    def _acceptance(self) -> tuple[list[Fraction], list[Fraction]]:
+        """The chances to keep a report of P of each likelihood, so that it is one of P', or of B.
+
+        They are proportional to 1 - (1 - 1/c) / L, and to 1 / L.
+        """
+        permanent = [1 - (1 - self.kept) / likelihood for likelihood in self._likelihoods]
+        blank = [1 / likelihood for likelihood in self._likelihoods]
+        first, second = ([w / max(all_) for w in all_] for all_ in (permanent, blank))
+        return first, second
+
+    def _selected(self, items: Items, acceptance: Sequence[Fraction], source: BitSource) -> Reports:
+        """Reports of P, kept with the chances of their likelihoods."""
+        channel = self._channel
         reports = np.zeros(len(items), dtype=channel.report_dtype)
         for start in range(0, len(items), channel.batch_size):
             todo = np.arange(start, min(start + channel.batch_size, len(items)))
@@ -344,3 +437,7 @@ class Memoised:
                 reports[todo[good]] = found[good]
                 todo = todo[~good]
         return reports
+
+
+def _pair(probability: Fraction) -> list[int | str]:
+    return json_integers((probability.numerator, probability.denominator))

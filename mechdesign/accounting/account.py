@@ -17,6 +17,7 @@ from typing import TypeAlias
 from mechdesign._support.numbers import Rational, exact, whole
 from mechdesign._support.text import brief, shown, to_text
 from mechdesign.accounting.composition import Composition
+from mechdesign.accounting.daily_reports import LARGEST_PERMANENT, DailyReports
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, GaussianLoss
 from mechdesign.accounting.privacy_curve import exp_below, log_above
@@ -36,7 +37,7 @@ _MU_BITS, _MOST_MU_BITS = 64, 256
 
 _UNBOUNDED = Fraction(1 << (2 * NUMBER_BITS))
 
-Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies | GaussianLoss
+Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies | GaussianLoss | DailyReports
 """What a collection costs: an epsilon, or what it is worked out from."""
 
 
@@ -57,6 +58,21 @@ class BudgetExceeded(MechanismError):
 
 class AlreadySpent(MechanismError, ValueError):
     """A collection of this name is in the ledger. Nothing was recorded."""
+
+
+class ShuffledDays(MechanismError, ValueError):
+    """Reports of one day are shuffled, whose users report on other days, too.
+
+    Nothing was recorded.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: reports of different days are made of the same permanent reports, by which"
+            " users are found again, so that what a shuffler hides on each day does not add up."
+            " Spend what all days tell, Memoised.cost; or, if the reports of no other day are ever"
+            " shown to anybody, say so: only_day=True; nothing was recorded"
+        )
 
 
 @dataclass(frozen=True)
@@ -83,6 +99,9 @@ class Entry:
         is known.
     squared_mu : Fraction or None
         That of Gaussian noise: see `GaussianLoss`.
+    permanent : int or None
+        How many permanent reports a user draws at most, of which the reports of all days are made:
+        see `DailyReports`. None: no reports are kept.
     """
 
     epsilon: Fraction | None
@@ -93,6 +112,7 @@ class Entry:
     rate: Fraction | None = None
     profile: tuple[tuple[Fraction, Fraction], ...] = ()
     squared_mu: Fraction | None = None
+    permanent: int | None = None
 
     @property
     def pure(self) -> Fraction:
@@ -280,6 +300,7 @@ def entry_of(
     users: str | Iterable[str] | None,
     local: float | Rational | None,
     rate: Rational | None,
+    only_day: bool = False,
 ) -> Entry:
     """The entry of a collection: see `mechdesign.Ledger.spend`."""
     groups = groups_of(users)
@@ -297,7 +318,16 @@ def entry_of(
             f"{cost!r} is a promise: a ledger takes what a mechanism tells, such as the cost of a"
             " MatrixMechanism, of which more is known"
         )
+    if only_day and not (isinstance(cost, Shuffled) and cost.of_one_day):
+        raise ValueError("only_day is said of shuffled reports that are made of permanent ones")
+    if isinstance(cost, DailyReports):
+        if local is not None:
+            raise ValueError("daily reports say themselves what all of them tell")
+        told = cost.epsilon
+        return recorded(told, what, groups, told, None, None, (), permanent=cost.permanent)
     if isinstance(cost, Shuffled):
+        if cost.of_one_day and not only_day:
+            raise ShuffledDays(what)
         if local is not None:
             raise ValueError("shuffled reports say themselves what each of them tells")
         pure = Fraction(cost.local_epsilon)
@@ -331,6 +361,7 @@ def recorded(
     shuffled: int | None,
     profile: tuple[tuple[Fraction, Fraction], ...],
     squared_mu: Fraction | None = None,
+    permanent: int | None = None,
 ) -> Entry:
     """An entry; ValueError for what no collection costs."""
     if (epsilon is None) == (squared_mu is None) or (profile and epsilon is None):
@@ -345,13 +376,18 @@ def recorded(
         raise ValueError(f"a rate is above 0 and at most 1, got {brief(rate)}")
     if shuffled is not None:
         whole(shuffled, "shuffled", 1, LARGEST_N, what="a number of reports")
+    if permanent is not None:
+        whole(permanent, "permanent", 1, LARGEST_PERMANENT, what="a number of permanent reports")
+        if epsilon is None or epsilon != local or (rate, shuffled, profile) != (None, None, ()):
+            raise ValueError("of reports that are kept one epsilon bounds whatever is made of them")
     for value in (local or 0, rate or 0, *(value for point in profile for value in point)):
         bounded(Fraction(value), 1)
     if epsilon is not None:
         if any(above >= exp_below(epsilon) for above, delta in profile if delta):
             raise ValueError("a release has no delta above 0 where its epsilon holds without one")
         _loss(epsilon, profile)  # what is no profile is refused
-    return Entry(epsilon, what, groups_of(users), local, shuffled, rate, profile, squared_mu)
+    groups = groups_of(users)
+    return Entry(epsilon, what, groups, local, shuffled, rate, profile, squared_mu, permanent)
 
 
 def bounded(epsilon: Fraction, denominator: int) -> int:

@@ -33,12 +33,13 @@ from mechdesign.accounting.shuffling import TRUST
 from mechdesign.exceptions import InvalidFile, MechanismError
 from mechdesign.privacy import exact_epsilon
 
-FORMAT, VERSION = "mechdesign.ledger", 3
+FORMAT, VERSION = "mechdesign.ledger", 4
 
 _KEYS = {
     1: ("epsilon", "entries"),
     2: ("epsilon", "delta", "local", "entries"),
     3: ("epsilon", "delta", "local", "entries"),
+    4: ("epsilon", "delta", "local", "entries"),
 }
 """Of a file, by its version."""
 
@@ -46,6 +47,10 @@ _ENTRY_KEYS = {
     1: ("epsilon", "what", "people"),
     2: ("epsilon", "what", "users", "local", "shuffled", "rate", "profile"),
     3: ("epsilon", "what", "users", "local", "shuffled", "rate", "profile", "squared_mu"),
+    4: (
+        *("epsilon", "what", "users", "local", "shuffled", "rate", "profile", "squared_mu"),
+        "permanent",
+    ),
 }
 
 _POINTS = 256
@@ -56,10 +61,18 @@ shuffled collections: {TRUST[0].lower()}{TRUST[1:]}, of at least so many honest 
  shuffler that fails loses is what each report tells: the local epsilon in the third column"""
 """What is printed below the table if reports are shuffled."""
 
+DAILY = """\
+permanent reports: all reports of all days are made of so many of each user, at most; the epsilon\
+ bounds what they tell of the values, for users whose values change on the same days. That a value\
+ has changed, and when, many days show; and devices with more values, or more starts, than was\
+ spent lose more"""
+"""What is printed below the table if reports are kept."""
+
 NOT_COVERED = """not covered:
 - one user in two groups that were declared disjoint: such a user loses the sum
 - fewer honest reports than a shuffled collection was promised: Shuffled.require refuses fewer
-- the same question asked again over time: every answer costs again; answers are not memoised
+- the same question asked again over time: every answer costs again, unless it is spent as reports\
+ that users keep
 - users whose data depend on each other, as in a family: what all their reports reveal about one\
  adds up
 - what else is published about these users: by this curator or by others
@@ -213,6 +226,7 @@ class Ledger:
         *,
         local: float | Rational | None = None,
         rate: Rational | None = None,
+        only_day: bool = False,
     ) -> None:
         """Record a collection before it begins.
 
@@ -220,11 +234,12 @@ class Ledger:
 
         Parameters
         ----------
-        cost : float, Fraction, int, str, Decimal, Table, Shuffled, AmongDummies or GaussianLoss
+        cost : number, Table, Shuffled, AmongDummies, GaussianLoss or DailyReports
             What it costs each of its users: an epsilon above 0; or a mechanism for counts, by its
             exact entries; or the shuffled reports that `mechdesign.accounting.shuffled` describes,
             or reports among a shuffler's dummies (with ``local``); or Gaussian noise, if the budget
-            has a delta above 0.
+            has a delta above 0; or the reports of all days together of a question that is asked
+            every day, see `frequency.longitudinal.Memoised.cost`.
         what : str
             Its name: not empty, and new.
         users : str or iterable of str, optional
@@ -236,11 +251,16 @@ class Ledger:
         rate : Fraction, int, str or Decimal, optional
             Of a mechanism for counts: each respondent is in the sample that is counted with this
             probability, and nobody learns who is. None: all respondents are counted.
+        only_day : bool, default False
+            Of shuffled reports that are made of permanent ones: True states that the reports of no
+            other day are ever shown to anybody, shuffled or not.
 
         Raises
         ------
         BudgetExceeded
             Some of these users would lose more than their budget.
+        ShuffledDays
+            The reports of one day of several, shuffled, without ``only_day``.
         AlreadySpent
             A collection of this name is recorded.
         LedgerChanged
@@ -250,7 +270,7 @@ class Ledger:
             all the same (the disk failed after the file was replaced), it counts when the file is
             read next.
         """
-        entry = entry_of(cost, what, users, local, rate)
+        entry = entry_of(cost, what, users, local, rate, only_day)
         if self._path is None:
             with self._guard:
                 self._account.check(entry)
@@ -378,7 +398,9 @@ class Ledger:
         rows.append(("spent", "the most of any user", number(reports), f"{spent}{at}"))
         rows.append(("remaining", f"of {number(budget.epsilon)}{at}", limit, number(left)))
         shuffled = any(entry.shuffled is not None for entry in entries)
-        return "\n".join([*aligned(rows), *[SHUFFLER] * shuffled, NOT_COVERED])
+        kept = any(entry.permanent is not None for entry in entries)
+        notes = [*[SHUFFLER] * shuffled, *[DAILY] * kept, NOT_COVERED]
+        return "\n".join([*aligned(rows), *notes])
 
     def _cost(self, entry: Entry) -> str:
         """What an entry costs by itself, in words."""
@@ -388,6 +410,8 @@ class Ledger:
         said = f"{number(self._account.alone(entry))}{at}"
         if entry.shuffled is not None:
             said += f", at least {entry.shuffled} shuffled"
+        if entry.permanent is not None:
+            said += f", permanent reports of each user: at most {entry.permanent}"
         if entry.rate is not None:
             said += f", a secret sample with rate {number(entry.rate)}"
         return said
@@ -463,6 +487,7 @@ def _entry(found: dict[str, Any], version: int) -> Entry:
         found.get("shuffled"),
         tuple((from_text(ratio), from_text(delta)) for ratio, delta in profile),
         squared_mu,
+        found.get("permanent"),
     )
     if users is not None and users != list(entry.users or ()):
         raise ValueError(f"{key} are a list of different groups, got {shown(users)}")
@@ -489,6 +514,7 @@ def _write(path: str | os.PathLike[str], budget: Budget, entries: Sequence[Entry
                 "rate": optional(entry.rate),
                 "profile": [[to_text(ratio), to_text(delta)] for ratio, delta in entry.profile],
                 "squared_mu": optional(entry.squared_mu),
+                "permanent": entry.permanent,
             }
             for entry in entries
         ],

@@ -72,10 +72,16 @@ class Shuffled(PrivacyCurve):
     ----------
     n : int
         At least how many users follow the protocol.
+    of_one_day : bool
+        They are the reports of one day, and users make those of other days of the same permanent
+        reports. The bounds hold if only those of one day are shown to anybody.
     """
 
-    def __init__(self, laws: PairLaws, attacks: Iterable[PairLaw], n: int) -> None:
+    def __init__(
+        self, laws: PairLaws, attacks: Iterable[PairLaw], n: int, of_one_day: bool = False
+    ) -> None:
         self.n = whole(n, "n", 1, LARGEST_N, what="a number of users")
+        self.of_one_day = of_one_day
         self._laws = laws
         self._attacks = tuple(map(require_pair_law, attacks))
 
@@ -240,7 +246,8 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
     ----------
     source : Table or protocol
         A table with ``neighbours="all"``, whose columns are users' values; or a protocol with
-        the methods ``pair_laws`` and ``attack_laws``: those of `frequency` and `rangeq`.
+        the methods ``pair_laws`` and ``attack_laws``: those of `frequency` and `rangeq`. Of a
+        `frequency.longitudinal.Memoised`, it is the reports of a single day that are shuffled.
     n : int
         The number of users, 1 to 10^12.
 
@@ -276,4 +283,4 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
         raise UnstatedLikelihoods(type(source).__name__)
     laws = source.pair_laws()
     laws = laws if isinstance(laws, PairLaws) else PairLaws(laws)
-    return Shuffled(laws, source.attack_laws(), n)
+    return Shuffled(laws, source.attack_laws(), n, getattr(source, "keeps_reports", False))

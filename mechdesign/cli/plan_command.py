@@ -33,7 +33,8 @@ def add_plan(add: AddCommand) -> None:
         " age=5,smokes=2,works=2 --n 10000 --error 0.05 --detail k=3\n  mechdesign plan count"
         " --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM\n"
         "  mechdesign plan frequencies --domain 64"
-        " --n 100000 --epsilon 0.25 --delta 1e-8 --trust shuffled",
+        " --n 100000 --epsilon 0.25 --delta 1e-8 --trust shuffled\n"
+        "  mechdesign plan frequencies --domain 16 --n 100000 --epsilon 4 --days 30 --changes 1",
     )
     chosen.add_argument(
         "task",
@@ -73,6 +74,18 @@ def add_plan(add: AddCommand) -> None:
     chosen.add_argument(
         "--error", help="target, in the task's unit, which the first line of the table states"
     )
+    chosen.add_argument(
+        "--days",
+        type=int,
+        help=(
+            "of frequencies: on how many days the same users are asked; epsilon is then that of all"
+            " days together"
+        ),
+    )
+    chosen.add_argument(
+        "--changes", type=int, help="how often a user's value changes at most; with --days"
+    )
+    chosen.add_argument("--day", help="epsilon of one day; with --days, which chooses one if not")
     add_details(chosen)
     chosen.add_argument(
         "--candidate",
@@ -96,6 +109,9 @@ def _plan(options: argparse.Namespace) -> int:
     check_suffix(options.out, ".csv")
     check_suffix(options.plot, *PICTURES)
     details = details_of(options)
+    for name in ("days", "changes", "day"):
+        if getattr(options, name) is not None:
+            details[name] = getattr(options, name)
     candidates = [member_of(text, "--candidate") for text in options.candidate]
     found = plan(
         options.task,

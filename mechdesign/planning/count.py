@@ -117,7 +117,7 @@ class Count(Task):
         )
         return Offer(mechanism, error)
 
-    def other_errors(self, protocol: Mechanism) -> tuple[tuple[str, float], ...]:
+    def other_errors(self, protocol: Mechanism, n: int | None) -> tuple[tuple[str, float], ...]:
         errors = StandardErrors.of(protocol)
         unbiased = math.nan if errors.unbiased is None else errors.unbiased
         both = ("RMSE", errors.published), ("unbiased SE", unbiased)

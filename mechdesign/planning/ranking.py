@@ -77,7 +77,8 @@ class Plan:
     within : str
         The bounds of the search, in words; empty if nothing was searched for.
     bound : str
-        What no protocol can do at the best one's epsilon and n; may be empty.
+        What holds of every protocol at the best one's epsilon and n, such as what none can do; may
+        be empty.
     refused : tuple of (str, str)
         The names of candidates that cannot serve at all, each with the reason.
     """
@@ -303,7 +304,7 @@ def ranked(
                 offer.bits,
                 offer.client,
                 offer.server,
-                task.other_errors(offer.protocol),
+                task.other_errors(offer.protocol, n),
                 offer.local_epsilon,
                 offer.populations,
             )

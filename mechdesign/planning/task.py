@@ -268,13 +268,15 @@ class Task(ABC):
         """
         raise InvalidRequest(f"no mechanism of a curator is known for {self.question}")
 
-    def other_errors(self, protocol: Any) -> tuple[tuple[str, float], ...]:
+    def other_errors(self, protocol: Any, n: int | None) -> tuple[tuple[str, float], ...]:
         """What the table of a plan shows of a candidate beside the error that it is ranked by.
 
         Parameters
         ----------
         protocol : Mechanism or protocol
             That of an `Offer`.
+        n : int or None
+            The number of reports; None where a curator knows the truth.
 
         Returns
         -------
@@ -285,7 +287,7 @@ class Task(ABC):
         return ()
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
-        """What no protocol can do, in a sentence.
+        """What holds of every protocol, in a sentence.
 
         Parameters
         ----------
@@ -297,7 +299,8 @@ class Task(ABC):
         Returns
         -------
         str
-            A lower bound on the error, in words; empty if none is known.
+            A lower bound on the error, or what else follows from epsilon and n, in words that go
+            on after "at epsilon .. and n = .."; empty if nothing does.
         """
         return ""
 

@@ -20,7 +20,7 @@ from mechdesign.accounting.shuffling import TRUST as SHUFFLER_TRUST
 from mechdesign.accounting.shuffling import shuffled
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.planning.search import LARGEST_EPSILON
-from mechdesign.planning.task import Offer, Task, all_names, offered
+from mechdesign.planning.task import InvalidRequest, Offer, Task, all_names, offered
 
 LOCAL, SHUFFLED, CURATOR = TRUSTS = ("local", "shuffled", "curator")
 """Nobody is trusted; a shuffler, or a curator, is."""
@@ -111,7 +111,13 @@ class ByShuffler(Task):
 
     def _offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         def collection(local: float | Fraction) -> PrivacyCurve:
-            return shuffled(offered(self.asked, name, local, n).protocol, n)
+            found = shuffled(offered(self.asked, name, local, n).protocol, n)
+            if found.of_one_day:
+                raise InvalidRequest(
+                    "reports of several days are not to be shuffled on each of them: they are made"
+                    " of the same permanent reports; plan for one day"
+                )
+            return found
 
         try:
             local = largest_local_epsilon(collection, epsilon, self.delta, n)

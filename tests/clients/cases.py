@@ -15,6 +15,7 @@ import frequency
 import rangeq
 from frequency import Boolean, Categorical, Dates, Numeric, Schema, Survey, Text, heavy, marginals
 from frequency.core.protocol import channel_of
+from frequency.longitudinal import Memoised
 from mechdesign import Mechanism, Privacy, named
 from rangeq import grids
 from rangeq.grids.level_sketch import LevelSketch
@@ -24,6 +25,15 @@ LEAST = Fraction(1, 1 << 31)
 HUGE = 60.0
 LONG, TEXT = heavy.PrefixExtension(64, 2.0, lengths=(20, 35, 50, 64)), heavy.TreeHist(16, 1.0, True)
 DOMAIN = marginals.Domain({"a": 3, "b": 1, "c": 5, "d": 2})
+WIDE = (1 << 64) - 1
+
+
+class Kept(NamedTuple):
+    """A question that is asked every day, how often values may change, and values of some days."""
+
+    question: Memoised
+    changes: int
+    values: Sequence[Any]
 
 
 class Case(NamedTuple):
@@ -329,6 +339,60 @@ ODD = [
     *RANGES,
     *GRIDS,
 ]
+
+
+KEPT = [
+    *(
+        Kept(Memoised(protocol, total=total), 1, values)
+        for protocol, total, values in (
+            (frequency.GRR(5, 1), 2, [3, 0, 3, 4, 0]),
+            (frequency.GRR(1, 1), 1, [0, 0]),
+            (frequency.GRR(300, "1/2"), 2, [299, 0, 1]),
+            (frequency.OUE(9, 1), "3/2", [8, 0, 8, 3]),
+            (frequency.SUE(70, 1), 4, [69, 64, 0]),
+            (frequency.SubsetSelection(17, "7/10"), 2, [16, 8, 16, 7]),
+            (frequency.SubsetSelection(3, "1/20"), 8, [2, 0, 2, 1]),
+            (frequency.ProjectiveGeometry(17, "1/2"), 1, [16, 0, 16]),
+            (frequency.ProjectiveGeometry(60, "8/5"), 3, [59, 0, 59]),
+            (frequency.OLH(50, "6/5"), 2, [49, 0, 49]),
+            (frequency.OLH(50, "21/10"), 3, [49, 0, 49]),
+            (frequency.HRR(8, 1), 2, [7, 1, 7, 2, 1]),
+            (frequency.HRR(1000, 3, coefficients=3), 4, [999, 0, 999]),
+            (frequency.CountMeanSketch(1 << 64, 2, hashes=3, width=16, seed=9), 4, [WIDE, 0, WIDE]),
+            (
+                frequency.HadamardCountMeanSketch(1 << 64, "1/2", hashes=5, width=64, seed=1),
+                2,
+                [WIDE, 1 << 53, (1 << 53) - 1],
+            ),
+            (frequency.JLOracle(100, 1, rows=9, seed=2), 2, [99, 0, 99]),
+            (TABLES[3], 1, [0, 1, 0]),
+            (TABLES[4], 1, [1, 0, 1]),
+            (rangeq.SquareWave(30, 1), 2, [29, 0, 29]),
+            (rangeq.HaarHRR(9, "1/2"), 2, [8, 0, 8]),
+            (rangeq.CircularHistogram(7, "1/2"), 2, [6, 0, 6]),
+            (
+                rangeq.HierarchicalHistogram(30, 1, branching=(5, 6), oracle=("OUE", "HRR")),
+                2,
+                [29, 0, 29],
+            ),
+            (marginals.InpEM(DOMAIN, 2, "7/10"), 2, [[2, 0, 4, 1], [0, 0, 0, 0], [2, 0, 4, 1]]),
+            (marginals.InpHT(DOMAIN, 2, "7/10"), 2, [[2, 0, 4, 1], [0, 0, 0, 0], [1, 0, 1, 1]]),
+            (grids.HDG({"a": 8, "b": 8}, 1, 1000), 2, [[7, 7], [0, 0], [7, 7]]),
+            (grids.WaveGrid({"a": 8, "b": 8}, 2, 1000), 4, [[7, 7], [0, 3], [7, 7]]),
+            (heavy.PrefixExtension(64, 2), 4, [WIDE, 0, WIDE]),
+            (heavy.PrefixExtension(80, 4, text=True), 5, ["caf\u00e9", "", "caf\u00e9"]),
+            (heavy.UniqueHeavyHitter(8, 1), 2, [255, 0, 255]),
+            (
+                heavy.SuccinctHistogram(16, 4, text=True, hashes=2, channels=2, rows=5),
+                5,
+                ["ab", "", "ab"],
+            ),
+        )
+    ),
+    Kept(Memoised(frequency.GRR(4, 1), total=2), 0, [3, 1, 3, 0]),
+    Kept(Memoised(frequency.HRR(1 << 20, 1), total=3), 4, [1 << 19, 0, 5, 0, 6, 7, 8]),
+]
+"""Of every step that is not about what users draw."""
 
 
 def family_of(protocol: Any) -> str:

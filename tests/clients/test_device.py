@@ -123,7 +123,7 @@ def test_whatever_is_changed_in_a_description_is_noticed():
     [
         ({}, "no description"),
         ({"format": "mechdesign.protocol", "client": None}, "no description"),
-        ({"format": "mechdesign.client", "version": 2}, "version 2, this client reads 1"),
+        ({"format": "mechdesign.client", "version": 3}, "version 3, this client reads 1"),
         ({"format": "mechdesign.client", "version": True}, "version True"),
         ({"format": "mechdesign.client", "version": 1, "digest": "x"}, "digest"),
     ],

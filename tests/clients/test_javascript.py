@@ -419,7 +419,7 @@ def test_whatever_character_of_a_description_is_changed_is_noticed():
         ({**GRR, "format": "mechdesign.mechanism"}, "no description"),
         ({"format": "mechdesign.protocol"}, "no description"),
         ({"format": "mechdesign.protocol", "client": None}, "no description"),
-        ({**GRR, "version": 2}, "version 2, this client reads 1"),
+        ({**GRR, "version": 3}, "version 3, this client reads 1"),
         ({**GRR, "version": "1"}, 'version "1"'),
         ({**GRR, "version": True}, "version true"),
         ({**GRR, "bytes": 2}, "the digest does not match"),

@@ -97,7 +97,7 @@ def test_every_protocol_has_vectors() -> None:
         told = [case.protocol.client() for case in cases]
         assert [part["client"] for part in content(family)] == told
     files = {path.stem for path in vectors.FOLDER.glob("*.json")}
-    assert files == {*families(), "damaged", "values"}
+    assert files == {*families(), "damaged", "memoised", "values"}
 
 
 def test_every_step_and_expression_has_vectors() -> None:

@@ -17,7 +17,9 @@ from rangeq.grids.level_sketch import LevelSketch
 from tests.clients.value_cases import schemas
 from tests.contracts.examples import COLLECTED, PROTOCOLS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+VECTORS = ROOT / "clients" / "vectors"
+PAGE = (ROOT / "docs" / "wire.md").read_text(encoding="utf-8")
 EVERY = [*PROTOCOLS, *(protocol for protocol, _ in COLLECTED), HIO([64] * 10, 1.0)]
 NAMES = [f"{k}-{type(protocol).__name__}" for k, protocol in enumerate(EVERY)]
 
@@ -157,3 +159,20 @@ def test_every_attribute_is_there():
     ends = re.findall(r"U\+(\w+)(?: to U\+(\w+))?", listed)
     ranges = [range(int(first, 16), int(last or first, 16) + 1) for first, last in ends]
     assert [one for some in ranges for one in some] == spaces
+
+
+def test_reports_of_many_days_are_there():
+    text = section("## Reports of many days")
+    first, second, third = (
+        {name for row in rows(part) for name in quoted(row[0])}
+        for part in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    )
+    assert second == set(STEPS) - {"slots", "choice"}
+    vectors = json.loads((VECTORS / "memoised.json").read_text(encoding="utf-8"))
+    keys = {name for row in rows(section("## A description")) for name in quoted(row[0])}
+    for part in vectors["protocols"]:
+        assert set(part["client"]) == {*keys, "memoised"}
+        assert set(part["client"]["memoised"]) == first
+        for one in part["days"]:
+            assert set(one) == {"values", "start", "tape", "reports", "state"}
+            assert set(json.loads(one["state"])) == third

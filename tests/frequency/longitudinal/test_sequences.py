@@ -10,7 +10,10 @@ import pytest
 
 from frequency import GRR, InvalidValue, Tabular
 from frequency.longitudinal import Memoised, sequence_ratio
-from mechdesign import Mechanism, Privacy
+from mechdesign import Ledger, Mechanism, Privacy, ShuffledDays
+from mechdesign.accounting import shuffled
+from mechdesign.accounting.privacy_curve import exp_above, exp_below
+from mechdesign.privacy import exact_epsilon
 from tests.frequency.longitudinal.test_memoised import joint_law
 
 TABLE = Mechanism(
@@ -42,6 +45,42 @@ def test_values_that_change_on_the_same_days(name: str) -> None:
             of_days += 1
             assert sequence_ratio(question, first, second) <= allowed ** len(set(first))
     assert of_days >= 4
+
+
+def test_a_cost_covers_the_exact_audit() -> None:
+    """Every pair of sequences with at most so many changes, on the same days, from each start."""
+    question = QUESTIONS["three items"]
+    sequences = list(product(range(3), repeat=3))
+    worst = [Fraction(1)] * 3
+    for first, second in product(sequences, sequences):
+        if pattern(first) == pattern(second):
+            changes = sum(one != other for one, other in pairwise(first))
+            ratio = sequence_ratio(question, first, second)
+            assert isinstance(ratio, Fraction)
+            worst[changes] = max(worst[changes], ratio)
+    for changes, ratio in enumerate(worst):
+        for starts in (1, 3):  # what different starts draw is independent
+            cost = question.cost(changes, starts)
+            assert ratio**starts <= exp_below(cost.epsilon)
+            assert cost.epsilon == (changes + 1) * starts * exact_epsilon(question.total)
+    # Not of fewer permanent reports: one day of each of two values tells as much as that
+    question = QUESTIONS["little privacy loss"]
+    apart = sequence_ratio(question, [0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
+    assert apart > exp_above(question.cost().epsilon)
+
+
+def test_several_days_are_not_shuffled_one_by_one() -> None:
+    question = Memoised(GRR(4, 1), total=2)
+    monday, one = shuffled(question, 1000), shuffled(question.protocol, 1000)
+    assert monday.epsilon("1e-6") == one.epsilon("1e-6")
+    with pytest.raises(ShuffledDays):
+        Ledger("9", delta="1e-6").spend(monday, "Monday")
+
+
+@pytest.mark.parametrize(("changes", "starts"), [(-1, 1), (0, 0), (0.5, 1), (10**6, 1)])
+def test_numbers_of_changes_and_starts(changes: int, starts: int) -> None:
+    with pytest.raises(ValueError, match=r"changes|starts"):
+        QUESTIONS["two items"].cost(changes, starts)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frequency import GRR
 from mechdesign import (
     AlreadySpent,
     BudgetExceeded,
@@ -29,14 +30,16 @@ from mechdesign import (
     Ledger,
     LedgerChanged,
     Mechanism,
+    MechanismError,
     Privacy,
+    ShuffledDays,
     named,
     plan,
 )
-from mechdesign.accounting import PrivacyLoss, compose, shuffled
+from mechdesign.accounting import DailyReports, PrivacyLoss, compose, shuffled
 from mechdesign.accounting.account import Account, Budget, recorded
 from mechdesign.accounting.dummy_counts import AmongDummies
-from mechdesign.accounting.ledger import NOT_COVERED, SHUFFLER
+from mechdesign.accounting.ledger import DAILY, NOT_COVERED, SHUFFLER
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 from tests.processes import heard, tell
@@ -208,7 +211,7 @@ def test_what_another_has_spent_is_not_overwritten(tmp_path):
     "change",
     [
         {"format": "mechdesign.mechanism"},
-        {"version": 4},
+        {"version": 5},
         {"version": 1},
         {"delta": "1"},
         {"delta": "-1/2"},
@@ -584,7 +587,7 @@ def test_a_file_of_the_first_version_is_read_and_continued(tmp_path):
     with Ledger.open(path, "1") as ledger:
         assert ledger.left("north") == Fraction(3, 4)
         ledger.spend("3/4", "incomes")
-    assert json.loads(path.read_text())["version"] == 3
+    assert json.loads(path.read_text())["version"] == 4
     assert [entry.what for entry in Ledger.load(path).entries] == ["ages", "incomes"]
 
 
@@ -647,3 +650,65 @@ def test_reports_among_dummies():
     assert (ledger.local, ledger.spent) == (8, Fraction(compose([reports]).epsilon("1e-8")))
     assert ledger.spent < Fraction(31, 100)
     assert SHUFFLER in str(ledger)
+
+
+def test_reports_of_many_days_are_one_collection(tmp_path):
+    path = tmp_path / "ledger.json"
+    with Ledger.open(path, "7/2", local="3") as ledger:
+        ledger.spend(DailyReports("1/2", values=2, starts=3), "mood", users="north")
+        with pytest.raises(BudgetExceeded):
+            ledger.spend(DailyReports("1/1000000"), "sleep", users="north")  # of reports
+        (entry,) = ledger.entries
+        assert (entry.epsilon, entry.local, entry.permanent) == (3, 3, 6)
+        assert ledger.left("north") == Fraction(1, 2)
+        ledger.spend("1/2", "a release of a curator", users="north")
+    (again, _) = Ledger.load(path).entries
+    assert again == entry
+    text = str(Ledger.load(path))
+    assert "3, permanent reports of each user: at most 6" in text
+    assert DAILY in text
+    assert DAILY not in str(Ledger("1"))
+
+
+@pytest.mark.parametrize("arguments", [(0,), (-1,), (1, 0), (1, 1, 0), (1, 1.0), (1, 10**6, 2)])
+def test_numbers_of_permanent_reports(arguments):
+    with pytest.raises(ValueError, match=r"total|values|starts|epsilon"):
+        DailyReports(*arguments)
+
+
+def test_daily_reports_say_what_they_tell():
+    with pytest.raises(ValueError, match="say themselves"):
+        Ledger("1").spend(DailyReports("1/2"), "mood", local="1/2")
+
+
+@pytest.mark.parametrize("change", [{"permanent": 0}, {"permanent": "2"}, {"local": "1/4"}])
+def test_a_file_with_other_permanent_reports_is_refused(tmp_path, change):
+    path = tmp_path / "ledger.json"
+    ledger = Ledger("1")
+    ledger.spend(DailyReports("1/4", values=2), "mood")
+    ledger.save(path)
+    content = json.loads(path.read_text())
+    content["entries"][0] |= change
+    path.write_text(json.dumps(content))
+    with pytest.raises(InvalidFile):
+        Ledger.load(path)
+
+
+def test_days_are_not_shuffled_unless_it_is_said():
+    class Kept:
+        keeps_reports = True
+        pair_laws, attack_laws = GRR(4, 1).pair_laws, GRR(4, 1).attack_laws
+
+    days, once = shuffled(Kept(), 10_000), shuffled(GRR(4, 1), 10_000)
+    ledger = Ledger("1", delta="1e-8")
+    with pytest.raises(ShuffledDays, match=r"^Monday: .*only_day=True.*nothing was recorded") as no:
+        ledger.spend(days, "Monday")
+    assert isinstance(no.value, MechanismError)
+    assert ledger.entries == ()
+    ledger.spend(days, "Monday", only_day=True)
+    alone = Ledger("1", delta="1e-8")
+    alone.spend(once, "Monday")
+    assert ledger.entries == alone.entries
+    for cost in (once, "1/2", DailyReports("1/2")):
+        with pytest.raises(ValueError, match="only_day"):
+            ledger.spend(cost, "Tuesday", only_day=True)

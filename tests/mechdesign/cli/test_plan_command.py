@@ -34,6 +34,20 @@ def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys
     assert main([*arguments, "--out", str(out), "--force"]) == 0
 
 
+def test_the_command_on_several_days(capsys):
+    arguments = ["plan", "frequencies", "--domain", "16", "--n", "1000", "--epsilon", "4"]
+    more = ["--days", "30", "--changes", "1", "--day", "1/2"]
+    assert main([*arguments, *more]) == 0
+    found = plan("frequencies", 16, n=1000, epsilon="4", days=30, changes=1, day="1/2")
+    printed = capsys.readouterr().out
+    assert printed == f"{found}\n"
+    assert "the reports of one day tell 0.5 at most" in printed
+    assert main([*arguments, "--day", "1/2"]) == 2
+    assert "give the days" in capsys.readouterr().err
+    assert main([*arguments, "--detail", "days=3"]) == 2
+    assert "--detail days" in capsys.readouterr().err
+
+
 def test_the_command_on_ranges_and_attributes(capsys):
     assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--epsilon", "1"]) == 0
     printed = capsys.readouterr().out
