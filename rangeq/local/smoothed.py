@@ -235,9 +235,10 @@ class ShapedEstimate(EstimatedDistribution):
 
     @one_thread
     def __init__(self, collection: CircularHistogram, aggregate: Aggregate, apart: int = 0) -> None:
-        n, domain = aggregate.n, collection.domain
+        domain = collection.domain
         apart = whole(apart, "apart", 0, domain - 1, what="some of the items, not all")
         self.unbiased: RangeEstimate = collection.estimate(aggregate)
+        n = aggregate.n
         self._smoothing, self.converged = None, True
         if not n:
             super().__init__(np.full(domain, np.nan), n)
