@@ -5,6 +5,7 @@ It comes with a bound on the variance of every other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -46,9 +47,10 @@ Up to twice as many inputs, rows are weighed one by one at the end only.
 
 _LEAST_SHARE = 1e-3
 
-_CLOSE, _PARTED, _THOROUGHLY = 2e-3, 4, 2000
+_CLOSE, _QUICK, _THOROUGH = 2e-3, (4,), (60, 2000)
 """How close, and for how many rounds, branch and bound bounds the values of all patterns: every
-time, and every `_PATIENCE` rounds.
+time, and every `_PATIENCE` rounds, where a second try is for gaps that are not small after the
+first.
 """
 
 _PATIENCE, _ENOUGH = 30, 0.01
@@ -353,9 +355,10 @@ class _Search:
                 self._candidates(patterns, slope, multipliers) if everything is None else everything
             )
             last, thorough = round_ == rounds - 1, round_ % _PATIENCE == _PATIENCE - 1
-            bound = max(bound, self._bound(rows, theta, multipliers, new, last or thorough))
-            bound = max(bound, self._ideal()) if worst else bound
             enough = tolerance if round_ < _PATIENCE - 1 else max(tolerance, _ENOUGH)
+            bound = max(bound, self._ideal()) if worst else bound
+            tries = _THOROUGH if last or thorough else _QUICK
+            bound = max(bound, self._bound(rows, theta, multipliers, new, tries))
             if found <= (1 + enough) * bound or last:
                 break
             pi = theta * (rows @ criterion.prior)
@@ -364,7 +367,7 @@ class _Search:
             least_worth = standing + 1e-7 * (found + criterion.held)
             better = best_of(new, worth, least_worth, patterns, 4 * k)
             if not len(better):
-                bound = max(bound, self._bound(rows, theta, multipliers, new, True))
+                bound = max(bound, self._bound(rows, theta, multipliers, new, _THOROUGH))
                 break
             new = better
             patterns = np.concatenate([patterns, new])
@@ -394,23 +397,33 @@ class _Search:
         return found
 
     def _bound(
-        self, rows: Floats, theta: Floats, multipliers: Floats, known: Patterns, thorough: bool
+        self,
+        rows: Floats,
+        theta: Floats,
+        multipliers: Floats,
+        known: Patterns,
+        tries: Sequence[int],
     ) -> float:
         """A lower bound on the variance of any mechanism, from the information of one.
 
         tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), maximised over t > 0. The most
-        that a pattern is worth is that of the known ones if they are all, otherwise a bound.
+        that a pattern is worth is that of the known ones if they are all, otherwise a bound, by so
+        many rounds of branch and bound.
         """
         asked, gram = self.criterion, self.gram
         inverse = np.linalg.inv(asked.information(rows, theta))
         slope, least = inverse @ gram @ inverse, float(np.sum(gram * inverse))
+        total, held = float(multipliers.sum()), float(asked.prior @ np.diag(gram))
         most = float(asked.priced(slope, multipliers, self._rows(known)).max(initial=-np.inf))
-        total = float(multipliers.sum())
-        if asked.domain > _ALL_PATTERNS:
-            most = max(most, float(asked.priced(slope, multipliers, rows).max()))
-            parted = _THOROUGHLY if thorough else _PARTED
-            most = most_valued(asked, slope, multipliers, most, _CLOSE * least, parted)
-        return least**2 / (most + total) - float(asked.prior @ np.diag(gram))
+        if asked.domain <= _ALL_PATTERNS:
+            return least**2 / (most + total) - held
+        most, bound = max(most, float(asked.priced(slope, multipliers, rows).max())), -np.inf
+        for parted in tries:
+            valued = most_valued(asked, slope, multipliers, most, _CLOSE * least, parted)
+            bound = least**2 / (valued + total) - held
+            if least - held <= (1 + _ENOUGH) * bound:
+                break
+        return bound
 
     def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
         """Starting patterns for the search.
