@@ -126,6 +126,11 @@ class MarginalProtocol(Protocol):
             )
         return names
 
+    @property
+    def measured(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of up to k attributes whose marginals are estimated without bias."""
+        return tuple(view for size in range(1, self.k + 1) for view in self.domain.views(size))
+
     # Below, cells of a marginal are numbered as `Domain.cells` does, in the order of the attributes
     # asked for.
 

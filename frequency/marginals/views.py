@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -114,6 +115,18 @@ class ViewProtocol(MarginalProtocol):
                 f" than {LARGEST_VIEWS}"
             )
         return self.domain.views(self.k)
+
+    @property
+    def measured(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of up to k attributes that a view holds together, smaller ones first."""
+        order = {name: place for place, name in enumerate(self.domain)}
+        found = {
+            names
+            for view in self.views
+            for size in range(1, min(self.k, len(view)) + 1)
+            for names in combinations(sorted(view, key=order.__getitem__), size)
+        }
+        return tuple(sorted(found, key=lambda names: (len(names), self.domain.places(names))))
 
     @cached_property
     def channel(self) -> Views:
