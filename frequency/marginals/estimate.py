@@ -13,13 +13,13 @@ import numpy.typing as npt
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, ConfidenceInterval, conditions, plain
 from frequency.core.population import OfPopulation
+from frequency.core.synthetic import checked_sample
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.log_linear import Moments, cas, characters
 from frequency.marginals.model import MarginalModel
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.numbers import whole
 
 UNKNOWN = "the variances of estimates of {} are not known"
 """Why there is no variance, of a protocol."""
@@ -429,7 +429,8 @@ class FittedEstimate(MarginalEstimate):
         ValueError
             No number of records, or no reports.
         """
-        return self._sampled(n, 1, rng, False)[0]
+        records, _, generator = checked_sample(n, 1, self.reports, rng)
+        return self.model.sample(records, generator, drawn=False)
 
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
         """Several synthetic samples, each of another distribution drawn from the posterior.
@@ -456,17 +457,8 @@ class FittedEstimate(MarginalEstimate):
         ValueError
             No number of records or samples, or no reports.
         """
-        return self._sampled(n, number, rng, True)
-
-    def _sampled(
-        self, n: int, number: int, rng: np.random.Generator | None, drawn: bool
-    ) -> list[Items]:
-        records = whole(n, "n", 1, what="a number of records")
-        times = whole(number, "number", 1, what="a number of samples")
-        if not self.reports:
-            raise ValueError("no reports: there is no distribution to sample from")
-        generator = np.random.default_rng() if rng is None else rng
-        return [self.model.sample(records, generator, drawn) for _ in range(times)]
+        records, times, generator = checked_sample(n, number, self.reports, rng)
+        return [self.model.sample(records, generator, drawn=True) for _ in range(times)]
 
     def __repr__(self) -> str:
         return f"<Fitted {super().__repr__()[1:]}"

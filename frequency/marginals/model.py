@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from frequency.core.synthetic import shared_out
 from frequency.marginals.log_linear import LogLinear, Moments
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
@@ -190,10 +191,6 @@ def _shared_out(joint: Floats, seen: Items, rng: np.random.Generator) -> Items:
     numbers = np.bincount(seen, minlength=len(joint))
     ends = np.cumsum(numbers)
     for row in np.flatnonzero(numbers).tolist():
-        number, weights = int(numbers[row]), joint[row]
-        parts = np.cumsum(weights) / max(float(weights.sum()), 1e-300) * number
-        parts[-1] = number
-        counts = np.diff(np.floor(parts + rng.random()), prepend=0).astype(np.int64)
-        cells = rng.permutation(np.repeat(np.arange(len(weights)), counts))
-        result[order[ends[row] - number : ends[row]]] = cells
+        inside = order[ends[row] - numbers[row] : ends[row]]
+        result[inside] = shared_out(joint[row], len(inside), rng)
     return result
