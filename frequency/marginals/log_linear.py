@@ -46,7 +46,7 @@ _SHORTEST = 1e-6
 _STEPS_OF_A_DRAW = 8
 """Gauss-Newton steps to a draw from the posterior, at most."""
 
-_POOLED = 2.0
+POOLED = 2.0
 """For how many parameters the sets of equally many attributes count in the scale of one of them."""
 
 _DOUBT = 0.5
@@ -192,6 +192,11 @@ class LogLinear:
     def _own_pairs(self) -> tuple[Items, Items]:
         return self._pairs(self.indices, -1), self._pairs(self.indices, 1)
 
+    @property
+    def covariances(self) -> Floats:
+        """Of the characters with parameters, under the fit: shape (parameters, parameters)."""
+        return self._covariances(self._spectrum(self.joint))
+
     def _covariances(self, spectrum: npt.NDArray[np.complex128]) -> Floats:
         """Of the characters with parameters."""
         minus, plus = self._own_pairs
@@ -272,7 +277,7 @@ class LogLinear:
             middle = energy[some].sum() / count[some].sum()
             inside = some[self._which]
             least = _DOUBT * math.sqrt(2 / inside.sum()) / precisions[inside].mean()
-            pooled = (energy[some] + _POOLED * middle) / (count[some] + _POOLED)
+            pooled = (energy[some] + POOLED * middle) / (count[some] + POOLED)
             result[some] = np.maximum(pooled, least)
         return np.minimum(np.sqrt(result), _WIDEST)[self._which]
 

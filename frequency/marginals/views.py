@@ -216,6 +216,20 @@ class ViewProtocol(MarginalProtocol):
                 total += share**2 * (own + _spread(rows, frequencies) / users[part])
         return total
 
+    def moment_variances(self, n: int) -> dict[tuple[str, ...], float]:
+        # From all views that hold the set, weighed by their precision
+        precisions = dict.fromkeys(self.measured, 0.0)
+        users, known = self.channel.expected_users(n), dict[int, float]()
+        for part, view in enumerate(self.views):
+            oracle = self.channel.parts[part]
+            cells = oracle.domain
+            if cells not in known:
+                known[cells] = oracle.difference_variance(1) / 2 + 1 / cells if cells > 1 else 1.0
+            for size in range(1, min(self.k, len(view)) + 1):
+                for inside in combinations(view, size):
+                    precisions[inside] += users[part] / (cells * known[cells])
+        return {names: 1 / told - 1 / n for names, told in precisions.items()}
+
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # That of the weighted mean over all views that hold the attributes.
         names = self.checked(attributes)

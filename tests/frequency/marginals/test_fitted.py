@@ -132,12 +132,12 @@ def test_errors_are_lower(kind, population):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [1.0])
 @pytest.mark.parametrize("kind", [CALM, InpHT, MargPS])
 def test_intervals_cover_on_average(kind, epsilon):
-    """Over populations and cells. The mean of 30 runs' coverages has a deviation below 0.01."""
+    """Over populations and cells. The mean of 18 runs' coverages has a deviation below 0.01."""
     protocol, covered = kind(EIGHT, 2, epsilon), []
-    for seed in range(30):
+    for seed in range(18):
         held = list(POPULATIONS.values())[seed % 3](60_000, seed)
         fitted = estimated(protocol, held, 100 + seed).fitted()
         for names in EIGHT.views(2):
@@ -170,7 +170,7 @@ def test_samples_answer_as_the_fit_does():
 def test_several_samples_tell_their_error():
     """Draws from the posterior, not copies: intervals of their differences cover."""
     protocol, covered, ratio = InpHT(EIGHT, 2, 1.0), [], []
-    for seed in range(12):
+    for seed in range(6):
         held = list(POPULATIONS.values())[seed % 3](60_000, seed)
         fitted = estimated(protocol, held, 200 + seed).fitted()
         samples = fitted.samples(60_000, 10, np.random.default_rng(seed))
