@@ -186,7 +186,7 @@ class FittedErrors:
             For each population its name and the error.
         """
         counts = [parameters_of(self.domain, names) for names in self._sets]
-        precisions = np.repeat([1 / variances[names] for names in self._sets], counts)
+        precisions = np.repeat([1 / max(variances[names], _EXACT) for names in self._sets], counts)
         views = self.domain.views(self.k)
         weights = dict.fromkeys(self._sets, 0.0)
         for view in views:
