@@ -10,7 +10,7 @@
 
 from frequency import postprocess
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer
+from frequency.core.answer import Answer, of_samples
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import Oracle
 from frequency.exceptions import (
@@ -85,6 +85,7 @@ __all__ = [
     "UnknownColumn",
     "UnknownVariance",
     "measure_errors",
+    "of_samples",
     "plan_survey",
     "postprocess",
 ]

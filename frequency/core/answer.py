@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from mechdesign._support.arrays import Floats, Integers, Items
@@ -164,6 +165,42 @@ def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> An
     variance = np.array(told.variance)
     variance[single] = items.variance
     return Answer(told.value, plain(variance), _interval=interval)
+
+
+def of_samples(values: npt.ArrayLike) -> Answer:
+    """What several synthetic samples say together, with the error that their differences tell.
+
+    Parameters
+    ----------
+    values : array_like
+        What was computed from each sample: shape (samples, ...), at least 2 samples.
+
+    Returns
+    -------
+    Answer
+        Their mean, with the variance between samples and that of the mean of so many; intervals
+        are by Student's distribution.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two samples, or values that are not finite.
+
+    >>> told = of_samples([0.30, 0.32, 0.31, 0.29, 0.28])
+    >>> round(told.value, 3), round(told.variance**0.5, 4)
+    (0.3, 0.0173)
+    """
+    given = np.asarray(values, dtype=np.float64)
+    if not given.ndim or len(given) < 2 or not np.isfinite(given).all():
+        raise ValueError(f"expected finite values of at least 2 samples, got {shown(values)}")
+    middle = np.asarray(given.mean(axis=0))
+    variance = np.asarray(given.var(axis=0, ddof=1) * (1 + 1 / len(given)))
+
+    def interval(confidence: float) -> ConfidenceInterval:
+        half = scipy.special.stdtrit(len(given) - 1, (1 + confidence) / 2) * np.sqrt(variance)
+        return ConfidenceInterval(plain(middle - half), plain(middle + half))
+
+    return Answer(plain(middle), plain(variance), _interval=interval)
 
 
 class Condition(NamedTuple):

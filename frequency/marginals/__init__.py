@@ -14,7 +14,7 @@ from frequency.marginals.association import chi_square, mutual_information, pear
 from frequency.marginals.calm import CALM
 from frequency.marginals.chow_liu_tree import chow_liu
 from frequency.marginals.consistency import consistent, measurements, to_mbi
-from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.estimate import FittedEstimate, MarginalEstimate
 from frequency.marginals.expectation_maximisation import InpEM
 from frequency.marginals.fourier import InpHT
 from frequency.marginals.maximum_likelihood import LikelihoodEstimate, most_likely
@@ -26,6 +26,7 @@ from frequency.schema import Domain
 __all__ = [
     "CALM",
     "Domain",
+    "FittedEstimate",
     "InpEM",
     "InpHT",
     "InpHTCMS",

@@ -17,14 +17,13 @@ import scipy
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.oracle import Oracle, checked_users
-from frequency.exceptions import UnknownVariance
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
-from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
-from frequency.marginals.views import ViewProtocol, Views
+from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.views import ViewProtocol, Views, _spread
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import listed, shown
@@ -182,8 +181,13 @@ class CALMEstimate(MarginalEstimate):
 
     The views are the nearest, by weighted least squares, to the noisy ones that agree where they
     overlap and are not negative. A marginal that no view holds has the entropy-maximising
-    dependence between what views hold of it. Nothing is known of the errors: variances are NaN
-    (infinite with no reports); `consistent` gives unbiased marginals, within views, with theirs.
+    dependence between what views hold of it. `consistent` gives unbiased marginals, within views.
+
+    Variances are those of the noise, by linear propagation: through the least squares fit, and
+    through the derivative of the distribution of most entropy for a marginal that no view holds.
+    They are as if no cell had to be raised to 0, which makes errors smaller, above all in rare
+    cells; what most entropy errs by, for attributes that depend on each other beyond what views
+    hold, is not in them.
 
     Parameters
     ----------
@@ -231,28 +235,91 @@ class CALMEstimate(MarginalEstimate):
         )
         return dict(zip(views, tables, strict=True))
 
+    def _known(self, key: Names) -> dict[Names, Floats]:
+        """What views hold of some attributes, in the domain's order: the largest such marginals."""
+        known = {}
+        for view, table in self._held.items():
+            shared = tuple(name for name in view if name in key)
+            if shared:
+                known[shared] = table.sum(
+                    axis=tuple(axis for axis, name in enumerate(view) if name not in key)
+                )
+        return {
+            part: table
+            for part, table in known.items()
+            if not any(set(part) < set(other) for other in known)
+        }
+
+    def _variances(self, names: Names, weights: Floats) -> Floats:
+        fit = ConsistentEstimate(self._calm, self.aggregate)
+        held, known = self._reconstructed(names)[0].ravel(), self._known(self._key(names))
+        for view in self._calm.views:
+            if not any(set(view) & set(names) <= set(part) for part in known):
+                return np.full(len(weights), np.inf)  # nobody reported on it
+        domain = self.domain.project(names)
+        parts = [tuple(name for name in names if name in part) for part in known]
+        cells = [domain.cells(np.arange(domain.size), part) for part in parts]
+        sizes = [domain.project(part).size for part in parts]
+        # A view that holds all of the attributes is one part
+        slopes = _slopes(held, cells, sizes, weights) if len(parts) > 1 else [weights]
+        own = np.zeros((len(weights), domain.size))
+        for slope, cell in zip(slopes, cells, strict=True):
+            own += slope[:, cell]
+        shared = _spread(own, held)
+        result: Floats = fit.noise_of(list(zip(parts, slopes, strict=True))) - shared / fit.reports
+        return result
+
+    def _key(self, names: Names) -> Names:
+        return tuple(name for name in self.domain if name in names)
+
     def _reconstructed(self, names: Names) -> tuple[Floats, Reconstruction]:
-        key = tuple(name for name in self.domain if name in names)
+        key = self._key(names)
         if key not in self._found:
-            known = {}
-            for view, table in self._held.items():
-                shared = tuple(name for name in view if name in key)
-                if shared:
-                    known[shared] = table.sum(
-                        axis=tuple(axis for axis, name in enumerate(view) if name not in key)
-                    )
-            if key in known:
-                self._found[key] = known[key], Reconstruction(0, True, 0.0)
-            else:
-                largest = {
-                    part: table
-                    for part, table in known.items()
-                    if not any(set(part) < set(other) for other in known)
-                }
-                self._found[key] = most_entropy(self.domain.project(key), largest)
+            known = self._known(key)
+            self._found[key] = (
+                (known[key], Reconstruction(0, True, 0.0))
+                if key in known
+                else most_entropy(self.domain.project(key), known)
+            )
             self._found[key][0].setflags(write=False)
         found, how = self._found[key]
         return np.transpose(found, [key.index(name) for name in names]), how
+
+
+def _slopes(held: Floats, cells: list[Items], sizes: list[int], weights: Floats) -> list[Floats]:
+    """By how much sums of the cells of a distribution of most entropy grow with its marginals.
+
+    The distribution is proportional to a product of one factor for each marginal. So the changes
+    that the marginals allow are those of the factors, and the slopes are the sum of functions of
+    the marginals' cells that is nearest to the weights, in mean square over the distribution.
+
+    Parameters
+    ----------
+    held : numpy.ndarray of float64
+        The distribution, flat.
+    cells : list of numpy.ndarray of int64
+        The cell of each marginal that each of its cells is in.
+    sizes : list of int
+        How many cells each marginal has.
+    weights : numpy.ndarray of float64
+        Of the sums: shape (sums, cells).
+
+    Returns
+    -------
+    list of numpy.ndarray of float64
+        For each marginal shape (sums, its cells).
+    """
+    starts = np.cumsum([0, *sizes])
+    columns = np.concatenate([start + cell for start, cell in zip(starts, cells, strict=False)])
+    rows = np.tile(np.arange(len(held)), len(cells))
+    members = scipy.sparse.csr_array(
+        (np.ones(len(rows)), (rows, columns)), shape=(len(held), int(starts[-1]))
+    )
+    weighted = scipy.sparse.csr_array((held[rows], (rows, columns)), shape=members.shape)
+    moments = (members.T @ weighted).toarray()
+    sides = np.asarray(weighted.T @ weights.T)
+    found: Floats = np.linalg.pinv(moments, rcond=_LEAST, hermitian=True) @ sides
+    return np.split(found.T, starts[1:-1], axis=1)
 
 
 def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
@@ -491,11 +558,6 @@ class CALM(ViewProtocol):
             The aggregate is of another protocol.
         """
         return CALMEstimate(self, self.channel.require_own(aggregate))
-
-    def linear_variances_of(
-        self, aggregate: Aggregate, attributes: Names, weights: Floats
-    ) -> Floats:
-        raise UnknownVariance(UNKNOWN.format("CALM"))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         """The variance of each cell of the consistent fit, for attributes that a view holds.

@@ -16,7 +16,7 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.marginals.estimate import MarginalEstimate
-from frequency.marginals.expectation_maximisation import InpEM
+from frequency.marginals.expectation_maximisation import EMEstimate
 from frequency.marginals.views import ViewProtocol, _spread
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
@@ -219,22 +219,42 @@ class ConsistentEstimate(MarginalEstimate):
 
     def _variances(self, names: Names, weights: Floats) -> Floats:
         """What the views' oracles say of the sums, as linear functions of the views."""
+        shared = _spread(weights, self.marginal(names).ravel()) / self.reports
+        result: Floats = self.noise_of([(names, weights)]) - shared
+        return result
+
+    def noise_of(self, sums: Sequence[tuple[Names, Floats]]) -> Floats:
+        """The variances of sums of cells of several marginals, added up, as if users were drawn.
+
+        Parameters
+        ----------
+        sums : sequence of tuple
+            Attributes that a view holds together, and weights of the cells of their marginal:
+            shape (sums, cells), of as many sums for each marginal.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,): with what drawing all users from a larger population would add. Infinite
+            if nobody reported on some of the attributes.
+        """
         overlap, channel = self.overlap, self._views.channel
         rows: dict[int, Floats] = {}
-        tables = weights.reshape(-1, *self.domain.project(names).shape)
-        for subset in overlap.subsets(names):
-            spread = overlap.cells(set(names) - set(subset))
-            along = np.stack([effect(table, names, subset) for table in tables]) / spread
-            for part, share in overlap.shares[subset]:
-                view = overlap.views[part]
-                added = np.stack(
-                    [
-                        np.broadcast_to(_along(one, subset, view), self.tables[part].shape).ravel()
-                        for one in along
-                    ]
-                )
-                rows[part] = rows.get(part, 0.0) + share * added
-        total = -_spread(weights, self.marginal(names).ravel()) / self.reports
+        for names, weights in sums:
+            tables = weights.reshape(-1, *self.domain.project(names).shape)
+            for subset in overlap.subsets(names):
+                if not overlap.shares[subset]:
+                    return np.full(len(weights), np.inf)
+                spread = overlap.cells(set(names) - set(subset))
+                along = np.stack([effect(table, names, subset) for table in tables]) / spread
+                for part, share in overlap.shares[subset]:
+                    view = overlap.views[part]
+                    shape = self.tables[part].shape
+                    added = np.stack(
+                        [np.broadcast_to(_along(one, subset, view), shape).ravel() for one in along]
+                    )
+                    rows[part] = rows.get(part, 0.0) + share * added
+        total: Floats = np.zeros(len(sums[0][1]))
         for part, row in rows.items():
             level = channel.part_aggregate(self.aggregate, part)
             frequencies = self.tables[part].ravel()
@@ -244,30 +264,26 @@ class ConsistentEstimate(MarginalEstimate):
 
 
 def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
-    """Estimates of marginals that agree where they overlap.
+    """Unbiased estimates of marginals that agree where they overlap.
 
     Of MargRR, MargPS, MargHT and CALM: the weighted least squares fit to the marginals that users
-    reported on. All others of the unbiased estimates agree as they are, and are returned: they are
-    read off one set of coefficients (InpHT) or one estimate for every record (InpRR, InpPS, InpOLH,
-    InpHTCMS).
+    reported on. All others of the unbiased estimates agree as they are: they are read off one set
+    of coefficients (InpHT), one estimate for every record (InpRR, InpPS, InpOLH, InpHTCMS), or the
+    counts of the same perturbed records (InpEM, by the inverse of the perturbation).
 
     Parameters
     ----------
     estimate : MarginalEstimate
-        Of any protocol of `frequency.marginals` but InpEM.
+        Of any protocol of `frequency.marginals`.
 
     Returns
     -------
     MarginalEstimate
         The reconciled estimate, or the same one.
-
-    Raises
-    ------
-    ValueError
-        For InpEM, whose marginals are not unbiased, and have no known errors to be weighed by.
     """
-    if isinstance(estimate.protocol, InpEM):
-        raise ValueError("marginals of InpEM have no known errors that they could be reconciled by")
+    if isinstance(estimate, EMEstimate):
+        unbiased = MarginalEstimate(estimate.protocol, estimate.aggregate)
+        return unbiased.of_population(estimate.n)
     if isinstance(estimate.protocol, ViewProtocol) and not isinstance(estimate, ConsistentEstimate):
         fit = ConsistentEstimate(estimate.protocol, estimate.aggregate)
         return fit.of_population(estimate.n)
@@ -303,12 +319,8 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
     -------
     list
         A `Measurement` for each marginal.
-
-    Raises
-    ------
-    ValueError
-        The errors of the estimates are unknown (InpEM).
     """
+    estimate = consistent(estimate)
     protocol, n, found = estimate.protocol, estimate.n, []
     if isinstance(protocol, ViewProtocol):
         fit = ConsistentEstimate(protocol, estimate.aggregate)
@@ -337,7 +349,7 @@ def to_mbi(estimate: MarginalEstimate) -> list[Any]:
     Parameters
     ----------
     estimate : MarginalEstimate
-        Of any protocol whose errors are known.
+        Of any protocol of `frequency.marginals`.
 
     Returns
     -------
@@ -348,8 +360,6 @@ def to_mbi(estimate: MarginalEstimate) -> list[Any]:
     ------
     ImportError
         The package is not installed.
-    ValueError
-        The errors of the estimates are unknown (InpEM).
     """
     linear_measurement = import_module("mbi").LinearMeasurement
     return [

@@ -31,10 +31,10 @@ from frequency.core.blanket import (
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, json_integers
 from frequency.core.likelihood import Likelihood
+from frequency.core.oracle import checked_users
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, cells
-from frequency.exceptions import UnknownVariance
-from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
+from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
@@ -398,10 +398,11 @@ class Convergence(NamedTuple):
 class EMEstimate(MarginalEstimate):
     """Marginals by expectation maximisation: proper distributions, biased.
 
-    Each is found by itself, so that they may disagree.
+    Each is found by itself, so that they may disagree. `consistent` gives unbiased ones that agree.
 
-    Nothing is known of their errors: variances are NaN, and with them what is made of variances
-    (infinite with no reports).
+    Variances are those of the inverse Fisher information at the estimate, for this population: as
+    if no cell were at 0, which makes errors smaller, and as if the iteration had not stopped early,
+    which leaves an unknown bias (see `report`).
 
     Parameters
     ----------
@@ -423,6 +424,11 @@ class EMEstimate(MarginalEstimate):
         """
         names = self._em.checked(attributes)
         return self._decoded(names)[0] if self.reports else super().marginal(names)
+
+    def _variances(self, names: tuple[str, ...], weights: Floats) -> Floats:
+        held = self._decoded(names)[0].ravel()
+        seen = self._em.perturbation(names)(held)
+        return self._em.noise_of(names, weights, seen, held) / self.reports
 
     def report(self, attributes: Sequence[str]) -> Convergence:
         """How the iteration for a marginal ended: look here before trusting it.
@@ -549,7 +555,7 @@ class InpEM(MarginalProtocol):
         """
         told = np.stack([self.channel.perturbed(aggregate, names).ravel() for names in sets])
         shape, cells = self.domain.project(sets[0]).shape, told.shape[1]
-        by_attribute = self._by_attribute(sets[0])
+        by_attribute = self.perturbation(sets[0])
         dense = by_attribute(np.eye(cells)) if cells <= _DENSE else None
         guess = np.full(told.shape, 1 / cells)
         iterations, moved = np.zeros(len(told), dtype=np.int64), np.full(len(told), np.inf)
@@ -580,7 +586,7 @@ class InpEM(MarginalProtocol):
             )
         return result
 
-    def _by_attribute(self, names: tuple[str, ...]) -> Callable[[Floats], Floats]:
+    def perturbation(self, names: tuple[str, ...]) -> Callable[[Floats], Floats]:
         """What perturbs marginals of these attributes: shape (..., cells), flat.
 
         Pr[report | cell] is symmetric, so that one function serves both halves of a step.
@@ -610,38 +616,57 @@ class InpEM(MarginalProtocol):
     def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
         names = cast(tuple[str, ...], table)
         told = self.channel.perturbed(aggregate, names).ravel()
-        perturb = self._by_attribute(names)
+        perturb = self.perturbation(names)
         return Likelihood(len(told), aggregate.n * told, perturb, perturb)
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        return self.decode(aggregate, [attributes])[attributes][0].ravel()
+        return self._undone(attributes, self.channel.perturbed(aggregate, attributes).ravel())
+
+    def _undone(self, names: tuple[str, ...], rows: Floats) -> Floats:
+        """The inverse of `perturbation`: shape (..., cells), flat."""
+        shape = self.domain.project(names).shape
+        table = rows.reshape(-1, *shape)
+        for axis, place in enumerate(self.domain.places(names), start=1):
+            choice = self.channel.choices[place]
+            if choice.k > 1:
+                even = float(choice.q) * table.sum(axis=axis, keepdims=True)
+                table = (table - even) / float(choice.p - choice.q)
+        return table.reshape(rows.shape)
+
+    def noise_of(
+        self, names: tuple[str, ...], weights: Floats, seen: Floats, held: Floats
+    ) -> Floats:
+        """The variances of unbiased sums of the cells of a marginal, from one report.
+
+        Parameters
+        ----------
+        names : tuple of str
+            The attributes.
+        weights : numpy.ndarray of float64
+            Shape (sums, cells).
+        seen, held : numpy.ndarray of float64
+            The fractions of reports, and of users, in each cell.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,).
+        """
+        # A report in a cell adds that cell's value, whose mean over a user's reports is the weight
+        result: Floats = self._undone(names, weights) ** 2 @ seen - weights**2 @ held
+        return result
 
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        raise UnknownVariance(UNKNOWN.format("InpEM"))
+        seen = self.channel.perturbed(aggregate, attributes).ravel()
+        held = self._undone(attributes, seen)
+        return np.maximum(self.noise_of(attributes, weights, seen, held) / aggregate.n, 0.0)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """Refused: nothing is known of the errors of EM.
-
-        Parameters
-        ----------
-        n : int
-            The number of users.
-        attributes : sequence of str
-            1 .. k distinct names.
-
-        Returns
-        -------
-        numpy.ndarray
-            Never.
-
-        Raises
-        ------
-        UnknownVariance
-            Always.
-        ValueError
-            Other attributes.
-        """
-        self.checked(attributes)
-        raise UnknownVariance(UNKNOWN.format("InpEM"))
+        # Those of unbiased estimates; all cells are alike
+        names = self.checked(attributes)
+        shape = self.domain.project(names).shape
+        even = np.full(math.prod(shape), 1 / math.prod(shape))
+        (variance,) = self.noise_of(names, np.eye(1, even.size), even, even)
+        return np.full(shape, variance / checked_users(n))

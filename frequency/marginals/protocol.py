@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,6 +128,11 @@ class MarginalProtocol(Protocol):
             )
         return names
 
+    @property
+    def measured(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of up to k attributes whose marginals are estimated without bias."""
+        return tuple(view for size in range(1, self.k + 1) for view in self.domain.views(size))
+
     # Below, cells of a marginal are numbered as `Domain.cells` does, in the order of the attributes
     # asked for.
 
@@ -230,6 +237,37 @@ class MarginalProtocol(Protocol):
         ValueError
             Other attributes, or no number of users.
         """
+
+    def moment_variances(self, n: int) -> dict[tuple[str, ...], float]:
+        """The variances of the moments that consistent marginals are made of.
+
+        See `frequency.marginals.log_linear`: those of a set of attributes are what their marginal
+        says beyond those of fewer; all of one set have the same variance at even frequencies.
+
+        Parameters
+        ----------
+        n : int
+            The number of users, at least 1, spread evenly over all records.
+
+        Returns
+        -------
+        dict of tuple of str to float
+            For each set in `measured` the variance of each of its moments.
+        """
+        known: dict[tuple[int, ...], float] = {}
+        found: dict[tuple[str, ...], float] = {}
+        for names in self.measured:  # smaller ones first; sets of one shape are alike
+            shape = tuple(sorted(self.domain[name] for name in names))
+            if shape not in known:
+                total = math.prod(shape) ** 2 * float(self.cell_variances(n, names).mean())
+                for size in range(1, len(names)):
+                    for fewer in combinations(names, size):
+                        held = math.prod(self.domain[name] - 1 for name in fewer)
+                        total -= held * found[fewer]
+                own = math.prod(size - 1 for size in shape)
+                known[shape] = max(total, 0.0) / own if own else 0.0
+            found[names] = known[shape]
+        return found
 
     def total_variation(self, n: int, attributes: Sequence[str]) -> float:
         """The expected total variation distance of a marginal's estimate from the truth.

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -115,6 +116,18 @@ class ViewProtocol(MarginalProtocol):
             )
         return self.domain.views(self.k)
 
+    @property
+    def measured(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of up to k attributes that a view holds together, smaller ones first."""
+        order = {name: place for place, name in enumerate(self.domain)}
+        found = {
+            names
+            for view in self.views
+            for size in range(1, min(self.k, len(view)) + 1)
+            for names in combinations(sorted(view, key=order.__getitem__), size)
+        }
+        return tuple(sorted(found, key=lambda names: (len(names), self.domain.places(names))))
+
     @cached_property
     def channel(self) -> Views:
         return Views(self.domain.size, self.epsilon, self.domain, self.views, self.oracle)
@@ -202,6 +215,20 @@ class ViewProtocol(MarginalProtocol):
                 own = channel.parts[part].linear_variances_of(rows, level, frequencies, None)
                 total += share**2 * (own + _spread(rows, frequencies) / users[part])
         return total
+
+    def moment_variances(self, n: int) -> dict[tuple[str, ...], float]:
+        # From all views that hold the set, weighed by their precision
+        precisions = dict.fromkeys(self.measured, 0.0)
+        users, known = self.channel.expected_users(n), dict[int, float]()
+        for part, view in enumerate(self.views):
+            oracle = self.channel.parts[part]
+            cells = oracle.domain
+            if cells not in known:
+                known[cells] = oracle.difference_variance(1) / 2 + 1 / cells if cells > 1 else 1.0
+            for size in range(1, min(self.k, len(view)) + 1):
+                for inside in combinations(view, size):
+                    precisions[inside] += users[part] / (cells * known[cells])
+        return {names: 1 / told - 1 / n for names, told in precisions.items()}
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # That of the weighted mean over all views that hold the attributes.

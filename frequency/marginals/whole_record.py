@@ -15,6 +15,7 @@ import numpy as np
 from frequency.core.aggregate import Aggregate
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import Oracle
+from frequency.marginals.log_linear import cas
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
 from frequency.oracles.local_hashing import OLH
@@ -135,6 +136,18 @@ class InputProtocol(MarginalProtocol):
         """
         step = max(1, _AT_ONCE // self.domain.size)
         return (slice(start, start + step) for start in range(0, max(sums, 1), step))
+
+    def moment_variances(self, n: int) -> dict[tuple[str, ...], float]:
+        # Those of all moments are alike at even frequencies, as records are
+        sizes = [self.domain[name] for name in self.domain]
+        place = next((place for place, size in enumerate(sizes) if size > 1), None)
+        if place is None:
+            return dict.fromkeys(self.measured, 0.0)
+        index = np.zeros((1, len(sizes)), dtype=np.int64)
+        index[0, place] = 1
+        row = cas(sizes, index, self.domain.values(np.arange(self.domain.size)))
+        even = np.full(self.domain.size, 1 / self.domain.size)
+        return dict.fromkeys(self.measured, float(self.channel.linear_variance(n, row, even)[0]))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # That of the sum of the records in the cell.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema.attribute import ItemAttribute, Span
+from frequency.schema.attribute import MISSING, ItemAttribute, Span
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema import Schema
 from mechdesign._support.arrays import Floats, Integers
@@ -425,6 +425,97 @@ class SurveyEstimate:
             table["low"], table["high"] = list(unknown), list(unknown)
         return table
 
+    def sample(self, n: int, rng: np.random.Generator | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Synthetic rows of the table that users were asked for, in labels and units.
+
+        They have the estimate's distribution, for programs that take a table. **They are not
+        people**: no row is anybody's, and what the estimate does not know, such as how three
+        attributes depend on each other if pairs were asked for, is not in them.
+
+        Parameters
+        ----------
+        n : int
+            How many rows, at least 1.
+        rng : numpy.random.Generator, optional
+            To draw with.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            A column of n values for each attribute: labels; of ordered attributes values, even
+            within bins, as `Schema.encode` takes them. None where a value is missing, and
+            "outside" where it is.
+
+        Raises
+        ------
+        InvalidQuestion
+            The estimate cannot be sampled from.
+        ValueError
+            No number of rows, or no reports.
+
+        Examples
+        --------
+        >>> import frequency as fq
+        >>> from frequency.marginals import InpHT
+        >>> schema = fq.Schema([fq.Boolean("smokes"), fq.Categorical("sex", ["female", "male"])])
+        >>> survey = fq.Survey(InpHT(schema.domain, 2, 4.0), schema)
+        >>> people = {"smokes": [True] + 9 * [False], "sex": ["male", "female"] * 5}
+        >>> reports = survey.privatize(people, np.random.default_rng(1))
+        >>> rows = survey.estimate(survey.aggregate(reports)).sample(1000)
+        >>> sorted(set(rows["sex"]))
+        ['female', 'male']
+        """
+        generator = np.random.default_rng() if rng is None else rng
+        return self._labelled(self._sampler("sample")(n, generator), generator)
+
+    def samples(
+        self, n: int, number: int, rng: np.random.Generator | None = None
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Several synthetic tables, whose differences tell how uncertain what they say is.
+
+        Each is of another distribution that is as likely: see `frequency.of_samples`.
+
+        Parameters
+        ----------
+        n : int
+            How many rows each has, at least 1.
+        number : int
+            How many tables, at least 1.
+        rng : numpy.random.Generator, optional
+            To draw with.
+
+        Returns
+        -------
+        list of dict
+            Each as `sample` gives it: no row is anybody's.
+
+        Raises
+        ------
+        InvalidQuestion
+            The estimate cannot be sampled from.
+        ValueError
+            No number of rows or tables, or no reports.
+        """
+        generator = np.random.default_rng() if rng is None else rng
+        estimate = getattr(self.estimate, "fitted", lambda: self.estimate)()
+        found = SurveyEstimate(self.schema, estimate)._sampler("samples")(n, number, generator)
+        return [self._labelled(items, generator) for items in found]
+
+    def _sampler(self, name: str) -> Any:
+        if not hasattr(self.estimate, name):
+            raise InvalidQuestion(
+                f"no {name} of this estimate: it gives no distribution that could be drawn from"
+            )
+        return getattr(self.estimate, name)
+
+    def _labelled(self, items: Integers, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+        """Items as values of the attributes: shape (rows,), or (rows, attributes)."""
+        columns = items.reshape(len(items), -1).T
+        return {
+            one.name: _values(one, column, rng)
+            for one, column in zip(self.schema, columns, strict=True)
+        }
+
     def to_frame(
         self,
         attributes: Sequence[str] | None = None,
@@ -508,3 +599,24 @@ def _ends(first: Floats, last: Floats) -> tuple[Any, Any]:
     """The first and the last item between positions in whole bins."""
     low, high = np.asarray(first).astype(np.int64), np.asarray(last).astype(np.int64) - 1
     return (int(low), int(high)) if not low.ndim and not high.ndim else (low, high)
+
+
+def _values(attribute: Any, items: Integers, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Items in the attribute's unit, or as labels."""
+    if not isinstance(attribute, ItemAttribute):
+        return items
+    known = items < attribute.bins
+    if isinstance(attribute, Ordered):
+        inside = np.where(known, items, 0)
+        values = attribute.values_in(inside, rng.random(len(items)))
+    else:
+        labels = np.array(attribute.item_labels, dtype=object)
+        values = labels[items]
+    if known.all():
+        return values
+    extra = {MISSING: None}
+    result = values.astype(object)
+    for place in np.flatnonzero(~known).tolist():
+        label = attribute.item_labels[items[place]]
+        result[place] = extra.get(label, label)
+    return result

@@ -21,10 +21,18 @@ from frequency.core.answer import (
 )
 from frequency.core.estimate import Estimate, Estimator
 from frequency.core.population import OfPopulation
+from frequency.core.synthetic import checked_sample, shared_out
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
 from rangeq.core.quantiles import quantile, woodruff
+
+_MOST_DRAWN = 1 << 10
+"""Items of which the variances of all ranges are listed."""
+
+
+_NARROW = 1e-6
+"""Part of the largest variance that frequencies have in any direction, for rounding errors."""
 
 
 class RangeEstimator(Estimator, Protocol):
@@ -189,6 +197,33 @@ class Distribution(OfPopulation):
         """
         return quantile(self._sums[1:], phi)
 
+    def sample(self, n: int, rng: np.random.Generator | None = None) -> Integers:
+        """Synthetic items, for programs that take a value for each user: they are nobody's.
+
+        Of the nearest distribution, if frequencies are negative. Each item has its share, rounded
+        at random, so that ranges of them err hardly more than the answers do.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+        rng : numpy.random.Generator, optional
+            To round and to shuffle with.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (n,), in random order.
+
+        Raises
+        ------
+        ValueError
+            No number of items, or no reports.
+        """
+        known = len(self.frequencies) if np.isfinite(self.frequencies).all() else 0
+        items, _, generator = checked_sample(n, 1, known, rng)
+        return shared_out(norm_sub(self.frequencies), items, generator)
+
     def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
         return checked_ends(first, last, len(self.frequencies))
 
@@ -207,6 +242,58 @@ class EstimatedDistribution(Distribution):
         half = normal_quantile(confidence) * np.sqrt(self._range_variance(first, last))
         middle = np.where(np.isfinite(half), self._between(first, last), 0.0)
         return ConfidenceInterval(plain(middle - half), plain(middle + half))
+
+    def samples(
+        self, n: int, number: int, rng: np.random.Generator | None = None
+    ) -> list[Integers]:
+        """Several synthetic samples, each of another distribution that is as likely.
+
+        Frequencies are drawn with the covariance that the variances of all ranges tell, normal, and
+        then moved to the nearest distribution by that covariance. How what is computed from
+        each sample differs between them tells its error: `frequency.of_samples`.
+
+        Parameters
+        ----------
+        n : int
+            Items in each, at least 1.
+        number : int
+            How many samples, at least 1.
+        rng : numpy.random.Generator, optional
+            To draw with.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Each of shape (n,): nobody's values.
+
+        Raises
+        ------
+        ValueError
+            No number of items or samples, no reports, or more than 1024 items in the domain.
+        """
+        domain = len(self.frequencies)
+        known = domain if np.isfinite(self.frequencies).all() else 0
+        items, times, generator = checked_sample(n, number, known, rng)
+        if domain > _MOST_DRAWN:
+            raise ValueError(
+                f"samples are drawn with the variances of all ranges, of at most {_MOST_DRAWN}"
+                f" items, got {domain}"
+            )
+        first, last = np.triu_indices(domain)
+        variances = np.zeros((domain + 1, domain + 1))
+        variances[first, last + 1] = self._range_variance(first, last)
+        variances += variances.T
+        prefixes = (variances[0][:, None] + variances[0] - variances) / 2
+        values, vectors = np.linalg.eigh(np.diff(np.diff(prefixes, axis=0), axis=1))
+        roots = np.sqrt(np.maximum(values, _NARROW * max(float(values.max()), 1e-300)))
+        # The last row keeps the sum at 1
+        sides = np.concatenate([(vectors / roots).T, np.full((1, domain), 1 / roots.min())])
+        middle, found = norm_sub(self.frequencies), []
+        for _ in range(times):
+            drawn = (vectors / roots).T @ middle + generator.normal(size=domain)
+            nearest, _ = scipy.optimize.nnls(sides, np.append(drawn, 1 / roots.min()))
+            found.append(shared_out(nearest, items, generator))
+        return found
 
     def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
         return about_ranges(value, runs, self._range_variance, self._range_interval)

@@ -19,6 +19,7 @@ from frequency.core.answer import (
     plain,
 )
 from frequency.core.population import OfPopulation
+from frequency.core.synthetic import checked_sample
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
 from rangeq.core.attribute_quantiles import AttributeQuantiles
@@ -27,6 +28,7 @@ from rangeq.core.intervals import InvalidRange
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.queries import Queries, grouped
+from rangeq.grids.sampling import records_of
 
 MOST_TOLERANCE = 1e-7
 
@@ -159,6 +161,40 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         for group in groups if self.reports else ():
             result[group.rows] = self._answers(group) if group.places else 1.0
         return result
+
+    def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
+        """Synthetic records, for programs that take records: they are nobody's.
+
+        Every pair of attributes has the estimated distribution, on blocks of its values; what more
+        attributes have in common is what a tree of pairs says: see `rangeq.grids.sampling`.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+        rng : numpy.random.Generator, optional
+            To draw with.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (n, attributes), in random order.
+
+        Raises
+        ------
+        ValueError
+            No number of records, or no reports.
+        """
+        records, _, generator = checked_sample(n, 1, self.reports, rng)
+
+        def tables(places: tuple[int, ...], first: list[Items], last: list[Items]) -> Floats:
+            left, right = (
+                np.stack([grid.ravel() for grid in np.meshgrid(*ends, indexing="ij")], axis=1)
+                for ends in (first, last)
+            )
+            return self.answers(places, left, right).reshape([len(one) for one in first])
+
+        return records_of(self.attributes, tables, records, generator)
 
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike

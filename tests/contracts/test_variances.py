@@ -17,7 +17,6 @@ import tests.rangeq.test_variances
 from frequency import Survey, UnknownVariance
 from frequency.heavy import OneBit
 from frequency.heavy.sampled import Sampled
-from frequency.marginals import CALM, InpEM
 from rangeq import SquareWave
 from rangeq.grids import (
     HIO,
@@ -42,7 +41,7 @@ MODULES = (
     tests.rangeq.grids.test_variances,
 )
 
-SILENT = {InpEM, CALM, SquareWave, HIO, LHIO, MSW, Uniform, HaarHRR2D, HierarchicalHistogram2D}
+SILENT = {SquareWave, HIO, LHIO, MSW, Uniform, HaarHRR2D, HierarchicalHistogram2D}
 """Whose estimates are processed so that nobody knows their variances."""
 
 SMOOTHED = {Shaped, WaveGrid}

@@ -16,9 +16,9 @@ from frequency import (
     ProjectiveGeometry,
     SubsetSelection,
     postprocess,
-    tasks,
 )
 from frequency.core.oracle import Oracle
+from frequency.marginals import consistent
 from frequency.oracles.count_mean_sketch import Sketch
 from frequency.schema import Domain
 from frequency.tasks import Frequencies, Marginals
@@ -148,10 +148,31 @@ def test_more_users_shrink_every_error_alike_but_for_confusion() -> None:
         )
 
 
-def test_marginals_with_intervals_are_preferred_unless_they_err_more(monkeypatch):
-    found = plan("marginals", {"a": 5, "b": 2, "c": 2}, n=10_000, epsilon=1)
-    assert found.best.name != "CALM"
-    assert found.best.error <= 1.1 * min(one.error for one in found.candidates)
-    assert "intervals" in found.reason
-    monkeypatch.setattr(tasks, "_WITH_INTERVALS", 1.0)
-    assert plan("marginals", {"a": 5, "b": 2, "c": 2}, n=10_000, epsilon=1).best.name == "CALM"
+def test_the_protocol_whose_fitted_marginals_err_least_is_taken():
+    for domain in ({"a": 5, "b": 2, "c": 2}, [2] * 12):
+        found = plan("marginals", domain, n=10_000, epsilon=1)
+        fitted = {one.name: dict(one.other_errors)["fitted"] for one in found.candidates}
+        assert fitted[found.best.name] == min(fitted.values())
+        assert "fitted" in found.reason
+        for one in found.candidates:
+            raw = dict(one.other_errors)["raw"]
+            assert fitted[one.name] < one.error <= raw * (1 + 1e-9)
+        assert "intervals" in str(found)
+    # Of too many values to predict the fit, the first of the ranking
+    wide = plan("marginals", [40, 40], n=10_000, epsilon=1)
+    assert np.isnan(dict(wide.best.other_errors)["fitted"])
+    assert wide.best is wide.candidates[0]
+
+
+def test_the_prediction_of_margps_is_that_of_its_consistent_fit():
+    """At d = 8 the marginals as they are err half as much again."""
+    task = Marginals([2] * 8)
+    offer = task.offer("MargPS", 1.0, 100_000)
+    raw = dict(task.other_errors(offer.protocol))["raw"]
+    assert raw > 1.4 * offer.error
+    protocol, rng, errors = offer.protocol, np.random.default_rng(1), []
+    for _ in range(10):
+        estimate = protocol.estimate(protocol.simulate(np.full(256, 391), rng))
+        fit = consistent(estimate)
+        errors += [((fit.marginal(v) - 1 / 4) ** 2).mean() for v in protocol.domain.views(2)]
+    assert np.sqrt(np.mean(errors)) == pytest.approx(offer.error, rel=0.1)

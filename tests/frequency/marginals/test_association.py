@@ -14,13 +14,13 @@ from scipy.stats import binom, chi2, chi2_contingency
 from frequency.exceptions import InvalidEstimates
 from frequency.marginals import (
     Domain,
-    InpEM,
     InpHT,
     InpPS,
     InpRR,
     MarginalProtocol,
     MargPS,
     chi_square,
+    most_likely,
     mutual_information,
     pearson,
 )
@@ -247,9 +247,8 @@ def test_what_cannot_be_tested_is_refused() -> None:
     for confidence in (0.0, 1.0, math.nan):
         with pytest.raises(ValueError, match="confidence"):
             chi_square(estimate, "a", "b", confidence)
-    fitted = InpEM(Domain.binary("a", "b"), 2, 1.0)
-    with pytest.raises(ValueError, match="InpEM are not known"):
-        chi_square(fitted.estimate(fitted.simulate([50, 50, 50, 50], rng)), "a", "b")
+    with pytest.raises(ValueError, match="maximum likelihood are not known"):
+        chi_square(most_likely(estimate), "a", "b")
     single = InpHT(Domain.binary("a", "b"), 1, 1.0)
     with pytest.raises(ValueError, match="up to 1"):
         chi_square(single.estimate(single.simulate([5, 5, 5, 5], rng)), "a", "b")

@@ -12,9 +12,8 @@ import pytest
 from scipy import stats
 
 from frequency import GRR, OUE, IncompatibleAggregate
-from frequency.exceptions import UnknownVariance
 from frequency.marginals import CALM, Domain, MargPS, MargRR, consistent, measurements
-from frequency.marginals.calm import adaptive, covering, most_entropy, nonnegative
+from frequency.marginals.calm import _slopes, adaptive, covering, most_entropy, nonnegative
 from frequency.marginals.consistency import Overlap
 from tests.contracts.oracle import exponential_below
 from tests.frequency.marginals.populations import MIXED, held_of
@@ -277,20 +276,44 @@ def test_better_than_views_by_themselves():
     assert errors["CALM"] < 0.8 * min(errors["MargRR"], errors["MargPS"])
 
 
-def test_errors_are_unknown_and_measurements_are_those_of_the_views():
-    protocol = CALM(FIVE, 2, 1.0, size=3)
+def test_errors_and_measurements_are_those_of_the_views():
+    protocol = CALM(FIVE, 3, 1.0, size=3)
     estimate, _ = estimated(protocol, 5000, 10)
-    with pytest.raises(UnknownVariance, match="CALM"):
-        _ = estimate.cells(["a", "b"]).variance
+    fit = consistent(estimate)
+    for names in (["a", "b"], ["c"], ["b", "a"]):
+        assert estimate.cells(names).variance == pytest.approx(fit.cells(names).variance, rel=0.2)
     answer = estimate.answer({"a": 1, "c": 0})
     assert answer.value == pytest.approx(estimate.marginal(["a", "c"])[1, 0])
-    with pytest.raises(UnknownVariance, match="CALM"):
-        _ = answer.variance
+    assert answer.variance == pytest.approx(estimate.cells(["a", "c"]).variance[1, 0])
     found = measurements(estimate)
     assert [each.attributes for each in found] == list(protocol.views)
     assert all(each.values.shape == (8,) and 0 < each.stddev < 5000 for each in found)
     with pytest.raises(ValueError, match="read-only"):
         estimate.marginal(["a", "b"])[0, 0] = 1
+
+
+def test_slopes_are_those_of_the_distribution_of_most_entropy():
+    """Against differences, for a chain of pairs that overlap."""
+    rng, domain = np.random.default_rng(14), Domain({"a": 2, "b": 3, "c": 2})
+    joint = rng.dirichlet(np.full(domain.size, 3.0)).reshape(domain.shape)
+    moved = rng.dirichlet(np.full(domain.size, 3.0)).reshape(domain.shape)
+    sets, weights = [("a", "b"), ("b", "c"), ("a", "c")], rng.normal(size=(4, domain.size))
+
+    def answers(share):
+        mixed = (1 - share) * joint + share * moved
+        known = {names: marginal_of(domain, mixed, names) for names in sets}
+        return weights @ most_entropy(domain, known)[0].ravel()
+
+    held = most_entropy(domain, {names: marginal_of(domain, joint, names) for names in sets})[0]
+    cells = [domain.cells(np.arange(domain.size), names) for names in sets]
+    sizes = [domain.project(names).size for names in sets]
+    slopes = _slopes(held.ravel(), cells, sizes, weights)
+    change = sum(
+        slope @ (marginal_of(domain, moved, names) - marginal_of(domain, joint, names)).ravel()
+        for slope, names in zip(slopes, sets, strict=True)
+    )
+    step = 1e-3
+    assert change == pytest.approx((answers(step) - answers(-step)) / (2 * step), rel=1e-3)
 
 
 def test_no_reports_and_few():
@@ -307,6 +330,7 @@ def test_no_reports_and_few():
     for names in FIVE.views(3):
         assert one.marginal(names).sum() == pytest.approx(1)
         assert one.marginal(names).min() >= 0
+    assert np.isposinf(one.cells(FIVE.views(3)[0]).variance).all()
 
 
 @pytest.mark.parametrize(

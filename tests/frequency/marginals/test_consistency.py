@@ -203,10 +203,10 @@ def test_others_agree_already():
         assert np.allclose(estimate.marginal(["a", "b"]).sum(axis=1), estimate.marginal(["a"]))
     mixed = InpEM(small, 2, 1.0)
     estimate = mixed.estimate(mixed.simulate(held_of(small, 500, 14), np.random.default_rng(15)))
-    with pytest.raises(ValueError, match="InpEM"):
-        consistent(estimate)
-    with pytest.raises(ValueError, match="not known"):
-        measurements(estimate)
+    unbiased = consistent(estimate)
+    assert consistent(unbiased) is unbiased
+    assert np.allclose(unbiased.marginal(["a", "b"]).sum(axis=1), unbiased.marginal(["a"]))
+    assert [each.attributes for each in measurements(estimate)] == [("a", "b")]
 
 
 def test_what_is_asked_for():

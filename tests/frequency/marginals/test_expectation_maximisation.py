@@ -12,8 +12,7 @@ from scipy import stats
 
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.core.aggregate import Aggregate
-from frequency.exceptions import UnknownVariance
-from frequency.marginals import Domain, InpEM
+from frequency.marginals import Domain, InpEM, consistent
 from tests.contracts.oracle import exponential_below
 from tests.goodness_of_fit import FALSE_ALARM
 
@@ -256,23 +255,33 @@ def test_failures_of_table_4_2():
     assert failed[8, 4] == 0
 
 
-def test_errors_are_unknown():
-    protocol = InpEM(SMALL, 2, 2.0)
+def test_errors_are_those_of_the_inverse_information():
+    """Against the Fisher information of the reports, and the law of a report, cell by cell."""
+    protocol = InpEM(SMALL, 2, 4.0, tolerance=1e-9)
+    n, names = 20_000, ("b", "a")
     estimate = protocol.estimate(
-        protocol.aggregate(protocol.privatize(skewed(SMALL, 100, 14), np.random.default_rng(15)))
+        protocol.simulate(np.full(SMALL.size, n // SMALL.size), np.random.default_rng(15))
     )
-    for ask in (
-        lambda: estimate.cells(["a", "b"]).variance,
-        lambda: protocol.cell_variances(100, ["b"]),
-        lambda: protocol.total_variation(100, ["b"]),
-        lambda: estimate.total_variation(["b"]),
-    ):
-        with pytest.raises(UnknownVariance, match="InpEM"):
-            ask()
+    n = estimate.n
+    held = estimate.marginal(names).ravel()
+    matrix = protocol.perturbation(names)(np.eye(len(held)))  # Pr[report | cell], symmetric
+    seen = matrix @ held
+    information = matrix.T @ np.diag(n / seen) @ matrix
+    # The information of users drawn at random, less what drawing them adds
+    drawn = np.linalg.inv(information) - np.outer(held, held) / n
+    own = drawn - (np.diag(held) - np.outer(held, held)) / n
+    weights = np.random.default_rng(16).normal(size=(5, len(held)))
+    told = estimate.linear(names, weights).variance
+    assert told == pytest.approx(np.einsum("si,ij,sj->s", weights, own, weights), rel=1e-9)
+    assert estimate.cells(names).variance.mean() == pytest.approx(
+        protocol.cell_variances(n, names).mean(), rel=0.05
+    )
     answer = estimate.answer({"a": 1, "b": [0, 2]})
     assert answer.value == pytest.approx(estimate.marginal(["a", "b"])[1, [0, 2]].sum())
-    with pytest.raises(UnknownVariance, match="InpEM"):
-        answer.interval()
+    unbiased = consistent(estimate)
+    # Inside the simplex, the most likely marginal is the unbiased one
+    assert unbiased.marginal(names) == pytest.approx(estimate.marginal(names), abs=1e-4)
+    assert unbiased.cells(names).variance == pytest.approx(estimate.cells(names).variance, rel=1e-3)
     with pytest.raises(ValueError, match="read-only"):
         estimate.marginal(["a", "b"])[0, 0] = 1
 

@@ -9,6 +9,7 @@ import pytest
 
 from frequency import (
     GRR,
+    Boolean,
     Categorical,
     Dates,
     InvalidQuestion,
@@ -20,7 +21,7 @@ from frequency import (
     UnknownVariance,
 )
 from frequency.heavy import PrefixExtension
-from frequency.marginals import MargPS
+from frequency.marginals import InpHT, MargPS
 from rangeq import Distribution, HaarHRR, PerAttribute
 from rangeq.central import CentralFlat
 from rangeq.grids import HDG
@@ -262,3 +263,52 @@ def test_no_reports_are_told_as_such():
         assert np.isnan(estimate.answer({"age": (3, 5)}).value)
         with pytest.raises(ValueError, match=r"no reports|no quantiles"):
             estimate.quantile(0.5, "age")
+
+
+# ---------------------------------------------------------------------------------- synthetic rows
+
+
+def test_sampled_rows_are_in_labels_and_units():
+    schema = Schema(
+        [
+            Numeric("age", low=20, high=29, whole=True, unit="years", missing="item"),
+            Categorical("sex", ["female", "male"], outside="item"),
+            Boolean("smokes"),
+        ]
+    )
+    rng = np.random.default_rng(1)
+    n = 20_000
+    age = rng.integers(20, 30, n).astype(object)
+    age[rng.random(n) < 0.2] = None
+    sex = np.array(["female", "male", "none"], dtype=object)[rng.choice(3, n, p=[0.5, 0.3, 0.2])]
+    people = {"age": age, "sex": sex, "smokes": (sex == "male") & (rng.random(n) < 0.5)}
+    survey = Survey(InpHT(schema.domain, 2, 5.0), schema)
+    estimate = survey.estimate(survey.aggregate(survey.privatize(people, rng)))
+    rows = estimate.sample(5_000, np.random.default_rng(2))
+    assert list(rows) == ["age", "sex", "smokes"]
+    assert {len(column) for column in rows.values()} == {5_000}
+    # They are what the schema takes
+    encoded = schema.encode(rows)
+    fitted = SurveyEstimate(schema, estimate.estimate.fitted())
+    for names in (["sex", "smokes"], ["age"]):
+        places = [schema.names.index(name) for name in names]
+        counted = schema.domain.project(names).items(
+            np.stack([encoded.columns[place] for place in places], axis=1)
+        )
+        shape = schema.domain.project(names).shape
+        shares = np.bincount(counted, minlength=int(np.prod(shape))).reshape(shape) / 5_000
+        assert shares == pytest.approx(np.asarray(fitted.cells(names).value), abs=2e-3)
+    assert set(rows["sex"]) == {"female", "male", "outside"}
+    assert {one for one in rows["age"] if one is not None} <= set(range(20, 30))
+    tables = estimate.samples(1_000, 3, np.random.default_rng(3))
+    assert [len(one["age"]) for one in tables] == [1_000] * 3
+    assert any((tables[0]["sex"] != tables[1]["sex"]).tolist())
+
+
+def test_what_gives_no_distribution_is_not_sampled():
+    schema = Schema([Categorical("sex", ["female", "male"])])
+    survey = Survey(GRR(2, 1.0), schema)
+    estimate = survey.estimate(survey.aggregate(survey.privatize({"sex": ["female"]})))
+    for ask in (lambda: estimate.sample(5), lambda: estimate.samples(5, 2)):
+        with pytest.raises(InvalidQuestion, match="no distribution"):
+            ask()

@@ -17,6 +17,7 @@ from rangeq import (
     HaarHRR,
     HierarchicalHistogram,
     RangeEstimate,
+    shaped,
 )
 from rangeq.core.intervals import InvalidRange
 
@@ -317,3 +318,54 @@ def test_nobody_has_no_quantiles() -> None:
         estimate.monotone()
     with pytest.raises(ValueError):  # noqa: PT011
         estimate.quantile(0.5)
+
+
+# --------------------------------------------------------------------------------- synthetic items
+
+
+def smooth(domain):
+    """Two smooth hills."""
+    places = np.arange(domain) / domain
+    held = np.exp(-(((places - 0.3) / 0.1) ** 2)) + 0.5 * np.exp(-(((places - 0.7) / 0.15) ** 2))
+    return held / held.sum()
+
+
+def test_samples_share_out_the_distribution():
+    protocol = shaped(32, 1.0, 20_000)
+    held = np.random.default_rng(1).multinomial(20_000, smooth(32))
+    estimate = protocol.estimate(protocol.simulate(held, np.random.default_rng(2)))
+    items = estimate.sample(5_000, np.random.default_rng(3))
+    below = np.searchsorted(np.sort(items), np.arange(32), side="right") / 5_000
+    assert np.abs(below - estimate.cdf()).max() <= 1.01 / 5_000
+    assert not np.array_equal(items, np.sort(items))
+    raw = estimate.unbiased
+    assert raw.frequencies.min() < 0
+    counted = np.bincount(raw.sample(5_000, np.random.default_rng(4)), minlength=32) / 5_000
+    assert np.abs(counted - raw.nonnegative().frequencies).max() <= 1.01 / 5_000
+    assert Distribution(np.array([0.5, 0.5])).sample(4, np.random.default_rng(5)).sum() == 2
+    with pytest.raises(ValueError, match="n must be"):
+        estimate.sample(0)
+    nobody = protocol.estimate(protocol.simulate(0 * held, np.random.default_rng(6)))
+    for ask in (lambda: nobody.sample(5), lambda: nobody.samples(5, 2)):
+        with pytest.raises(ValueError, match="no reports"):
+            ask()
+    wide = Flat(2000, 1.0)
+    many = wide.estimate(wide.simulate(np.ones(2000, int), np.random.default_rng(7)))
+    with pytest.raises(ValueError, match="at most 1024"):
+        many.samples(5, 2)
+
+
+def test_several_samples_differ_as_the_errors_do():
+    """Variances between 200 samples, each with a deviation of 10 %, against those stated."""
+    protocol = shaped(32, 1.0, 20_000)
+    held = np.random.default_rng(1).multinomial(20_000, smooth(32))
+    estimate = protocol.estimate(protocol.simulate(held, np.random.default_rng(2)))
+    first, last = np.array([0, 4, 8, 16]), np.array([9, 15, 12, 31])
+    answers = []
+    for items in estimate.samples(20_000, 200, np.random.default_rng(3)):
+        below = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=32))]) / 20_000
+        answers.append(below[last + 1] - below[first])
+    told = estimate.answer((first, last))
+    ratio = np.var(answers, axis=0) / told.variance
+    assert 0.5 < ratio.mean() < 1.5
+    assert np.abs(np.mean(answers, axis=0) - told.value).max() < 0.5 * np.sqrt(told.variance).max()

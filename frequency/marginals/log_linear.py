@@ -1,0 +1,347 @@
+"""Log-linear models of records, fitted to noisy moments: distributions with their uncertainty.
+
+The records of attributes of r1, r2, .. values are the elements of a product of cyclic groups, and
+its real characters h_a(x) = cas(2 pi sum_j a_j x_j / r_j), cas = cos + sin (Hartley's), are an
+orthogonal basis; for binary attributes they are the Walsh functions. The moment E h_a depends on
+the marginal of the attributes where a is not 0, and says what no smaller marginal says. The model
+is log p(x) = sum_a theta_a h_a(x) - log Z, over the a of some sets of attributes: of all
+distributions with its moments, the one of most entropy.
+
+A protocol tells the moments with nearly normal errors. Parameters of a set of attributes are taken
+to be normal of mean 0, with a scale that the data tell (empirical Bayes): sets that depend on
+each other little are shrunk towards independence. The fit maximises the posterior density by
+Gauss-Newton steps; Laplace's approximation there gives the posterior covariance.
+
+Since cas u cas v = cos(u - v) + sin(u + v), all covariances of the h_a under p are read off one
+Fourier transform of p.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from frequency.schema import Domain
+from mechdesign._support.arrays import Floats, Items
+
+_ROUNDS = 60
+"""Gauss-Newton steps, each with new scales of the parameters."""
+
+_ENOUGH = 1e-3
+"""By how much of a standard deviation moments may still move."""
+
+_ALIKE = 0.02
+"""By how much the logarithms of scales may still change."""
+
+_SHORTEST = 1e-6
+"""Part of a step."""
+
+_STEPS_OF_A_DRAW = 8
+"""Gauss-Newton steps to a draw from the posterior, at most."""
+
+POOLED = 2.0
+"""For how many parameters the sets of equally many attributes count in the scale of one of them."""
+
+_DOUBT = 0.5
+"""How many standard errors of a square scale, at 0, it is at least."""
+
+_WIDEST = 4.0
+"""The largest scale of parameters: a factor of 50 or so between cells."""
+
+
+def characters(domain: Domain, names: Sequence[str]) -> Items:
+    """The a that are not 0 at some attributes, and 0 at all others.
+
+    Parameters
+    ----------
+    domain : Domain
+        All attributes.
+    names : sequence of str
+        Some of them.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape (characters, attributes of the domain).
+    """
+    found = np.array(
+        list(product(*(range(1, domain[name]) for name in names))), dtype=np.int64
+    ).reshape(math.prod(domain[name] - 1 for name in names), len(names))
+    result = np.zeros((len(found), len(domain)), dtype=np.int64)
+    result[:, list(domain.places(tuple(names)))] = found
+    return result
+
+
+def cas(shape: Sequence[int], indices: Items, cells: Items) -> Floats:
+    """The values of h_a in some cells.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        The numbers of values.
+    indices : numpy.ndarray of int64
+        The a: shape (characters, attributes).
+    cells : numpy.ndarray of int64
+        The records: shape (cells, attributes).
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (characters, cells).
+    """
+    turns = np.zeros((len(indices), len(cells)))
+    for place, size in enumerate(shape):
+        turns += np.multiply.outer(indices[:, place], cells[:, place]) % size / size
+    result: Floats = np.cos(2 * np.pi * turns) + np.sin(2 * np.pi * turns)
+    return result
+
+
+class Moments(NamedTuple):
+    """What a protocol tells of the characters of one set of attributes.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The attributes, in the order of the domain.
+    values : numpy.ndarray of float64
+        Estimates of the moments, in the order of `characters`.
+    variances : numpy.ndarray of float64
+        Of these, above 0.
+    """
+
+    names: tuple[str, ...]
+    values: Floats
+    variances: Floats
+
+
+class LogLinear:
+    """The fit to some moments.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    moments : sequence of Moments
+        Of different sets of attributes; without any, records are even.
+
+    Attributes
+    ----------
+    joint : numpy.ndarray of float64
+        The fitted distribution of the records, flat: shape (records,).
+    parameters : numpy.ndarray of float64
+        The theta_a.
+    scales : numpy.ndarray of float64
+        The standard deviation that each parameter has beforehand.
+    """
+
+    def __init__(self, domain: Domain, moments: Sequence[Moments]) -> None:
+        self.domain = domain
+        parts = [characters(domain, one.names) for one in moments]
+        self.indices = np.concatenate([np.zeros((0, len(domain)), dtype=np.int64), *parts])
+        self._which = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        self._orders = np.array([len(one.names) for one in moments])
+        self._values = np.concatenate([np.zeros(0), *(one.values for one in moments)])
+        self._precisions = 1 / np.concatenate([np.ones(0), *(one.variances for one in moments)])
+        self._steps = np.array(domain.steps, dtype=np.int64)
+        self._places = self.indices @ self._steps
+        self.parameters, self.scales = np.zeros(len(self._values)), self._first_scales()
+        self.joint = np.full(domain.size, 1 / domain.size)
+        if len(self._values):
+            self._fit()
+
+    # ------------------------------------------------------------------------- the distribution
+
+    def distribution(self, parameters: Floats) -> Floats:
+        """The distribution with these parameters, flat."""
+        spectrum = np.zeros(self.domain.size)
+        spectrum[self._places] = parameters
+        turned = scipy.fft.fftn(spectrum.reshape(self.domain.shape))
+        logs = (turned.real - turned.imag).ravel()
+        weights = np.exp(logs - logs.max())
+        result: Floats = weights / weights.sum()
+        return result
+
+    def _spectrum(self, joint: Floats) -> npt.NDArray[np.complex128]:
+        """E exp(2 pi i sum_j m_j x_j / r_j) for every m, flat."""
+        result: npt.NDArray[np.complex128] = np.conj(
+            scipy.fft.fftn(joint.reshape(self.domain.shape))
+        ).ravel()
+        return result
+
+    def _moments(self, spectrum: npt.NDArray[np.complex128]) -> Floats:
+        told = spectrum[self._places]
+        result: Floats = told.real + told.imag
+        return result
+
+    def _pairs(self, rows: Items, sign: int) -> Items:
+        """Where a + b, or a - b, is among all m, for every pair of a row and a parameter."""
+        result = np.zeros((len(rows), len(self.indices)), dtype=np.int64)
+        for place, size in enumerate(self.domain.shape):
+            one = np.add.outer(rows[:, place], sign * self.indices[:, place]) % size
+            result += one * self._steps[place]
+        return result
+
+    @cached_property
+    def _own_pairs(self) -> tuple[Items, Items]:
+        return self._pairs(self.indices, -1), self._pairs(self.indices, 1)
+
+    @property
+    def covariances(self) -> Floats:
+        """Of the characters with parameters, under the fit: shape (parameters, parameters)."""
+        return self._covariances(self._spectrum(self.joint))
+
+    def _covariances(self, spectrum: npt.NDArray[np.complex128]) -> Floats:
+        """Of the characters with parameters."""
+        minus, plus = self._own_pairs
+        means = self._moments(spectrum)
+        result: Floats = spectrum.real[minus] + spectrum.imag[plus] - np.outer(means, means)
+        return result
+
+    # ---------------------------------------------------------------------------------- the fit
+
+    def _fit(self) -> None:
+        """Gauss-Newton steps, each of which is followed by new scales of the parameters."""
+        nothing = np.zeros(len(self._values))
+        for _ in range(_ROUNDS):
+            before, root = self._moments(self._spectrum(self.joint)), self._root(self.joint)
+            self.parameters, self.joint = self._stepped(
+                self.parameters, self.joint, root, self._values, nothing
+            )
+            moved = np.abs(self._moments(self._spectrum(self.joint)) - before)
+            scales, self.scales = self.scales, self._scales_of(root)
+            if (moved * np.sqrt(self._precisions)).max() < _ENOUGH and np.abs(
+                np.log(self.scales / scales)
+            ).max() < _ALIKE:
+                break
+
+    def _root(self, joint: Floats) -> Floats:
+        """Cholesky's factor of the curvature of half the loss, by Gauss and Newton."""
+        covariances = self._covariances(self._spectrum(joint))
+        curvature = (covariances * self._precisions) @ covariances
+        curvature[np.diag_indices_from(curvature)] += self.scales**-2.0
+        result: Floats = scipy.linalg.cholesky(curvature, lower=True, check_finite=False)
+        return result
+
+    def _stepped(
+        self, start: Floats, joint: Floats, root: Floats, values: Floats, centre: Floats
+    ) -> tuple[Floats, Floats]:
+        """One step towards other moments, with parameters around a centre; halved if too long."""
+        spectrum = self._spectrum(joint)
+        left = values - self._moments(spectrum)
+        slope = self._covariances(spectrum) @ (self._precisions * left)
+        slope -= (start - centre) / self.scales**2
+        step = scipy.linalg.cho_solve((root, True), slope, check_finite=False)
+        least, length = self._loss(left, start - centre), 1.0
+        while True:
+            after = start + length * step
+            found = self.distribution(after)
+            if self._loss(values - self._moments(self._spectrum(found)), after - centre) <= least:
+                return after, found
+            length /= 2
+            if length < _SHORTEST:
+                return start, joint
+
+    def _loss(self, left: Floats, change: Floats) -> float:
+        return float((self._precisions * left**2).sum() + ((change / self.scales) ** 2).sum())
+
+    def _first_scales(self) -> Floats:
+        """By moments, as if records were nearly even: parameters are then nearly their moments."""
+        energies = np.maximum(self._values**2 - 1 / self._precisions, 0.0)
+        return self._pooled(energies, np.ones(len(energies)), self._precisions)
+
+    def _scales_of(self, root: Floats) -> Floats:
+        """MacKay's step: the energy of parameters over how many of them the data determine."""
+        told = np.maximum((root**2).sum(axis=1) - self.scales**-2.0, 1e-300)
+        variances = np.diag(scipy.linalg.cho_solve((root, True), np.eye(len(root))))
+        known = np.maximum(1 - variances / self.scales**2, 1e-9)
+        return self._pooled(self.parameters**2, known, told)
+
+    def _pooled(self, energies: Floats, known: Floats, precisions: Floats) -> Floats:
+        """The scale of each set's parameters, with what equally large sets say of it.
+
+        It is not below what so many parameters, with errors of these precisions, could tell from 0:
+        else noise would make it 0 by chance, and all intervals with it.
+        """
+        sets = len(self._orders)
+        energy, count = (np.bincount(self._which, one, sets) for one in (energies, known))
+        result = np.zeros(sets)
+        for order in set(self._orders.tolist()):
+            some = self._orders == order
+            middle = energy[some].sum() / count[some].sum()
+            inside = some[self._which]
+            least = _DOUBT * math.sqrt(2 / inside.sum()) / precisions[inside].mean()
+            pooled = (energy[some] + POOLED * middle) / (count[some] + POOLED)
+            result[some] = np.maximum(pooled, least)
+        return np.minimum(np.sqrt(result), _WIDEST)[self._which]
+
+    # ------------------------------------------------------------------------ what it leaves open
+
+    @cached_property
+    def _curvature(self) -> Floats:
+        return self._root(self.joint)
+
+    def variances(self, indices: Items, weights: Floats) -> Floats:
+        """The posterior variances of sums of moments.
+
+        Parameters
+        ----------
+        indices : numpy.ndarray of int64
+            Any a: shape (characters, attributes).
+        weights : numpy.ndarray of float64
+            Shape (sums, characters).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,).
+        """
+        if not len(self._values):
+            return np.zeros(len(weights))
+        spectrum = self._spectrum(self.joint)
+        told = spectrum[indices @ self._steps]
+        covariances = spectrum.real[self._pairs(indices, -1)]
+        covariances += spectrum.imag[self._pairs(indices, 1)]
+        covariances -= np.outer(told.real + told.imag, self._moments(spectrum))
+        half = scipy.linalg.solve_triangular(
+            self._curvature, (weights @ covariances).T, lower=True, check_finite=False
+        )
+        result: Floats = (half**2).sum(axis=0)
+        return result
+
+    def drawn(self, rng: np.random.Generator) -> Floats:
+        """A distribution drawn from the posterior: flat.
+
+        The fit to other moments, and around other parameters, which are drawn with the deviations
+        that both have: for linear models that is a draw from the posterior, and it keeps to
+        distributions (randomise, then optimise: Bardsley et al. 2014).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            To draw with.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (records,).
+        """
+        if not len(self._values):
+            return self.joint
+        values = self._values + rng.normal(size=len(self._values)) / np.sqrt(self._precisions)
+        centre = self.scales * rng.normal(size=len(self._values))
+        parameters, joint = self.parameters, self.joint
+        for step in range(_STEPS_OF_A_DRAW):
+            root = self._root(joint) if step else self._curvature
+            before = joint
+            parameters, joint = self._stepped(parameters, joint, root, values, centre)
+            moved = np.abs(self._moments(self._spectrum(joint) - self._spectrum(before)))
+            if (moved * np.sqrt(self._precisions)).max() < 50 * _ENOUGH:
+                break
+        return joint

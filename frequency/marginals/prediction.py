@@ -1,0 +1,210 @@
+"""What marginals are predicted to err by: as least squares fits them, and as one model does.
+
+The first follows from the protocol, at even frequencies. What shrinking gains depends on the
+population: it is predicted on reference ones, by the posterior variance that Laplace's
+approximation gives at their true parameters, without drawing anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import combinations
+
+import numpy as np
+
+from frequency.marginals.log_linear import POOLED, LogLinear, Moments, cas, characters
+from frequency.schema import Domain
+from mechdesign._support.arrays import Floats
+
+Names = tuple[str, ...]
+
+_RECORDS, _PARAMETERS = 1 << 12, 250
+"""Of a reference population: of more attributes some are taken."""
+
+_MOST_RECORDS, _MOST_PARAMETERS = 1 << 14, 1000
+"""With as few attributes as a marginal has; beyond, nothing is predicted."""
+
+_EXACT = 1e-10
+"""The variance of moments that are known."""
+
+_LEAST_SCALE = 0.02
+"""Of parameters that are all 0, which an estimate cannot know for certain."""
+
+
+def parameters_of(domain: Domain, names: Names) -> int:
+    """How many moments of a set of attributes no smaller set tells."""
+    return math.prod(domain[name] - 1 for name in names)
+
+
+def moments_in(names: Names) -> list[Names]:
+    """The sets of attributes whose moments make a marginal: all subsets but the empty one."""
+    return [inside for size in range(1, len(names) + 1) for inside in combinations(names, size)]
+
+
+def linear_variance(domain: Domain, names: Names, variances: Mapping[Names, float]) -> float:
+    """The mean variance of a cell of a marginal that is made of moments.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    names : tuple of str
+        Those of the marginal, in the domain's order.
+    variances : mapping of tuple of str to float
+        Of a moment of each set: see `MarginalProtocol.moment_variances`.
+
+    Returns
+    -------
+    float
+        Of fractions.
+    """
+    total = sum(parameters_of(domain, inside) * variances[inside] for inside in moments_in(names))
+    return total / domain.project(names).size ** 2
+
+
+def _shares(size: int, share: float) -> Floats:
+    """Frequencies of values: each next one is rarer by the same factor."""
+    held = share ** np.arange(size)
+    return held / held.sum()
+
+
+def _even(domain: Domain) -> Floats:
+    return np.full(domain.size, 1 / domain.size)
+
+
+def _skewed(domain: Domain) -> Floats:
+    """Independent attributes, of which each next value is half as frequent."""
+    joint = np.ones(1)
+    for name in domain:
+        joint = np.multiply.outer(joint, _shares(domain[name], 0.5)).ravel()
+    return joint
+
+
+def _dependent(domain: Domain) -> Floats:
+    """Half of the users have the value of the attribute before, as far as there is one."""
+    joint, before = _shares(next(iter(domain.shape)), 0.5)[None, :], 0
+    for place, size in enumerate(domain.shape):
+        if place:
+            own = np.tile(_shares(size, 0.5), (before, 1))
+            same = np.minimum(np.arange(before), size - 1)
+            step = 0.5 * own + 0.5 * (same[:, None] == np.arange(size))
+            joint = (joint[:, :, None] * step).reshape(-1, size)
+        before = size
+    return joint.ravel()
+
+
+def _rare(domain: Domain) -> Floats:
+    """Three users in a hundred have mostly values other than the first, most others have none."""
+    result = np.zeros(domain.size)
+    for share, other in ((0.03, 0.5), (0.97, 0.01)):
+        joint = np.full(1, share)
+        for size in domain.shape:
+            rest = np.full(size, other / max(size - 1, 1))
+            rest[0] = 1 - other if size > 1 else 1.0
+            joint = np.multiply.outer(joint, rest).ravel()
+        result += joint
+    return result
+
+
+POPULATIONS: dict[str, Callable[[Domain], Floats]] = {
+    "even": _even,
+    "skewed": _skewed,
+    "dependent": _dependent,
+    "rare": _rare,
+}
+"""Of a name the distribution of the records, flat."""
+
+
+class FittedErrors:
+    """The error of fitted marginals of k attributes, on the reference populations.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes; of many, some that are far apart stand for all.
+    k : int
+        How many a marginal has.
+    """
+
+    def __init__(self, domain: Domain, k: int) -> None:
+        self.domain, self.k = self._some(domain, k), k
+        self._sets = [
+            names
+            for size in range(1, k + 1)
+            for names in self.domain.views(size)
+            if parameters_of(self.domain, names)
+        ]
+        self._references = [
+            (name, *self._reference(joint(self.domain))) for name, joint in POPULATIONS.items()
+        ]
+
+    @staticmethod
+    def _some(domain: Domain, k: int) -> Domain:
+        for number in range(len(domain), k - 1, -1):
+            places = np.unique(np.linspace(0, len(domain) - 1, number).round().astype(int))
+            some = domain.project([domain.attributes[place] for place in places])
+            most = (_RECORDS, _PARAMETERS) if number > k else (_MOST_RECORDS, _MOST_PARAMETERS)
+            if some.size <= most[0] and _all_parameters(some, k) <= most[1]:
+                return some
+        raise ValueError(f"fitted marginals of {k} attributes of so many values are not predicted")
+
+    def _reference(self, joint: Floats) -> tuple[Floats, Floats]:
+        """The covariances of the moments, and the squares of the scales of their parameters."""
+        values = self.domain.values(np.arange(self.domain.size))
+        moments = []
+        for names in self._sets:
+            table = cas(self.domain.shape, characters(self.domain, names), values)
+            moments.append(Moments(names, table @ joint, np.full(len(table), _EXACT)))
+        fit = LogLinear(self.domain, moments)
+        counts = np.array([parameters_of(self.domain, names) for names in self._sets])
+        which, orders = (
+            np.repeat(np.arange(len(counts)), counts),
+            np.array([len(names) for names in self._sets]),
+        )
+        # As the fit takes them, with what sets of as many attributes say of each other
+        energies = np.bincount(which, fit.parameters**2, len(counts))
+        squares = np.zeros(len(counts))
+        for order in set(orders.tolist()):
+            some = orders == order
+            middle = energies[some].sum() / counts[some].sum()
+            squares[some] = (energies[some] + POOLED * middle) / (counts[some] + POOLED)
+        squares = np.maximum(squares, _LEAST_SCALE**2)[which]
+        return fit.covariances, squares
+
+    def on_populations(self, variances: Mapping[Names, float]) -> tuple[tuple[str, float], ...]:
+        """The predicted root mean square error of a cell.
+
+        Parameters
+        ----------
+        variances : mapping of tuple of str to float
+            Of a moment of each set of attributes: see `MarginalProtocol.moment_variances`.
+
+        Returns
+        -------
+        tuple of (str, float)
+            For each population its name and the error.
+        """
+        counts = [parameters_of(self.domain, names) for names in self._sets]
+        precisions = np.repeat([1 / max(variances[names], _EXACT) for names in self._sets], counts)
+        views = self.domain.views(self.k)
+        weights = dict.fromkeys(self._sets, 0.0)
+        for view in views:
+            for inside in moments_in(view):
+                if inside in weights:
+                    weights[inside] += 1 / self.domain.project(view).size ** 2 / len(views)
+        spread = np.repeat([weights[names] for names in self._sets], counts)
+        found = []
+        for name, covariances, squares in self._references:
+            curvature = (covariances * precisions) @ covariances + np.diag(1 / squares)
+            left = np.linalg.solve(curvature, covariances)
+            errors = np.einsum("ij,ji->i", covariances, left)
+            found.append((name, math.sqrt(max(float(spread @ errors), 0.0))))
+        return tuple(found)
+
+
+def _all_parameters(domain: Domain, k: int) -> int:
+    sizes = [1] + [0] * k  # of sets of 0, 1, .. k attributes
+    for size in domain.shape:
+        sizes = [1] + [more + (size - 1) * sizes[place] for place, more in enumerate(sizes[1:])]
+    return sum(sizes[1:])

@@ -1,0 +1,103 @@
+"""Synthetic records of grid estimates: with the pairs that they were made from."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from frequency.schema import Domain
+from rangeq.grids import HDG, WaveGrid
+from rangeq.grids.sampling import blocks_of, records_of
+
+MIXED = Domain({"a": 6, "b": 5, "c": 40})
+
+
+def population(n, seed):
+    """Three attributes, each pair of which is dependent."""
+    rng = np.random.default_rng(seed)
+    common = rng.beta(2, 4, n)
+    parts = [np.clip(common + rng.normal(0, 0.15, n), 0, 1 - 1e-9) for _ in range(3)]
+    return np.stack(
+        [(x * size).astype(np.int64) for x, size in zip(parts, MIXED.shape, strict=True)], axis=1
+    )
+
+
+def tables_of(records):
+    """What an estimate without any error answers."""
+
+    def tables(places, first, last):
+        inside = [
+            (records[:, place, None] >= low) & (records[:, place, None] <= high)
+            for place, low, high in zip(places, first, last, strict=True)
+        ]
+        held = [one.astype(float) for one in inside]
+        return held[0].mean(axis=0) if len(held) == 1 else held[0].T @ held[1] / len(records)
+
+    return tables
+
+
+def test_samples_have_all_pairs():
+    truth = population(30_000, 1)
+    sampled = records_of(MIXED, tables_of(truth), 30_000, np.random.default_rng(2))
+    assert sampled.shape == truth.shape
+    assert (sampled >= 0).all()
+    assert (sampled < MIXED.shape).all()
+    for one, two in combinations(range(3), 2):
+        ends = [np.arange(MIXED.shape[place] + 1) for place in (one, two)]
+        found, true = (
+            np.histogram2d(held[:, one], held[:, two], ends)[0] / 30_000
+            for held in (sampled, truth)
+        )
+        sums = [np.cumsum(np.cumsum(table, axis=0), axis=1) for table in (found, true)]
+        assert np.abs(sums[0] - sums[1]).max() < 0.006
+        # Independent attributes with the same single distributions are far from it
+        alone = np.outer(true.sum(axis=1), true.sum(axis=0))
+        assert np.abs(np.cumsum(np.cumsum(alone, axis=0), axis=1) - sums[1]).max() > 0.03
+    for place, size in enumerate(MIXED.shape):
+        counts = [np.bincount(held[:, place], minlength=size) / 30_000 for held in (sampled, truth)]
+        assert np.abs(np.cumsum(counts[0]) - np.cumsum(counts[1])).max() < 0.003
+
+
+def test_blocks_are_of_all_values():
+    for size in (1, 2, 32, 33, 1000):
+        held = np.random.default_rng(size).dirichlet(np.full(size, 0.1))
+        edges = blocks_of(held)
+        assert edges[0] == 0
+        assert edges[-1] == size
+        assert (np.diff(edges) > 0).all()
+        assert len(edges) <= 33
+
+
+@pytest.mark.parametrize("kind", [HDG, WaveGrid])
+def test_samples_err_as_answers_do(kind):
+    truth = population(40_000, 3) % 16
+    protocol, rng = kind([16] * 3, 1.0, 40_000), np.random.default_rng(4)
+    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(truth, rng)))
+    sampled = estimate.sample(40_000, rng)
+    first, last = np.sort(rng.integers(0, 16, (2, 100, 3)), axis=0)
+    errors = np.zeros(2)
+    for several in (1, 2, 3):
+        inside = [
+            (
+                (held[:, None, :several] >= first[:, :several])
+                & (held[:, None, :several] <= last[:, :several])
+            )
+            .all(axis=2)
+            .mean(axis=0)
+            for held in (truth, sampled)
+        ]
+        told = estimate.answers(range(several), first[:, :several], last[:, :several])
+        errors += [np.abs(inside[1] - inside[0]).mean(), np.abs(told - inside[0]).mean()]
+    assert errors[0] < 1.1 * errors[1]
+    with pytest.raises(ValueError, match="n must be"):
+        estimate.sample(0)
+    nobody = protocol.estimate(protocol.aggregate(protocol.privatize(truth[:0], rng)))
+    with pytest.raises(ValueError, match="no reports"):
+        nobody.sample(10)
+
+
+def test_one_record():
+    tables = tables_of(population(500, 5))
+    assert records_of(MIXED, tables, 1, np.random.default_rng(6)).shape == (1, 3)
+    single = Domain({"a": 6})
+    assert records_of(single, tables, 50, np.random.default_rng(7)).shape == (50, 1)
