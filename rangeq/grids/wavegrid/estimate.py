@@ -23,7 +23,7 @@ from rangeq.grids.fitting.piecewise import Line
 from rangeq.grids.queries import Queries
 from rangeq.grids.wavegrid.density import Density, Told, posterior_densities
 from rangeq.grids.wavegrid.interactions import Pair, fitted
-from rangeq.grids.wavegrid.local_terms import Explanation, bases, explained
+from rangeq.grids.wavegrid.local_terms import PairExplanation, bases, explained
 from rangeq.grids.wavegrid.square_waves import FINE, Heard, Wave
 
 COARSE = 64
@@ -145,12 +145,12 @@ class Joint:
     ----------
     pair : Pair
         What is known of the pair.
-    explanations : list of Explanation
+    explanations : list of PairExplanation
         Of weights 1 in sum.
     """
 
     pair: Pair
-    explanations: list[Explanation]
+    explanations: list[PairExplanation]
 
     @cached_property
     def mean(self) -> Floats:
@@ -185,7 +185,7 @@ class Joint:
         return found[0], found[1]
 
     @cached_property
-    def _explained(self) -> list[tuple[Explanation, Floats, Floats, Floats, Floats]]:
+    def _explained(self) -> list[tuple[PairExplanation, Floats, Floats, Floats, Floats]]:
         """Of each explanation the sums before corners of its table, slopes and functions."""
         return [
             (

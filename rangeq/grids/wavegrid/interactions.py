@@ -61,6 +61,9 @@ _GAIN = 1e-3
 _EMPTY = 1e-9
 """Cells of less mass have no part in what scores of ranks are."""
 
+_SEEN = 1e-3
+"""Functions of which less than this part is seen add nothing to the information about terms."""
+
 _TINY = 1e-300
 """Keeps quotients of nothing by nothing finite."""
 
@@ -272,8 +275,11 @@ class Pair:
         return slopes
 
     def _information(self, slopes: Floats) -> Floats:
-        """Fisher's, about the coefficients."""
-        left, right = self._roots
+        """Fisher's, about the coefficients, but for what next to nothing is seen of."""
+        left, right = (
+            root[:, (root**2).sum(axis=0) > _SEEN * (root**2).sum(axis=0).max(initial=0.0)]
+            for root in self._roots
+        )
         seen = np.matmul(np.matmul(left.T, slopes), right).reshape(len(slopes), -1)
         return np.asarray(self.precision * seen @ seen.T)
 

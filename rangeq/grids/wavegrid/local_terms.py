@@ -40,7 +40,7 @@ _NEGLIGIBLE = 0.01
 """Explanations of less weight are left out."""
 
 
-class Basis(NamedTuple):
+class TermBasis(NamedTuple):
     """Functions of an attribute of one kind, orthogonal under its Gram matrix.
 
     Attributes
@@ -55,7 +55,7 @@ class Basis(NamedTuple):
     told: Floats
 
 
-def bases(mass: Floats, starts: Items, gram: Floats) -> list[Basis]:
+def bases(mass: Floats, starts: Items, gram: Floats) -> list[TermBasis]:
     """The kinds of local terms of an attribute, in the same order for all.
 
     Attributes of few cells have fewer different ones.
@@ -71,7 +71,7 @@ def bases(mass: Floats, starts: Items, gram: Floats) -> list[Basis]:
 
     Returns
     -------
-    list of Basis
+    list of TermBasis
         Dyadic levels down to each, every level by itself, rough functions, single cells.
     """
     levels = dyadic(mass, starts)
@@ -86,7 +86,7 @@ def bases(mass: Floats, starts: Items, gram: Floats) -> list[Basis]:
     for root in roots:
         told, turned = np.linalg.eigh(root.T @ gram @ root)
         kept = told > _RANK * told.max(initial=1e-300)
-        found.append(Basis(root @ turned[:, kept], told[kept]))
+        found.append(TermBasis(root @ turned[:, kept], told[kept]))
     return found
 
 
@@ -125,7 +125,7 @@ def dyadic(mass: Floats, starts: Items) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class PairExplanation:
     """One of those that are averaged.
 
     Attributes
@@ -155,15 +155,15 @@ class Explanation:
 
 class _Kind(NamedTuple):
     evidence: tuple[float, ...]  # of each P, against no local terms
-    bases: tuple[Basis, Basis]
+    bases: tuple[TermBasis, TermBasis]
 
 
 def explained(
     pairs: Mapping[Key, Pair],
     fits: Mapping[Key, Interaction],
     scales: Scales,
-    details: Mapping[Key, tuple[Sequence[Basis], Sequence[Basis]]],
-) -> dict[Key, list[Explanation]]:
+    details: Mapping[Key, tuple[Sequence[TermBasis], Sequence[TermBasis]]],
+) -> dict[Key, list[PairExplanation]]:
     """Explanations of all pairs, of weights 1 in sum.
 
     Parameters
@@ -174,12 +174,12 @@ def explained(
         Their fits, at posterior modes.
     scales : Scales
         The prior of these.
-    details : mapping of (sequence of Basis, sequence of Basis)
+    details : mapping of (sequence of TermBasis, sequence of TermBasis)
         The kinds of local terms of both attributes of each.
 
     Returns
     -------
-    dict of list of Explanation
+    dict of list of PairExplanation
         For each pair those of more than negligible weight.
     """
     smooth = {
@@ -200,7 +200,7 @@ def explained(
         [_INDEPENDENT, 1 - _INDEPENDENT], [_NONE, *[(1 - _NONE) / kinds] * kinds]
     )
     weights = adapted(logarithms.reshape(len(keys), -1), prior.ravel()).reshape(logarithms.shape)
-    result: dict[Key, list[Explanation]] = {}
+    result: dict[Key, list[PairExplanation]] = {}
     for row, key in enumerate(keys):
         kept = np.argwhere(weights[row] > _NEGLIGIBLE)
         total = sum(weights[row][tuple(at)] for at in kept)
@@ -216,7 +216,7 @@ def explained(
     return result
 
 
-def _seen(pair: Pair, fit: Interaction, both: tuple[Basis, Basis]) -> tuple[Floats, Floats]:
+def _seen(pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis]) -> tuple[Floats, Floats]:
     """Scores of coefficients that the fit leaves unexplained, and their precisions."""
     left, right = both
     scores = left.functions.T @ pair.unexplained(fit.joint) @ right.functions
@@ -224,7 +224,7 @@ def _seen(pair: Pair, fit: Interaction, both: tuple[Basis, Basis]) -> tuple[Floa
 
 
 def _evidence(
-    pair: Pair, smooth: Sequence[Interaction], both: tuple[Basis, Basis]
+    pair: Pair, smooth: Sequence[Interaction], both: tuple[TermBasis, TermBasis]
 ) -> tuple[float, ...]:
     """Logarithms of the evidence of local terms against none, for each P."""
     found, shrunk = [], None
@@ -240,12 +240,12 @@ def _evidence(
 
 
 def _explanation(
-    pair: Pair, fit: Interaction, both: tuple[Basis, Basis] | None, weight: float
-) -> Explanation:
+    pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis] | None, weight: float
+) -> PairExplanation:
     if both is None:
         none = np.zeros((0, 0))
         nothing = [np.zeros((len(mass), 0)) for mass in pair.margins]
-        return Explanation(weight, fit, nothing[0], nothing[1], none, none)
+        return PairExplanation(weight, fit, nothing[0], nothing[1], none, none)
     scores, precision = _seen(pair, fit, both)
     grown = 1 + np.multiply.outer(_SCALES**2, precision)
     variances = (_SCALES**2)[:, None, None] / grown
@@ -255,7 +255,7 @@ def _explanation(
     means = variances * scores
     mean = np.tensordot(shares, means, axes=1)
     variance = np.tensordot(shares, variances + (means - mean) ** 2, axes=1)
-    return Explanation(weight, fit, both[0].functions, both[1].functions, mean, variance)
+    return PairExplanation(weight, fit, both[0].functions, both[1].functions, mean, variance)
 
 
 def _root(matrix: Floats) -> Floats:

@@ -36,7 +36,7 @@ def pair_about(rng: np.random.Generator, joint: Floats, users: float) -> Pair:
     )
 
 
-def explanations(pair: Pair) -> list[local_terms.Explanation]:
+def explanations(pair: Pair) -> list[local_terms.PairExplanation]:
     details = tuple(
         bases(mass, np.arange(len(mass) + 1), gram)
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
