@@ -99,6 +99,19 @@ def checkerboard(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.stack([first, second], axis=2).reshape(n, ATTRIBUTES)
 
 
+def board(rng: np.random.Generator, n: int) -> np.ndarray:
+    """The first pair of `checkerboard` alone: two attributes."""
+    return checkerboard(rng, n)[:, :2]
+
+
+def exclusive(rng: np.random.Generator, n: int, several: int) -> np.ndarray:
+    """Even attributes, of each few of which an even number is in the upper half."""
+    found = rng.integers(0, SIZE, size=(n, ATTRIBUTES))
+    upper = (found >= SIZE // 2).reshape(n, -1, several)
+    found[:, several - 1 :: several] += SIZE // 2 * (upper.sum(axis=2) % 2)
+    return found % SIZE
+
+
 SETS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "Normal": lambda rng, n: binned(correlated(rng, n, 0.8)),
     "Laplace": laplace,
@@ -108,15 +121,22 @@ SETS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "uniform": lambda rng, n: rng.integers(0, SIZE, size=(n, ATTRIBUTES)),
     "tight": tight,
     "checkerboard": checkerboard,
+    "board": board,
+    "xor": lambda rng, n: exclusive(rng, n, 2),
+    "parity": lambda rng, n: exclusive(rng, n, 3),
 }
 USUAL = list(SETS)[:6]
 
 
 def queries(
-    rng: np.random.Generator, several: int, m: int = QUERIES, ends: str = "half"
+    rng: np.random.Generator,
+    several: int,
+    m: int = QUERIES,
+    ends: str = "half",
+    attributes: int = ATTRIBUTES,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sides of half of the domain, placed anywhere; or with random ends."""
-    places = np.sort(np.argsort(rng.random((m, ATTRIBUTES)), axis=1)[:, :several], axis=1)
+    places = np.sort(np.argsort(rng.random((m, attributes)), axis=1)[:, :several], axis=1)
     if ends == "random":
         left, right = np.sort(rng.integers(0, SIZE, size=(2, m, several)), axis=0)
         return places, left, right
@@ -154,10 +174,15 @@ def errors(
             for repeat in tqdm(range(repeats), desc=f"{name} {epsilon:g}", leave=False):
                 rng = np.random.default_rng([repeat, round(1000 * epsilon)])
                 records = SETS[name](rng, users)
-                asked = {several: queries(rng, several, ends=ends) for several in sizes}
+                attributes = records.shape[1]
+                asked = {
+                    several: queries(rng, several, ends=ends, attributes=attributes)
+                    for several in sizes
+                    if several <= attributes
+                }
                 true = {several: truth(records, *query) for several, query in asked.items()}
                 for system, kind in SYSTEMS.items():
-                    protocol = kind([SIZE] * ATTRIBUTES, epsilon, users)
+                    protocol = kind([SIZE] * attributes, epsilon, users)
                     estimate = protocol.estimate(
                         protocol.aggregate(protocol.privatize(records, rng))
                     )

@@ -53,7 +53,7 @@ from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import brief
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.planning import search
-from mechdesign.planning.task import CuratedTask, InvalidRequest, Offer, Task, predicted_error
+from mechdesign.planning.task import CuratedTask, InvalidRequest, Offer, Task
 from mechdesign.privacy import exact_epsilon
 
 _CONFIDENCE = 0.95

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.aggregate import Aggregate
 from frequency.core.answer import (
     SUM_OF_RANGES,
     Answer,
@@ -20,11 +22,13 @@ from frequency.core.answer import (
 )
 from frequency.core.population import OfPopulation
 from frequency.core.synthetic import checked_sample
+from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
 from rangeq.core.attribute_quantiles import AttributeQuantiles
 from rangeq.core.estimate import Distribution
 from rangeq.core.intervals import InvalidRange
+from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quantile
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.queries import Queries, grouped
@@ -72,6 +76,25 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def __init__(self, attributes: Domain, n: int) -> None:
         self.attributes = attributes
         self._about(n)
+        self._collection: tuple[Any, Aggregate] | None = None
+
+    def collected_by(self, protocol: Any, aggregate: Aggregate) -> Self:
+        """The estimate itself, which may then run its protocol again for the errors of answers.
+
+        Parameters
+        ----------
+        protocol : ConjunctionProtocol
+            What collected the reports.
+        aggregate : Aggregate
+            Of these.
+
+        Returns
+        -------
+        ConjunctionEstimate
+            This one.
+        """
+        self._collection = protocol, aggregate
+        return self
 
     @property
     def _records(self) -> Domain:
@@ -93,7 +116,9 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             A fraction of the population; NaN with no reports. Its variance is that of noise and
             sampling, before post-processing: see `predicted_error`. It is refused
             (`UnknownVariance`) where ranges cut cells, where no theory gives it, and for lists of
-            values that are no range.
+            values that are no range. Intervals are then those of a parametric bootstrap
+            (`rangeq.grids.bootstrap`), the same at every call, but for lists of values, and for
+            `HIO`, of which there are none.
 
         Raises
         ------
@@ -116,10 +141,16 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
                 None,
                 "the range cuts cells, in which the distribution of users is not known: see"
                 " predicted_error",
+                self._simulated(places, left, right, shape),
             )
         variance = (error.noise + error.sampling).reshape(shape)
         if np.isnan(variance).any():
-            return Answer(plain(value), None, "no theory gives the error of this answer")
+            return Answer(
+                plain(value),
+                None,
+                "no theory gives the error of this answer",
+                self._simulated(places, left, right, shape),
+            )
         return Answer(
             plain(value), plain(variance), _interval=self._interval(places, left, right, shape)
         )
@@ -129,6 +160,43 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     ) -> Callable[[float], ConfidenceInterval] | None:
         """Intervals of answers by confidence; None: normal ones."""
         return None
+
+    def _likeness(self) -> Likeness | None:
+        """Users like the estimate; None where it does not tell of any."""
+        return None
+
+    @cached_property
+    def _bootstrap(self) -> CollectionBootstrap | None:
+        like = self._likeness() if self.reports else None
+        if like is None or self._collection is None:
+            return None
+        return CollectionBootstrap(*self._collection, like)
+
+    def _simulated(
+        self, places: Sequence[int], left: Items, right: Items, shape: tuple[int, ...]
+    ) -> Callable[[float], ConfidenceInterval] | None:
+        """Intervals by the bootstrap, by confidence; None where there is none."""
+        if self._bootstrap is None:
+            return None
+
+        def within(confidence: float) -> ConfidenceInterval:
+            ends = self._bootstrapped(places, left, right, confidence)
+            return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
+
+        return within
+
+    def _bootstrapped(
+        self, places: Sequence[int], left: Items, right: Items, confidence: float
+    ) -> tuple[Floats, Floats]:
+        """The ends of intervals: shape (queries,) each."""
+        assert self._bootstrap is not None
+        middle = self.answers(places, left, right)
+        squares = self._bootstrap.squared_errors(places, left, right) + self._of_drawing(middle)
+        half = student_quantile(confidence) * np.sqrt(squares)
+        return (
+            np.minimum(middle, np.maximum(middle - half, 0.0)),
+            np.maximum(middle, np.minimum(middle + half, 1.0)),
+        )
 
     def answers(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
@@ -264,6 +332,24 @@ class ProductEstimate(ConjunctionEstimate):
         super().__init__(attributes, n)
         self.distributions = tuple(distributions)
 
+    def _likeness(self) -> Likeness:
+        edges = [tuple(range(size + 1)) for size in self.attributes.sizes]
+        first, *others = (one.frequencies for one in self.distributions)
+        return Likeness(edges, first, [one[None] for one in others])
+
+    def _bootstrapped(
+        self, places: Sequence[int], left: Items, right: Items, confidence: float
+    ) -> tuple[Floats, Floats]:
+        # How attributes go together is not known: all that their own distributions allow
+        # (Frechet's bounds), with their errors
+        each = 1 - (1 - confidence) / len(places)
+        ends = [
+            super(ProductEstimate, self)._bootstrapped([place], a[:, None], b[:, None], each)
+            for place, a, b in zip(places, left.T, right.T, strict=True)
+        ]
+        low, high = (np.array([end[side] for end in ends]) for side in (0, 1))
+        return np.maximum(low.sum(axis=0) - (len(places) - 1), 0.0), high.min(axis=0)
+
     def _answers(self, queries: Queries) -> Floats:
         result = np.ones(len(queries.rows))
         for axis, place in enumerate(queries.places):
@@ -315,6 +401,17 @@ class PairwiseEstimate(ConjunctionEstimate):
         if not self.reports:
             return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
         return self.planes[j, k].values() if j < k else self.planes[k, j].values().T
+
+    def _likeness(self) -> Likeness:
+        if not self.planes:
+            return Likeness([self.lines[0].edges], self.lines[0].cells, [])
+        planes = [self.planes[0, k] for k in range(1, len(self.attributes))]
+        edges = [planes[0].edges[0], *(plane.edges[1] for plane in planes)]
+        return Likeness(
+            edges,
+            planes[0].cells.sum(axis=1),
+            [norm_sub(plane.cells.ravel()).reshape(plane.cells.shape) for plane in planes],
+        )
 
     def quadrants(self, queries: Queries) -> Floats:
         """The answers inside and outside of each pair of a query's ranges.

@@ -120,7 +120,8 @@ class ConjunctionProtocol(Protocol):
         IncompatibleAggregate
             The aggregate is of another protocol.
         """
-        return self._estimate(self.channel.require_own(aggregate))
+        own = self.channel.require_own(aggregate)
+        return self._estimate(own).collected_by(self, own)
 
     @abstractmethod
     def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from frequency.core.aggregate import Aggregate
+from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import ConjunctionEstimate, ProductEstimate, even
@@ -42,4 +46,13 @@ class Uniform(ConjunctionProtocol):
 
     def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
         distributions = [even(size) for size in self.attributes.sizes]
-        return ProductEstimate(self.attributes, aggregate.n, distributions)
+        return UniformEstimate(self.attributes, aggregate.n, distributions)
+
+
+class UniformEstimate(ProductEstimate):
+    """What reports that say nothing leave: any fraction is possible."""
+
+    def _bootstrapped(
+        self, places: Sequence[int], left: Items, right: Items, confidence: float
+    ) -> tuple[Floats, Floats]:
+        return np.zeros(len(left)), np.ones(len(left))

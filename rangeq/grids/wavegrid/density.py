@@ -9,7 +9,7 @@ evidence by Laplace's approximation as weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -56,6 +56,7 @@ is not taken for shape.
 """
 
 KERNELS = (
+    Kernel(0.0, 0.0, 1.0, 0.0),
     *(
         Kernel(trend, height, length, 0.0)
         for trend in (0.0, _TREND)
@@ -63,16 +64,30 @@ KERNELS = (
         for length in _LENGTHS
     ),
     *(Kernel(0.0, height, _LENGTHS[-1], 0.0) for height in _FLAT),
-    *(
-        Kernel(0.0, height, length, points)
-        for height in _HEIGHTS
-        for length in _LENGTHS
-        for points in _HEIGHTS
-    ),
+    *(Kernel(0.0, height, _LENGTHS[1], points) for height in _HEIGHTS for points in _HEIGHTS),
 )
-"""What is averaged: smooth ones with and without a trend, nearly flat ones, and smooth ones with
-heavy points.
+"""What is averaged: none at all, smooth ones with and without a trend, nearly flat ones, and smooth
+ones with heavy points.
 """
+
+_BEFORE = tuple(
+    next(
+        (
+            place
+            for place, other in enumerate(KERNELS[:number])
+            if (other.height, other.length) == (kernel.height, kernel.length)
+        ),
+        None,
+    )
+    for number, kernel in enumerate(KERNELS)
+)
+"""For each the place of the one of the same smooth functions without anything else."""
+
+_EVEN = 0.5
+"""The prior probability of the first, that all values are equally frequent."""
+
+_STRENGTH, _TURNS = 2.0, 20
+"""How many data sets prior probabilities count as, and steps of adapting them."""
 
 _RANK = 1e-5
 """Directions of less than this part of the largest prior variance are left out."""
@@ -99,32 +114,85 @@ class Density(NamedTuple):
     covariance: Floats
 
 
-def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Density:
-    """The posterior of a distribution p over neighbouring cells.
+class Told(NamedTuple):
+    """What reports tell of an attribute: the likelihood is exp(scores'p - p' precision p / 2).
 
-    The likelihood is exp(scores'p - p' precision p / 2).
-
-    Parameters
+    Attributes
     ----------
     scores, precision : numpy.ndarray of float64
         I T and I N G: shapes (cells,) and (cells, cells).
     widths : numpy.ndarray of float64
         How many values the cells have: without data they are all equally frequent.
+    """
+
+    scores: Floats
+    precision: Floats
+    widths: Floats
+
+
+def posterior_densities(told: Sequence[Told]) -> list[Density]:
+    """The posteriors of distributions over neighbouring cells.
+
+    Which kernels are likely is learnt from all attributes together.
+
+    Parameters
+    ----------
+    told : sequence of Told
+        One for each attribute.
 
     Returns
     -------
-    Density
-        Mean and covariance.
+    list of Density
+        Means and covariances.
     """
-    if len(scores) == 1:
-        return Density(np.ones(1), np.zeros((1, 1)))
-    even = np.log(widths / widths.sum())
-    modes = [_mode(root, scores, precision, even) for root in _roots(len(scores))]
-    evidence = np.array([mode.evidence for mode in modes])
-    weights = np.exp(evidence - evidence.max())
-    weights /= weights.sum()
+    modes = [_modes(one) for one in told]
+    prior = np.full(len(KERNELS), (1 - _EVEN) / (len(KERNELS) - 1))
+    prior[0] = _EVEN
+    evidence = np.array([[mode.evidence for mode in each] for each in modes])
+    weights = adapted(evidence, prior)
+    return [_mixed(each, own) for each, own in zip(modes, weights, strict=True)]
+
+
+def _modes(told: Told) -> list[_Mode]:
+    """Of all kernels, each sought from 0 or from the mode of the one that it extends."""
+    even = np.log(told.widths / told.widths.sum())
+    found: list[_Mode] = []
+    for root, before in zip(_roots(len(told.scores)), _BEFORE, strict=True):
+        near = None if before is None else found[before].logarithms
+        found.append(_mode(root, told.scores, told.precision, even, near))
+    return found
+
+
+def adapted(evidence: Floats, prior: Floats) -> Floats:
+    """Posterior probabilities of models of several data sets, which share prior ones.
+
+    These are the mode of a Dirichlet distribution about the ones given, by the EM algorithm.
+
+    Parameters
+    ----------
+    evidence : numpy.ndarray of float64
+        Logarithms: shape (data sets, models).
+    prior : numpy.ndarray of float64
+        Shape (models,): of sum 1, each above 0.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (data sets, models).
+    """
+    shares = prior
+    for _ in range(_TURNS):
+        joint = evidence + np.log(shares)
+        weights: Floats = np.exp(joint - joint.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        shares = (_STRENGTH * prior + weights.sum(axis=0)) / (_STRENGTH + len(evidence))
+    return weights
+
+
+def _mixed(modes: Sequence[_Mode], weights: Floats) -> Density:
     mean: Floats = weights @ np.array([mode.frequencies for mode in modes])
-    covariance = np.zeros(precision.shape)
+    mean /= mean.sum()
+    covariance = np.zeros((len(mean), len(mean)))
     for weight, mode in zip(weights, modes, strict=True):
         if weight > _NEGLIGIBLE:
             apart = mode.frequencies - mean
@@ -134,12 +202,18 @@ def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Dens
 
 class _Mode(NamedTuple):
     frequencies: Floats
+    logarithms: Floats  # root w
     evidence: float
     covariance: Callable[[], Floats]
 
 
-def _mode(root: Floats, scores: Floats, precision: Floats, even: Floats) -> _Mode:
-    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w)."""
+def _mode(
+    root: Floats, scores: Floats, precision: Floats, even: Floats, near: Floats | None = None
+) -> _Mode:
+    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w).
+
+    Sought from where root w is nearest to ``near``, if that is better than 0.
+    """
 
     def at(w: Floats, _: Floats | None) -> tuple[float, Floats]:
         h = even + root @ w
@@ -152,9 +226,18 @@ def _mode(root: Floats, scores: Floats, precision: Floats, even: Floats) -> _Mod
         gradient = slopes.T @ (scores - precision @ p) - w
         return Expansion(slopes, gradient, slopes.T @ precision @ slopes + np.eye(len(w)))
 
-    _, value, p, (slopes, _, hessian) = climb(np.zeros(root.shape[1]), at, around, _STEPS, _GAIN)
+    start = np.zeros(root.shape[1])
+    value, p = at(start, None)
+    if not len(start):
+        return _Mode(p, np.zeros(len(p)), value, lambda: np.zeros((len(p), len(p))))
+    if near is not None:
+        other = root.T @ near / (root**2).sum(axis=0)  # columns of roots are orthogonal
+        start = other if at(other, None)[0] > value else start
+    w, value, p, (slopes, _, hessian) = climb(start, at, around, _STEPS, _GAIN)
     evidence = value - 0.5 * float(np.linalg.slogdet(hessian)[1])
-    return _Mode(p, evidence, lambda: np.asarray(slopes @ np.linalg.solve(hessian, slopes.T)))
+    return _Mode(
+        p, root @ w, evidence, lambda: np.asarray(slopes @ np.linalg.solve(hessian, slopes.T))
+    )
 
 
 @lru_cache(maxsize=16)
@@ -173,6 +256,6 @@ def _roots(cells: int) -> tuple[Floats, ...]:
         matrix += kernel.points**2 * np.eye(cells)
         matrix += matrix.mean() - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None]
         values, vectors = np.linalg.eigh(matrix)
-        kept = values > _RANK * values[-1]
+        kept = values > max(_RANK * values[-1], 1e-12)
         roots.append(np.asarray(vectors[:, kept] * np.sqrt(values[kept])))
     return tuple(roots)

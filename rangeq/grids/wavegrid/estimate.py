@@ -21,8 +21,9 @@ from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line
 from rangeq.grids.queries import Queries
-from rangeq.grids.wavegrid.density import Density, posterior_density
-from rangeq.grids.wavegrid.interactions import Interaction, Pair, fitted
+from rangeq.grids.wavegrid.density import Density, Told, posterior_densities
+from rangeq.grids.wavegrid.interactions import Pair, fitted
+from rangeq.grids.wavegrid.local_terms import PairExplanation, bases, explained
 from rangeq.grids.wavegrid.square_waves import FINE, Heard, Wave
 
 COARSE = 64
@@ -95,6 +96,12 @@ class Axis(NamedTuple):
         mass: Floats = np.bincount(groups, found.frequencies).astype(np.float64)
         return cls(Line(edges, found.frequencies / found.frequencies.sum()), sums, groups, mass)
 
+    @property
+    def starts(self) -> Items:
+        """Where the coarse cells begin, and the size."""
+        first = np.flatnonzero(np.diff(self.groups, prepend=-1))
+        return np.array(self.line.edges)[[*first.tolist(), len(self.groups)]]
+
     def place(self, ends: Items) -> Floats:
         """Where boundaries between values (0 .. size) lie among the coarse cells, by mass.
 
@@ -132,28 +139,38 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """The distribution of a pair: the fit, and what it has been fitted to.
+    """The distribution of a pair: the mean of its explanations.
 
     Parameters
     ----------
     pair : Pair
         What is known of the pair.
-    fit : Interaction
-        Of its coefficients.
+    explanations : list of PairExplanation
+        Of weights 1 in sum.
     """
 
     pair: Pair
-    fit: Interaction
+    explanations: list[PairExplanation]
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Shape (cells, cells): cells may be negative, by the noise of local terms."""
+        return np.asarray(sum(one.weight * one.joint for one in self.explanations))
+
+    @cached_property
+    def table(self) -> Floats:
+        """The mean brought to cells of at least 0, with the margins of the pair."""
+        return distribution(self.mean, *self.pair.margins)
 
     @cached_property
     def sums(self) -> Floats:
-        """Of the cells before each corner."""
-        return corners(self.fit.joint)
+        """Of the mean's cells before each corner: in sums of cells noise cancels."""
+        return corners(self.mean)
 
     @cached_property
-    def slopes(self) -> Floats:
-        """Of these in the coefficients: shape (coefficients, rows + 1, columns + 1)."""
-        return corners(self.pair.slopes(*self.fit.terms, self.fit.joint))
+    def table_sums(self) -> Floats:
+        """Of the table's cells before each corner."""
+        return corners(self.table)
 
     @cached_property
     def conditional(self) -> tuple[Floats, Floats]:
@@ -162,29 +179,72 @@ class Joint:
         Of the second for each cell of the first, and of the first for each of the second.
         """
         found = []
-        for table in (self.fit.joint, self.fit.joint.T):
+        for table in (self.table, self.table.T):
             sums = np.pad(table.cumsum(axis=1), [(0, 0), (1, 0)])
             found.append(sums / np.maximum(sums[:, -1:], _TINY))
         return found[0], found[1]
+
+    @cached_property
+    def _explained(self) -> list[tuple[PairExplanation, Floats, Floats, Floats, Floats]]:
+        """Of each explanation the sums before corners of its table, slopes and functions."""
+        return [
+            (
+                one,
+                corners(one.joint),
+                corners(self.pair.slopes(*one.fit.terms, one.fit.joint)),
+                np.pad(one.left.cumsum(axis=0), [(1, 0), (0, 0)]),
+                np.pad(one.right.cumsum(axis=0), [(1, 0), (0, 0)]),
+            )
+            for one in self.explanations
+        ]
+
+    def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
+        """The posterior variance of what lies in rectangles, with the margins held.
+
+        Parameters
+        ----------
+        rows, columns : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
+            Where they begin and where they end, as `before` takes places: shape (queries,) each.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (queries,).
+        """
+        total = np.zeros(len(rows[0]))
+        means = []
+        for one, sums, slopes, left, right in self._explained:
+            means.append(rectangle(sums, rows, columns))
+            own = np.zeros(len(total))
+            if one.fit.theta.size:
+                inside = rectangle(slopes, rows, columns)
+                own += (inside * (one.fit.covariance @ inside)).sum(axis=0)
+            if one.mean.size:
+                a, b = (
+                    (at(sides, ends[1]) - at(sides, ends[0])) ** 2
+                    for sides, ends in ((left, rows), (right, columns))
+                )
+                own += ((a @ one.variance) * b).sum(axis=1)
+            total += one.weight * own
+        weights = np.array([one.weight for one in self.explanations])
+        apart = np.array(means) - weights @ np.array(means)
+        return np.asarray(total + weights @ apart**2)
 
 
 class WaveEstimate(ConjunctionEstimate):
     """Answers with standard errors given their priors: what `WaveGrid` estimates.
 
     An attribute's distribution is the posterior mean of `rangeq.grids.wavegrid.density`; a pair's
-    has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, 64 x 64 cells at
-    most, within which an attribute is distributed as it is by itself; answers about more attributes
-    come from the distribution of most entropy that all pairs allow, of below, inside and above of
-    every range.
+    has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, or none, and the
+    terms of `rangeq.grids.wavegrid.local_terms` that the reports tell of, 64 x 64 cells at most,
+    within which an attribute is distributed as it is by itself; answers about more attributes come
+    from the distribution of most entropy that all pairs allow, of below, inside and above of every
+    range.
 
-    Intervals of answers lie within [0, 1]: the normal quantile of the standard errors. They hold
-    given the priors, and know of no bias: of what smooth terms cannot follow in joint
-    distributions. Of answers about two and four of six attributes two standard errors covered 0.92
-    to 1 and 0.88 to 1 for normal, Laplace, skewed, heaped and uniform data; 0.83 to 0.91 and 0.63
-    to 0.74 for two broad clusters far apart; for two tight ones, with deviations of a twentieth of
-    the domain, 0.82 and 0.95 for ranges with random ends, but 0.44 and 0.42 for ranges of half of
-    the domain, about three 0.32 (``benchmarks/grids.py``). Nor do they know of heavy single values
-    in cells of several, where an attribute has more than 256.
+    Intervals of answers lie within [0, 1]: the normal quantile of the standard errors, which hold
+    what local terms leave open, and which model is right (``benchmarks/README.md`` has how often
+    they cover). They know nothing of what three attributes have in common beyond their pairs, nor
+    of heavy single values in cells of several, where an attribute has more than 256.
 
     Attributes
     ----------
@@ -230,7 +290,7 @@ class WaveEstimate(ConjunctionEstimate):
         rows, columns = (
             self.axes[place].place(np.arange(self.attributes.sizes[place] + 1)) for place in (j, k)
         )
-        at = before(self.joints[j, k].sums, rows[:, None], columns[None])
+        at = before(self.joints[j, k].table_sums, rows[:, None], columns[None])
         return np.asarray(np.diff(np.diff(at, axis=0), axis=1))
 
     def _interval(
@@ -248,11 +308,12 @@ class WaveEstimate(ConjunctionEstimate):
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
     ) -> PredictedError:
-        """The squared error to expect of `answers`, all in ``noise``: the posterior variance.
+        """The squared error to expect of `answers`: the posterior variance.
 
-        To first order. It is that of attributes and interactions given their priors, holds noise
-        and sampling together, and is known for queries of any number of attributes. What the priors
-        cannot know of is not in it: see `WaveEstimate`.
+        To first order, for queries of any number of attributes. ``noise`` is that of attributes
+        and interactions given their priors, and holds that of users divided among pairs;
+        ``sampling`` is that of the users as draws of such a distribution. What the priors cannot
+        know of is not in it: see `WaveEstimate`.
 
         Parameters
         ----------
@@ -293,15 +354,17 @@ class WaveEstimate(ConjunctionEstimate):
             for axis, place in enumerate(queries.places)
         ]
 
-    def _tables(self, queries: Queries) -> Floats:
+    def _tables(self, queries: Queries, linear: bool = True) -> Floats:
         """Of every two of the attributes the frequencies in, below and above of both ranges.
 
-        Shape (queries, pairs, 3, 3).
+        Shape (queries, pairs, 3, 3): at least 0, of sums of cells of means, or of tables without
+        negative cells.
         """
         places, pairs = self._places(queries), list(combinations(range(len(queries.places)), 2))
         found = np.empty((len(queries.rows), len(pairs), 3, 3))
         for number, (j, k) in enumerate(pairs):
-            sums = self.joints[queries.places[j], queries.places[k]].sums
+            joint = self.joints[queries.places[j], queries.places[k]]
+            sums = joint.sums if linear else joint.table_sums
             cuts = [
                 np.stack(
                     [np.zeros_like(start), start, end, np.full_like(end, sums.shape[axis] - 1)],
@@ -331,7 +394,9 @@ class WaveEstimate(ConjunctionEstimate):
         for start in range(0, len(queries.rows), step):
             rows = np.arange(start, min(start + step, len(queries.rows)))
             part = Queries(rows, queries.places, queries.left[rows], queries.right[rows])
+            answers = self._answers(part)
             found[0, rows] = self._variances(part)
+            found[1, rows] = np.maximum(answers * (1 - answers), 0.0) / self.reports
         return found
 
     def _variances(self, queries: Queries) -> Floats:
@@ -355,11 +420,7 @@ class WaveEstimate(ConjunctionEstimate):
                     row = np.minimum(at.astype(np.int64), len(sums) - 1)
                     inside = along(sums, row, places[other][1]) - along(sums, row, places[other][0])
                     coefficient[:, axis] += weight * np.clip(inside, 0.0, 1.0)
-            if joint.fit.theta.size:
-                slopes = rectangle(joint.slopes, places[j], places[k])
-                result += weight**2 * np.einsum(
-                    "im,ij,jm->m", slopes, joint.fit.covariance, slopes, optimize=True
-                )
+            result += weight**2 * joint.variances(places[j], places[k])
         for axis, place in enumerate(queries.places):
             one, b, e = self.axes[place], begins[:, axis], ends[:, axis]
             first, last = (
@@ -386,7 +447,8 @@ class WaveEstimate(ConjunctionEstimate):
             return np.ones((m, 1)), np.zeros((m, 0))
         if several == 2:
             return np.zeros((m, 2)), np.ones((m, 1))
-        parts = self._parts(self._tables(queries), several)
+        # Where noise has emptied a field answers would seem not to depend on it
+        parts = self._parts(self._tables(queries, linear=False), several)
         if parts.shape[1] == 3:
             for axis in range(1, several + 1):
                 inside, below, above = np.moveaxis(parts, axis, 0)
@@ -444,10 +506,13 @@ def estimated(
             told = waves[place].arcs * part.information * part.held.sum(axis=others)
             scores[place] += np.tensordot(told, functions[place], axes=2)
             users[place] += part.information * total
-    axes = [
-        Axis.of(cut, posterior_density(score, told * gram, np.diff(cut).astype(np.float64)))
-        for cut, score, told, gram in zip(edges, scores, users, grams, strict=True)
-    ]
+    densities = posterior_densities(
+        [
+            Told(score, told * gram, np.diff(cut).astype(np.float64))
+            for cut, score, told, gram in zip(edges, scores, users, grams, strict=True)
+        ]
+    )
+    axes = [Axis.of(cut, found) for cut, found in zip(edges, densities, strict=True)]
     if len(attributes) == 1:
         return WaveEstimate(attributes, n, axes, {})
     merged = [axis.merged(function) for axis, function in zip(axes, functions, strict=True)]
@@ -466,9 +531,10 @@ def estimated(
             (grams[j], grams[k]),
             margins,
         )
-    fits = fitted(pairs)
+    local = [bases(axis.mass, axis.starts, gram) for axis, gram in zip(axes, grams, strict=True)]
+    found = explained(pairs, *fitted(pairs), {(j, k): (local[j], local[k]) for j, k in pairs})
     return WaveEstimate(
-        attributes, n, axes, {pair: Joint(pairs[pair], fits[pair]) for pair in pairs}
+        attributes, n, axes, {pair: Joint(pairs[pair], found[pair]) for pair in pairs}
     )
 
 
@@ -581,3 +647,23 @@ def along(sums: Floats, row: Items, columns: Floats) -> Floats:
     t = columns - j
     result: Floats = sums[row, j] * (1 - t) + sums[row, j + 1] * t
     return result
+
+
+def at(sums: Floats, places: Floats) -> Floats:
+    """Rows of cumulative sums at places: shapes (cells + 1, k) and (m,) to (m, k)."""
+    row = np.minimum(places.astype(np.int64), len(sums) - 2)
+    part = (places - row)[:, None]
+    result: Floats = sums[row] * (1 - part) + sums[row + 1] * part
+    return result
+
+
+def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """A table without negative cells, brought to its margins by iterative proportional fitting."""
+    if (table >= 0).all():
+        return table
+    kernel = np.maximum(table, 0.0) + 1e-9 * np.outer(rows, columns)
+    right = np.ones(len(columns))
+    for _ in range(100):
+        left = rows / np.maximum(kernel @ right, _TINY)
+        right = columns / np.maximum(kernel.T @ left, _TINY)
+    return np.asarray(left[:, None] * kernel * right)

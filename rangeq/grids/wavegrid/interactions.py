@@ -8,8 +8,8 @@ of products of functions, whose mean is N G P H and whose covariance is (N / I) 
 log-likelihood is I (<T, P> - N tr(P' G P H) / 2).
 
 theta_ab ~ N(mu [a = b = 1], tau_ab^2) for all pairs, tau_ab = tau_ba: mu and tau maximise the
-evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. The
-number of terms grows while the evidence does.
+evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. What
+these few terms cannot follow is left to `rangeq.grids.wavegrid.local_terms`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,8 @@ from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 Key = TypeVar("Key")
 
-DEGREES = (4, 6, 9)
-"""Terms along each attribute, while more of them are worth it."""
-
-_WORTH = 2.0
-"""By how much the logarithm of the evidence must grow for more terms."""
+DEGREE = 4
+"""Terms along each attribute: with local terms more are worth nothing."""
 
 _FIRST, _OTHERS = 0.5, 0.05
 """The tau expected of the first term and of all others before anything is known. The first is a
@@ -44,13 +41,14 @@ _COMMON = 2.0
 _LEAST, _MOST = 1e-3, 20.0
 """Bounds of tau: terms below and above are off, and free."""
 
-_START, _LOW, _NEW = (3.0, 1.0), 0.1, 0.2
-"""Where the search for tau begins: high for the first term and the others, low for all; and for
-terms that are new.
-"""
+_START, _LOW = (3.0, 1.0), 0.1
+"""Where the search for tau begins: high for the first term and the others, and low for all."""
 
 _SETTLED = 0.05
 """Changes of the first tau (of its logarithm) and of mu which no further round is needed for."""
+
+_ROUNDS = 8
+"""Of fits and scales by turns, at most."""
 
 _OFF = 1e-3
 """How far margins may be off, in sum, for a step to be taken: tables that are nearly a line would
@@ -62,6 +60,9 @@ _GAIN = 1e-3
 
 _EMPTY = 1e-9
 """Cells of less mass have no part in what scores of ranks are."""
+
+_SEEN = 1e-3
+"""Functions of which less than this part is seen add nothing to the information about terms."""
 
 _TINY = 1e-300
 """Keeps quotients of nothing by nothing finite."""
@@ -209,26 +210,22 @@ class Pair:
             nothing, none, joint, None, self.likelihood(joint), none, np.zeros(0), none
         )
 
-    def extended(self, fit: Interaction, degree: int) -> Interaction:
-        """A fit as the beginning of one with so many terms.
+    def start(self, degree: int) -> Interaction:
+        """Where the fit of so many terms along each attribute begins: coefficients 0.
 
         Parameters
         ----------
-        fit : Interaction
-            Of as many terms or fewer.
         degree : int
             The terms along each attribute.
 
         Returns
         -------
         Interaction
-            With coefficients 0 of new terms; the rest is that of ``fit``.
+            What is known of coefficients is not: it is that of no terms until it is climbed.
         """
         rows, columns = (terms(mass, degree) for mass in self.margins)
         theta = np.zeros((rows.shape[1], columns.shape[1]))
-        theta[: fit.theta.shape[0], : fit.theta.shape[1]] = fit.theta
-        # The rest is that of fewer terms until it is climbed
-        return replace(fit, terms=(rows, columns), theta=theta)
+        return replace(self.independent(), terms=(rows, columns), theta=theta)
 
     def likelihood(self, joint: Floats) -> float:
         """The logarithm of it, but for a constant."""
@@ -278,8 +275,11 @@ class Pair:
         return slopes
 
     def _information(self, slopes: Floats) -> Floats:
-        """Fisher's, about the coefficients."""
-        left, right = self._roots
+        """Fisher's, about the coefficients, but for what next to nothing is seen of."""
+        left, right = (
+            root[:, (root**2).sum(axis=0) > _SEEN * (root**2).sum(axis=0).max(initial=0.0)]
+            for root in self._roots
+        )
         seen = np.matmul(np.matmul(left.T, slopes), right).reshape(len(slopes), -1)
         return np.asarray(self.precision * seen @ seen.T)
 
@@ -384,12 +384,6 @@ class Scales:
         tau[0, 0] = first
         return cls(tau, mu)
 
-    def extended(self, degree: int) -> Scales:
-        """With new terms."""
-        tau = np.full((degree, degree), _NEW)
-        tau[: len(self.tau), : len(self.tau)] = self.tau
-        return Scales(tau, self.mu)
-
     def prior(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Precisions and means of the coefficients of a pair with so many terms: both (a, b)."""
         mean = np.zeros(shape)
@@ -420,17 +414,12 @@ class Scales:
             )
         return total
 
-    def evidence_at(self, fits: Sequence[Interaction]) -> float:
-        """The same with the likelihood itself, for fits at their posterior modes."""
-        total = self.log_prior
-        for fit in fits:
-            precision, mean = self.prior(fit.theta.shape)
-            hessian = fit.information + np.diag(precision.ravel())
-            total += fit.likelihood - 0.5 * float((precision * (fit.theta - mean) ** 2).sum())
-            total += 0.5 * float(np.log(precision).sum()) - 0.5 * float(
-                np.linalg.slogdet(hessian)[1]
-            )
-        return total
+    def pair_evidence(self, fit: Interaction) -> float:
+        """The logarithm of one pair's evidence, by the likelihood itself, for a fit at its mode."""
+        precision, mean = self.prior(fit.theta.shape)
+        hessian = fit.information + np.diag(precision.ravel())
+        total = fit.likelihood - 0.5 * float((precision * (fit.theta - mean) ** 2).sum())
+        return total + 0.5 * (float(np.log(precision).sum()) - float(np.linalg.slogdet(hessian)[1]))
 
     def improved(self, fits: Sequence[Interaction], rounds: int = 60) -> Scales:
         """A fixed point of tau, where the evidence of the linearised problem is stationary.
@@ -490,39 +479,24 @@ class Scales:
         return scales
 
 
-def fitted(pairs: Mapping[Key, Pair]) -> dict[Key, Interaction]:
-    """The fits of all pairs, of as many terms as are worth it."""
-    best = {key: pair.independent() for key, pair in pairs.items()}
-    most, scales = -np.inf, Scales.of(DEGREES[0], *_START)
-    for degree in DEGREES:
-        fits = {key: pair.extended(best[key], degree) for key, pair in pairs.items()}
-        fits = {key: fit for key, fit in fits.items() if fit.theta.size}
-        if not fits:
-            break
-        first = degree == DEGREES[0]
-        # More terms change little of the others
-        scales = _adapted(pairs, fits, scales.extended(degree), 8 if first else 2)
-        evidence = scales.evidence_at(list(fits.values()))
-        if evidence < most + _WORTH:
-            break
-        most = evidence
-        best.update(fits)
-    return best
+def fitted(pairs: Mapping[Key, Pair]) -> tuple[dict[Key, Interaction], Scales]:
+    """The fits of all pairs, and their prior.
 
-
-def _adapted(
-    pairs: Mapping[Key, Pair], fits: dict[Key, Interaction], scales: Scales, rounds: int
-) -> Scales:
-    """Fits (in place) and scales by turns, until the scales settle."""
-    degree = len(scales.tau)
-    for round_ in range(rounds):
+    Those of pairs of which one attribute is constant have no terms.
+    """
+    result = {key: pair.start(DEGREE) for key, pair in pairs.items()}
+    fits = {key: fit for key, fit in result.items() if fit.theta.size}
+    scales = Scales.of(DEGREE, *_START)
+    if not fits:
+        return result, scales
+    for round_ in range(_ROUNDS):
         _climb(pairs, fits, scales, 3 if round_ else 8)
         here = list(fits.values())
         # The evidence may have several maxima: terms that are off stay off.
         starts = (
             scales,
-            Scales.of(degree, *_START, scales.mu),
-            Scales.of(degree, _LOW, _LOW, scales.mu),
+            Scales.of(DEGREE, *_START, scales.mu),
+            Scales.of(DEGREE, _LOW, _LOW, scales.mu),
         )
         old, scales = (
             scales,
@@ -535,7 +509,8 @@ def _adapted(
         ):
             break
     _climb(pairs, fits, scales, 6)
-    return scales
+    result.update(fits)
+    return result, scales
 
 
 def _climb(

@@ -68,24 +68,14 @@ class WaveGrid(ConjunctionProtocol):
     A wave is a function of one attribute, and the product of two is one of both: four cells tell of
     all three at once, so that no users are needed for single attributes alone. Random phases leave
     no borders of cells that answers would be interpolated across. The estimate is a distribution of
-    every attribute, as smooth as the reports say that it is; how each two go together, as strongly
-    and in as many terms as all pairs say; and for more attributes the distribution of most entropy:
-    see `WaveEstimate`.
+    every attribute, as smooth as the reports say that it is, or even; how each two go together, as
+    smoothly or as locally as the reports say, or not at all; and for more attributes the
+    distribution of most entropy: see `WaveEstimate`. Waves of all lengths are collected, down to
+    single values, so that errors fall with epsilon and the number of users on any pairs.
 
-    Errors are stated (`WaveEstimate.predicted_error`), but terms are smooth. What they cannot
-    follow other systems answer better, and stated errors are too small for it
-    (`WaveEstimate.interval`). Of six attributes, at epsilon 1, from 3 * 10^5 users
-    (``benchmarks/grids.py``), answers about two, three and four of them erred
-
-    - 1.6, 2.0 and 2.3 times as much as HDG's on two tight clusters, with deviations of a twentieth
-      of the domain, for ranges of half of the domain; 1.0, 1.1 and 1.3 times for random ends;
-    - 2.1 to 2.6 times as much as TDG's where each two attributes fill the fields of one colour of a
-      board of 8 x 8 (an exclusive or);
-    - from 10^6 users, on two broad clusters far apart, about four attributes, 0.9 to 1.3 times as
-      much as HDG's.
-
-    And about uniform and independent attributes systems answer better that pull to the uniform
-    distribution (TDG, where noise is large) or assume independence (MSW).
+    What three attributes have in common beyond their pairs no report tells. Attributes with exactly
+    even halves, of which the borders of a system's cells are the middle, that system may answer
+    better: see ``benchmarks/README.md``.
 
     Parameters
     ----------

@@ -260,7 +260,7 @@ def test_quantiles_are_those_of_python(name, asked):
         ends = ["", ""]
         with suppress(UnknownVariance):
             ends = [*map(str, estimate.quantile_interval(phi, 0.8, one.name))]
-        assert (ends == ["", ""]) == (name in ("square wave", "grids"))
+        assert (ends == ["", ""]) == (name == "square wave")
         value = str(estimate.quantile(phi, one.name))
         assert row == [value, "", *ends, one.unit or one.name, "no" if one.single else "yes"]
 
@@ -558,10 +558,10 @@ def test_what_is_unknown_is_empty(asked):
     protocol, _ = SURVEYS["grids"]
     (code, out, err), _ = asked(protocol, people(), "--where", "age 3:9")
     row = table(out)["age 3:9"]
-    assert (code, row[1:4], row[4]) == (0, ["", "", ""], "fraction of the users")
-    assert "TDG has no confidence intervals" in err
+    assert (code, row[1], row[4]) == (0, "", "fraction of the users")
+    assert float(row[2]) <= float(row[0]) <= float(row[3])  # by the bootstrap
     (_, out, _), _ = asked(protocol, people(), "--where", "age 3:9", "--json")
-    assert json.loads(out)["answers"][0]["low"] is None
+    assert json.loads(out)["answers"][0]["low"] == float(row[2])
 
 
 def test_nothing_that_is_read_is_replaced(tmp_path, capsys):

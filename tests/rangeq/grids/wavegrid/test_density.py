@@ -7,7 +7,21 @@ import pytest
 from scipy import optimize
 
 from mechdesign._support.arrays import Floats
-from rangeq.grids.wavegrid.density import KERNELS, Kernel, _mode, _roots, posterior_density
+from rangeq.grids.wavegrid.density import (
+    KERNELS,
+    Density,
+    Kernel,
+    Told,
+    _mode,
+    _roots,
+    adapted,
+    posterior_densities,
+)
+
+
+def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Density:
+    (found,) = posterior_densities([Told(scores, precision, widths)])
+    return found
 
 
 def covariance(kernel: Kernel, cells: int) -> Floats:
@@ -44,7 +58,7 @@ def test_the_posterior_mode_is_that_of_a_general_optimiser(strength: float) -> N
     # A sum of squares but for a constant: of these residuals and of w.
     factor = np.linalg.cholesky(precision)
     data = np.linalg.solve(factor, scores)
-    for root in _roots(cells)[::5]:
+    for root in _roots(cells)[1::5]:
         mode = _mode(root, scores, precision, even)
 
         def residuals(w: Floats, root: Floats = root) -> Floats:
@@ -102,3 +116,28 @@ def test_densities_without_data_are_even_and_with_much_are_the_data() -> None:
     assert posterior_density(np.zeros(1), np.zeros((1, 1)), np.ones(1)).frequencies.tolist() == [
         1.0
     ]
+
+
+def test_attributes_with_nothing_to_tell_are_taken_for_even() -> None:
+    rng = np.random.default_rng(3)
+    widths = np.ones(16)
+    strength = 2000.0  # counts of as many users
+    counts = [rng.multinomial(2000, np.full(16, 1 / 16)) for _ in range(4)]
+    shaped = rng.multinomial(2000, np.arange(1, 17) / 136)
+    told = [Told(16 * each, 16 * strength * np.eye(16), widths) for each in (*counts, shaped)]
+    found = posterior_densities(told)
+    for each, one in zip(counts, found[:4], strict=True):
+        apart = np.abs(one.frequencies - 1 / 16).max()
+        assert apart < 0.2 * np.abs(each / 2000 - 1 / 16).max()
+    assert np.abs(found[4].frequencies - np.arange(1, 17) / 136).max() < 0.02
+
+
+def test_models_share_prior_probabilities() -> None:
+    evidence = np.array([[0.0, 1.0, -3.0], [0.0, 0.5, -1.0], [2.0, 0.0, 0.0]])
+    prior = np.array([0.5, 0.3, 0.2])
+    found = adapted(evidence, prior)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    # The fixed point: probabilities by Bayes' rule, shares the mean of these and of the prior
+    shares = (2 * prior + found.sum(axis=0)) / 5
+    again = np.exp(evidence) * shares
+    np.testing.assert_allclose(found, again / again.sum(axis=1, keepdims=True), atol=1e-3)

@@ -15,7 +15,7 @@ from rangeq.grids.cells import equal_cells
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import grouped
 from rangeq.grids.wavegrid import estimate as wave_estimate
-from rangeq.grids.wavegrid.density import posterior_density
+from rangeq.grids.wavegrid.density import Told, posterior_densities
 from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
 from tests.rangeq.grids.populations import collected, people, queries, truth
 
@@ -42,10 +42,8 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
     for size in (5, 64, 200, 1000):
         edges = equal_cells(size, 256)
         found = rng.dirichlet(np.full(len(edges) - 1, 0.3))
-        axis = Axis.of(
-            edges,
-            posterior_density(1e5 * found, 1e5 * np.eye(len(found)), np.diff(edges).astype(float)),
-        )
+        told = Told(1e5 * found, 1e5 * np.eye(len(found)), np.diff(edges).astype(float))
+        axis = Axis.of(edges, posterior_densities([told])[0])
         ends = np.arange(size + 1)
         place = axis.place(ends)
         assert place[0] == 0

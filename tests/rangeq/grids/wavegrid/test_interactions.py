@@ -55,7 +55,7 @@ def pair_of(
 
 
 def climbed(pair: Pair, degree: int, tau: float = 0.5) -> tuple[Interaction, Floats, Floats]:
-    start = pair.extended(pair.independent(), degree)
+    start = pair.start(degree)
     precision, mean = Scales.of(degree, tau, tau, 0.2).prior(start.theta.shape)
     return pair.climbed(start, precision, mean, 60), precision, mean
 
@@ -96,14 +96,14 @@ def test_the_mode_of_coefficients_is_that_of_a_general_optimiser(users: float) -
 def test_fits_with_many_users_are_the_truth_and_with_none_independence() -> None:
     rng = np.random.default_rng(5)
     many = {k: pair_of(rng, theta, 1e8) for k, theta in enumerate((0.7, -0.4, 0.0))}
-    fits = fitted({k: pair for k, (pair, _) in many.items()})
+    fits, _ = fitted({k: pair for k, (pair, _) in many.items()})
     for k, (_, true) in many.items():
         np.testing.assert_allclose(fits[k].joint, true, atol=2e-3)
     none, _ = pair_of(rng, 0.5, 1e-6)
-    np.testing.assert_allclose(fitted({0: none})[0].joint, np.outer(*none.margins), atol=1e-6)
+    np.testing.assert_allclose(fitted({0: none})[0][0].joint, np.outer(*none.margins), atol=1e-6)
     constant, _ = pair_of(rng, 0.0, 100.0, (1, 6))
     np.testing.assert_allclose(
-        fitted({0: constant})[0].joint, constant.margins[1][None], atol=1e-12
+        fitted({0: constant})[0][0].joint, constant.margins[1][None], atol=1e-12
     )
 
 

@@ -1,0 +1,109 @@
+"""Intervals by the bootstrap: users like an estimate, their shares, and how often intervals cover.
+
+Statistical bounds have a false alarm in less than one of 10^6 runs, and generators are seeded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frequency import UnknownVariance
+from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, bootstrap
+from rangeq.grids.bootstrap import Likeness, _shares, student_quantile
+from tests.rangeq.grids.populations import collected, people, truth
+
+
+def test_users_are_like_the_estimate() -> None:
+    rng = np.random.default_rng(1)
+    first, table = np.array([0.2, 0.5, 0.3]), rng.dirichlet(np.ones(4), size=3)
+    alone = np.array([[0.25, 0.75]])
+    like = Likeness([(0, 1, 2, 3), (0, 5, 10, 15, 20), (0, 1, 2)], first, [table, alone])
+    n = 40_000
+    records = like.records(n, rng)
+    assert records.min() == 0
+    assert records.max(axis=0).tolist() == [2, 19, 1]
+    cells = np.stack([records[:, 0], records[:, 1] // 5, records[:, 2]], axis=1)
+    for index in np.ndindex(3, 4, 2):
+        p = first[index[0]] * table[index[0], index[1]] * alone[0, index[2]]
+        held = (cells == index).all(axis=1).mean()
+        assert abs(held - p) < 6 * np.sqrt(p * (1 - p) / n) + 1e-9  # 24 cells, 2e-9 each
+    # Within cells users are not even, and differently so each time
+    within = [np.bincount(like.records(n, rng)[:, 1] % 5, minlength=5) / n for _ in range(2)]
+    assert np.abs(within[0] - within[1]).max() > 0.02
+
+
+def test_shares_are_those_of_each_box() -> None:
+    rng = np.random.default_rng(2)
+    records, counts = rng.integers(0, 9, size=(500, 3)), rng.integers(1, 5, 500)
+    left, right = np.sort(rng.integers(0, 9, size=(2, 40, 3)), axis=0)
+    for several in (1, 2, 3):
+        a, b = left[:, :several], right[:, :several]
+        held = [
+            counts[((records[:, :several] >= x) & (records[:, :several] <= y)).all(axis=1)].sum()
+            for x, y in zip(a, b, strict=True)
+        ]
+        np.testing.assert_allclose(
+            _shares(records[:, :several], counts, a, b), np.array(held) / counts.sum()
+        )
+
+
+def covered(estimate: Any, records: Any, several: int) -> float:
+    """How often intervals of random ranges cover."""
+    left, right = np.sort(np.random.default_rng(7).integers(0, 32, size=(2, 60, several)), axis=0)
+    where = {place: (left[:, place], right[:, place]) for place in range(several)}
+    low, high = estimate.answer(where).interval()
+    true = truth(records, np.tile(np.arange(several), (60, 1)), left, right)
+    assert ((low >= 0) & (high <= 1 + 1e-9)).all()
+    return float(np.mean((low <= true + 1e-12) & (true <= high + 1e-12)))
+
+
+def test_intervals_cover(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    found, short = [], []
+    for records in (people("normal", 20_000, 3, 32, rng), rng.integers(0, 32, size=(20_000, 3))):
+        estimate = collected(HDG([32] * 3, 1.0, 20_000), records)
+        with monkeypatch.context() as patched:
+            found += [covered(estimate, records, several) for several in (1, 2, 3)]
+            # Intervals of a tenth of the length would not
+            patched.setattr("rangeq.grids.estimate.student_quantile", lambda _: 0.2)
+            short += [covered(estimate, records, several) for several in (1, 2, 3)]
+    assert min(found) > 0.7
+    assert np.mean(found) > 0.9
+    assert np.mean(short) < 0.8
+
+
+def test_the_same_interval_at_every_call_and_wider_ones_for_more_confidence() -> None:
+    records = people("normal", 5000, 3, 16, np.random.default_rng(4))
+    for system in (HDG, TDG, LHIO):
+        answer = collected(system([16] * 3, 1.0, 5000), records).answer({0: (3, 9), 1: (2, 6)})
+        assert answer.interval() == answer.interval()
+        (low, high), (lower, higher) = answer.interval(0.5), answer.interval(0.99)
+        assert lower <= low <= answer.value <= high <= higher
+        with pytest.raises(ValueError, match="confidence"):
+            answer.interval(1.0)
+    assert student_quantile(0.95) == pytest.approx(2.086, abs=1e-3)
+
+
+def test_nothing_is_claimed_of_what_reports_do_not_tell() -> None:
+    records = people("normal", 5000, 2, 8, np.random.default_rng(5))
+    where = {0: (0, 3), 1: (0, 3)}
+    even = collected(Uniform([8, 8], 1.0), records).answer(where)
+    assert even.interval() == (0, 1)
+    # Attributes may go together in any way
+    same = np.repeat(records[:, :1], 2, axis=1)
+    low, high = collected(MSW([8, 8], 2.0), same).answer(where).interval()
+    assert low <= np.mean(same[:, 0] <= 3) <= high
+    with pytest.raises(UnknownVariance):
+        collected(HIO([8, 8], 1.0), records).answer(where).interval()
+
+
+def test_replicates_of_large_collections_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = people("normal", 2000, 2, 8, np.random.default_rng(6))
+    where, protocol = {0: (0, 3), 1: (1, 6)}, RangeCALM([8, 8], 1.0, nonnegative=True)
+    kept = collected(protocol, records).answer(where).interval()
+    monkeypatch.setattr(bootstrap, "_KEPT", 0)
+    estimate = collected(protocol, records)
+    assert estimate.answer(where).interval() == kept
