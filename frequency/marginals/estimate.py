@@ -259,7 +259,7 @@ class MarginalEstimate(OfPopulation):
 
         Of the distributions with the same marginals it is the one of most entropy; parameters are
         shrunk towards independence as far as the data tell (empirical Bayes). Errors are lower than
-        those of unbiased marginals, in measurements by 14 to 60 % (`benchmarks/marginals.py`).
+        those of the protocol's own, in measurements by 3 to 77 % (`benchmarks/marginals.py`).
 
         Returns
         -------
