@@ -396,7 +396,6 @@ class Marginals(Task):
                 raw, consistent, math.sqrt(mean) if fitted else math.nan
             )
         # The last n of a protocol is that of the table
-        self._errors[protocol, 0] = self._errors[protocol, n]
         return self._errors[protocol, n]
 
     @cached_property
@@ -418,8 +417,9 @@ class Marginals(Task):
             error = math.nan
         return Offer(protocol, error, protocol.report_bits)
 
-    def other_errors(self, protocol: Any) -> tuple[tuple[str, float], ...]:
-        known = self._errors.get((protocol, 0), _MarginalErrors(math.nan, math.nan, math.nan))
+    def other_errors(self, protocol: Any, n: int | None) -> tuple[tuple[str, float], ...]:
+        unknown = _MarginalErrors(math.nan, math.nan, math.nan)
+        known = unknown if n is None else self._errors.get((protocol, n), unknown)
         return ("raw", known.raw), ("fitted", known.fitted)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
