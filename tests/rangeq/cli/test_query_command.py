@@ -556,7 +556,7 @@ def test_wrong_questions(protocol, question, message, asked, capsys, tmp_path, m
 
 def test_what_is_unknown_is_empty(asked):
     protocol, _ = SURVEYS["grids"]
-    (code, out, err), _ = asked(protocol, people(), "--where", "age 3:9")
+    (code, out, _), _ = asked(protocol, people(), "--where", "age 3:9")
     row = table(out)["age 3:9"]
     assert (code, row[1], row[4]) == (0, "", "fraction of the users")
     assert float(row[2]) <= float(row[0]) <= float(row[3])  # by the bootstrap
