@@ -31,6 +31,9 @@ COARSE = 64
 times as long.
 """
 
+SMOOTH = 32
+"""Cells along each axis in which smooth terms are fitted, at most."""
+
 _EVEN = 0.3
 """Which part of the measure that coarse cells have equal shares of is length: none is much longer
 than 1/19 of the domain.
@@ -553,7 +556,16 @@ def estimated(
             margins,
         )
     local = [bases(axis.mass, axis.starts, gram) for axis, gram in zip(axes, grams, strict=True)]
-    found = explained(pairs, *fitted(pairs), {(j, k): (local[j], local[k]) for j, k in pairs})
+    coarse = [balanced(axis.mass, SMOOTH) for axis in axes]
+    fits, scales = fitted(
+        {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
+    )
+    found = explained(
+        pairs,
+        {key: pair.refined(fits[key]) for key, pair in pairs.items()},
+        scales,
+        {(j, k): (local[j], local[k]) for j, k in pairs},
+    )
     return WaveEstimate(
         attributes, n, axes, {pair: Joint(pairs[pair], found[pair]) for pair in pairs}
     )
