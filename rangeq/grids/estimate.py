@@ -226,8 +226,13 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         """
         m, groups = grouped(self.attributes, attributes, left, right)
         result = np.full(m, np.nan)
-        for group in groups if self.reports else ():
-            result[group.rows] = self._answers(group) if group.places else 1.0
+        if not self.reports:
+            return result
+        for group in groups:
+            result[group.rows] = 1.0
+        asked = [group for group in groups if group.places]
+        for group, found in zip(asked, self._all_answers(asked), strict=True):
+            result[group.rows] = found
         return result
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
@@ -297,6 +302,10 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             if self._drawn and group.places:
                 found[1, group.rows] += self._of_drawing(self._answers(group))
         return PredictedError(*found)
+
+    def _all_answers(self, groups: Sequence[Queries]) -> list[Floats]:
+        """The answers of several groups."""
+        return [self._answers(group) for group in groups]
 
     @abstractmethod
     def _answers(self, queries: Queries) -> Floats:

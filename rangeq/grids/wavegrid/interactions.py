@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 import scipy
 
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 Key = TypeVar("Key")
@@ -226,6 +226,46 @@ class Pair:
         rows, columns = (terms(mass, degree) for mass in self.margins)
         theta = np.zeros((rows.shape[1], columns.shape[1]))
         return replace(self.independent(), terms=(rows, columns), theta=theta)
+
+    def merged(self, groups: tuple[Items, Items]) -> Pair:
+        """The pair in fewer cells.
+
+        Parameters
+        ----------
+        groups : tuple of (numpy.ndarray of int64, numpy.ndarray of int64)
+            Shapes (cells,): for each attribute which of the new cells each cell is in, in order.
+
+        Returns
+        -------
+        Pair
+            As if within new cells users were those of the margins, independently.
+        """
+        shares = []
+        for group, mass in zip(groups, self.margins, strict=True):
+            inside = group[:, None] == np.arange(group[-1] + 1)
+            held = inside * (mass + _EMPTY / len(mass))[:, None]
+            shares.append(held / held.sum(axis=0))
+        left, right = shares
+        return Pair(
+            left.T @ self.scores @ right,
+            self.precision,
+            (left.T @ self.grams[0] @ left, right.T @ self.grams[1] @ right),
+            (np.bincount(groups[0], self.margins[0]), np.bincount(groups[1], self.margins[1])),
+        )
+
+    def refined(self, fit: Interaction) -> Interaction:
+        """A fit of merged cells as one of these: of the same coefficients."""
+        rows, columns = (
+            terms(mass, count) for mass, count in zip(self.margins, fit.theta.shape, strict=True)
+        )
+        joint, right = scaled_to(rows @ fit.theta @ columns.T, *self.margins)
+        return replace(
+            fit,
+            terms=(rows, columns),
+            joint=joint,
+            right=right,
+            likelihood=self.likelihood(joint),
+        )
 
     def likelihood(self, joint: Floats) -> float:
         """The logarithm of it, but for a constant."""

@@ -118,3 +118,32 @@ def test_scales_maximise_their_evidence() -> None:
         tau[place[::-1]] = tau[place]
         assert Scales(tau, found.mu).evidence(fits) < most + 1e-6
     assert max(Scales(found.tau, found.mu + by).evidence(fits) for by in (-0.05, 0.05)) < most
+
+
+def test_merged_cells_have_the_likelihood_of_users_independent_within() -> None:
+    rng = np.random.default_rng(8)
+    pair, _ = pair_of(rng, 0.5, 1e5)
+    groups = np.array([0, 0, 1, 1, 1, 2, 3]), np.array([0, 1, 1, 2, 2, 2])
+    merged = pair.merged(groups)
+    assert merged.scores.shape == (4, 3)
+    shares = [
+        mass / np.bincount(group, mass)[group]
+        for mass, group in zip(pair.margins, groups, strict=True)
+    ]
+    for _ in range(3):
+        coarse = rng.dirichlet(np.ones(12)).reshape(4, 3)
+        fine = coarse[groups[0]][:, groups[1]] * np.outer(*shares)
+        assert merged.likelihood(coarse) == pytest.approx(pair.likelihood(fine), rel=1e-6)
+
+
+def test_fits_of_merged_cells_are_nearly_those_of_all() -> None:
+    rng = np.random.default_rng(9)
+    pair, true = pair_of(rng, 0.5, 1e7, (24, 20))
+    whole = fitted({0: pair})[0][0]
+    groups = np.arange(24) // 2, np.arange(20) // 2
+    fits, _ = fitted({0: pair.merged(groups)})
+    refined = pair.refined(fits[0])
+    np.testing.assert_allclose(refined.joint.sum(axis=0), pair.margins[1], atol=1e-6)
+    assert np.abs(refined.joint - true).sum() < 0.05
+    assert np.abs(refined.joint - whole.joint).sum() < 0.05
+    assert np.abs(pair.independent().joint - true).sum() > 0.2
