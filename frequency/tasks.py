@@ -395,7 +395,6 @@ class Marginals(Task):
             self._errors[protocol, n] = _MarginalErrors(
                 raw, consistent, math.sqrt(mean) if fitted else math.nan
             )
-        # The last n of a protocol is that of the table
         return self._errors[protocol, n]
 
     @cached_property

@@ -168,7 +168,7 @@ def test_the_prediction_of_margps_is_that_of_its_consistent_fit():
     """At d = 8 the marginals as they are err half as much again."""
     task = Marginals([2] * 8)
     offer = task.offer("MargPS", 1.0, 100_000)
-    raw = dict(task.other_errors(offer.protocol))["raw"]
+    raw = dict(task.other_errors(offer.protocol, 100_000))["raw"]
     assert raw > 1.4 * offer.error
     protocol, rng, errors = offer.protocol, np.random.default_rng(1), []
     for _ in range(10):
