@@ -250,7 +250,10 @@ class Pair:
             left.T @ self.scores @ right,
             self.precision,
             (left.T @ self.grams[0] @ left, right.T @ self.grams[1] @ right),
-            (np.bincount(groups[0], self.margins[0]), np.bincount(groups[1], self.margins[1])),
+            (
+                np.bincount(groups[0], self.margins[0]).astype(np.float64),
+                np.bincount(groups[1], self.margins[1]).astype(np.float64),
+            ),
         )
 
     def refined(self, fit: Interaction) -> Interaction:

@@ -76,8 +76,10 @@ def test_a_planted_correlation_is_recovered_and_independence_is_a_product(seed: 
         0.25, abs=0.05
     )
     for pair in estimate.joints.values():
-        np.testing.assert_allclose(pair.fit.joint.sum(axis=1), pair.pair.margins[0], atol=1e-3)
-        np.testing.assert_allclose(pair.fit.joint.sum(axis=0), pair.pair.margins[1], atol=1e-3)
+        for table in (pair.mean, pair.table):
+            np.testing.assert_allclose(table.sum(axis=1), pair.pair.margins[0], atol=1e-3)
+            np.testing.assert_allclose(table.sum(axis=0), pair.pair.margins[1], atol=1e-3)
+        assert (pair.table >= 0).all()
     matrix = estimate.response_matrix("a", "b")
     product = estimate.answer({"a": (0, 9)}).value * estimate.answer({"b": (5, 20)}).value
     assert matrix[:10, 5:21].sum() == pytest.approx(product, abs=0.01)
