@@ -44,7 +44,7 @@ GIVEN |= {"day": "2013-02-28", "hour": "2013-01-01T06:30"}
 
 def everything() -> Survey:
     domain = Domain(dict(zip(EVERYTHING.names, EVERYTHING.sizes, strict=True)))
-    return Survey(InpEM(domain, 2, 40.0), EVERYTHING)  # nearly always the truth
+    return Survey(InpEM(domain, 2, 150.0), EVERYTHING)  # 25 an attribute: always the truth
 
 
 def written(survey: Any, place: Path, questions: dict[str, str] | None = None) -> Path:

@@ -16,6 +16,8 @@ ONE = [HRR(16, 1.0), HaarHRR(16, 1.0), DecomposedHistogram(16, 1.0), CircularHis
 SEVERAL: list[Any] = [
     InpHT(RECORDS, 2, 1.0),
     MargPS(RECORDS, 2, 1.0),
+    InpEM(RECORDS, 2, 1.0),
+    CALM(RECORDS, 2, 1.0),
     TDG(RECORDS, 1.0, granularity=4),
     HDG(RECORDS, 1.0, granularity=4, line_granularity=4),
     WaveGrid(RECORDS, 1.0),
@@ -77,15 +79,11 @@ def test_smoothed_estimates():
 
 
 def test_what_has_no_variances_has_none():
-    for protocol in (SquareWave(16, 1.0), InpEM(RECORDS, 2, 1.0), CALM(RECORDS, 2, 1.0)):
+    for protocol, where in ((SquareWave(16, 1.0), 0), (MSW(RECORDS, 1.0), {"a": (0, 1)})):
         more = estimated(protocol).of_population(ALL)
-        where = 0 if isinstance(protocol, SquareWave) else {"a": 0}
         assert (more.n, more.reports) == (ALL, USERS)
         with pytest.raises(UnknownVariance):
             _ = more.answer(where).variance
-    more = estimated(MSW(RECORDS, 1.0)).of_population(ALL)
-    with pytest.raises(UnknownVariance):
-        _ = more.answer({"a": (0, 1)}).variance
 
 
 def test_a_fit_to_the_same_reports_is_about_the_same_users():

@@ -235,7 +235,7 @@ def test_files_that_lie_about_gaussian_noise_are_refused(tmp_path):
     for old, new in (
         ('"squared_mu": "', '"squared_mu": "-'),
         ('"epsilon": null', '"epsilon": "0.1"'),
-        ('"version": 3', '"version": 2'),
+        ('"version": 4', '"version": 2'),
     ):
         assert old in whole
         path.write_text(whole.replace(old, new))
