@@ -199,10 +199,10 @@ def workload_optimal(
     # Inputs that are alike to every query share their column: to answer as one of them, drawn from
     # the prior, takes nothing from an unbiased estimate, and adds nothing to its variance.
     first, place = _alike(matrix)
+    if len(first) == 1:  # only the total is asked for, which is known: any mechanism will do
+        first, place, rounds = np.arange(k), np.arange(k), 0
     reduced = matrix[np.ix_(first, first)]
     shares: Floats = np.bincount(place, weights=p).astype(np.float64)
-    if (matrix == matrix[0]).all():
-        rounds = 0  # only the total is asked for, which is known: any mechanism will do
     # The added identity keeps every frequency estimable, also if the workload does not need it.
     least = np.eye(len(first)) * (1e-7 * np.trace(reduced) / len(first) or 1e-7)
     asked = Criterion(reduced + least, shares, ratio)
@@ -502,13 +502,8 @@ class _Search:
 
 
 def _alike(gram: Floats) -> tuple[Integers, Integers]:
-    """The first of each class of inputs that are alike to every query, and each input's class.
-
-    If all are alike, as for a query of the total, each is a class.
-    """
+    """The first of each class of inputs that are alike to every query, and each input's class."""
     _, firsts, place = np.unique(gram, axis=0, return_index=True, return_inverse=True)
-    if len(firsts) == 1:
-        return np.arange(len(gram)), np.arange(len(gram))
     first, place = np.unique(firsts[place.ravel()], return_inverse=True)
     return first, place
 
