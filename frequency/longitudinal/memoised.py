@@ -394,9 +394,7 @@ class Memoised:
         source, items = bit_source(rng), self._items_of(values)
         if state.memoised != self:
             raise ValueError("the permanent reports are of another protocol or total")
-        who = those_who_report(users, state.users)
-        if len(items) != len(who):
-            raise ValueError(f"values must be of {len(who)} users, got {len(items)}")
+        who = those_who_report(users, state.users, len(items))
         reports = recalled(state, who, items, lambda new: self._permanent(items[new], source))
         sent = chances([self.kept], np.zeros(len(items), dtype=np.int64), source)
         fresh = np.flatnonzero(~sent)

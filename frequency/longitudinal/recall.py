@@ -22,7 +22,7 @@ class Kept(Protocol):
     reports: Reports
 
 
-def those_who_report(users: npt.ArrayLike | None, of: int) -> Items:
+def those_who_report(users: npt.ArrayLike | None, of: int, values: int) -> Items:
     """Which users take part on a day.
 
     Parameters
@@ -31,6 +31,8 @@ def those_who_report(users: npt.ArrayLike | None, of: int) -> Items:
         Different numbers of users; None: all.
     of : int
         How many users there are.
+    values : int
+        How many values there are, of those who take part.
 
     Returns
     -------
@@ -40,13 +42,16 @@ def those_who_report(users: npt.ArrayLike | None, of: int) -> Items:
     Raises
     ------
     ValueError
-        A number that is no user's, or occurs twice.
+        A number that is no user's, or occurs twice; or another number of values.
     """
     if users is None:
-        return np.arange(of)
-    who = checked_counts(users, of - 1, InvalidValue)
-    if who.ndim != 1 or len(np.unique(who)) != len(who):
-        raise ValueError("users must be one-dimensional, each of them once")
+        who = np.arange(of)
+    else:
+        who = checked_counts(users, of - 1, InvalidValue)
+        if who.ndim != 1 or len(np.unique(who)) != len(who):
+            raise ValueError("users must be one-dimensional, each of them once")
+    if values != len(who):
+        raise ValueError(f"values must be of {len(who)} users, got {values}")
     return who
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from frequency.core.channel import Reports
-from frequency.longitudinal.systems.two_rounds import TwoRounds, kept_of, mostly_kept, repeated
+from frequency.longitudinal.systems.two_rounds import TwoRounds, mostly_kept
 from frequency.oracles.randomized_response import GRR
 from mechdesign._support.arrays import Items
 from mechdesign._support.randomness import BitSource
@@ -47,13 +46,6 @@ class LGRR(TwoRounds):
     @cached_property
     def permanent(self) -> GRR:
         return GRR(self.domain, self.total)
-
-    @cached_property
-    def kept(self) -> Fraction:
-        return kept_of(self.protocol, self.permanent)
-
-    def ratio_after(self, days: int) -> Fraction:
-        return repeated(self.permanent.p, self.permanent.q, self.kept, self.domain, days)
 
     def first_round(self, lasting: Reports, items: Items, source: BitSource) -> Reports:
         reports = lasting.copy()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from frequency.algebra.exact_draws import uniform
 from frequency.core.channel import Reports
-from frequency.longitudinal.systems.two_rounds import TwoRounds, kept_of, mostly_kept, repeated
+from frequency.longitudinal.systems.two_rounds import TwoRounds, mostly_kept
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from mechdesign._support.arrays import Items
@@ -59,14 +58,10 @@ class LOLOHA(TwoRounds):
         """Of the values of the hash."""
         return GRR(self.protocol.hashes_to, self.total)
 
-    @cached_property
-    def kept(self) -> Fraction:
-        return kept_of(GRR(self.protocol.hashes_to, self.day), self.permanent)
-
-    def ratio_after(self, days: int) -> Fraction:
-        # Some functions tell any two items apart
-        told = self.permanent
-        return repeated(told.p, told.q, self.kept, told.domain, days)
+    @property
+    def daily(self) -> GRR:
+        """Of the values of the hash. Some functions tell any two items apart."""
+        return GRR(self.protocol.hashes_to, self.day)
 
     def lasting(self, users: int, source: BitSource) -> Reports:
         reports = super().lasting(users, source)

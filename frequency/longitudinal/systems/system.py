@@ -190,9 +190,7 @@ class LongitudinalSystem(ABC):
         source, values = bit_source(rng), self.protocol.items_of(values)
         if state.system != self:
             raise ValueError("the permanent reports are of another system")
-        who = those_who_report(users, state.users)
-        if len(values) != len(who):
-            raise ValueError(f"values must be of {len(who)} users, got {len(values)}")
+        who = those_who_report(users, state.users, len(values))
         lasting = state.lasting[who]
         items = self.told_apart(lasting, values)
         reports = recalled(

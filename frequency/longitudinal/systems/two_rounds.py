@@ -64,24 +64,30 @@ class TwoRounds(LongitudinalSystem):
 
     @property
     @abstractmethod
+    def protocol(self) -> PureOracle: ...
+
+    @property
+    @abstractmethod
+    def permanent(self) -> PureOracle: ...
+
+    @property
+    def daily(self) -> PureOracle:
+        """What tells a symbol with the law of a day: ``protocol``, where it tells symbols."""
+        return self.protocol
+
+    @cached_property
     def kept(self) -> Fraction:
-        """The probability that a symbol of the permanent report is sent as it is."""
+        """The probability that a symbol of the permanent report is sent as it is.
 
+        More than 1, which is refused, where the permanent report is the noisier one. Where reports
+        are bits, the sums p + q of both rounds are the same.
+        """
+        day, lasting = self.daily, self.permanent
+        return (day.p - day.q) / (lasting.p - lasting.q)
 
-def kept_of(day: PureOracle, permanent: PureOracle) -> Fraction:
-    """The probability of keeping a symbol with which a day has the law of ``day``.
-
-    Parameters
-    ----------
-    day, permanent : PureOracle
-        Both tell symbols; where reports are bits, the sums p + q of the two are the same.
-
-    Returns
-    -------
-    Fraction
-        Positive; more than 1 where the permanent report is the noisier one.
-    """
-    return (day.p - day.q) / (permanent.p - permanent.q)
+    def ratio_after(self, days: int) -> Fraction:
+        told = self.permanent
+        return repeated(told.p, told.q, self.kept, told.domain, days)
 
 
 def mostly_kept(symbols: Items, kept: Fraction, alphabet: int, source: BitSource) -> Items:
@@ -143,10 +149,6 @@ class UnaryRounds(TwoRounds):
     @property
     @abstractmethod
     def permanent(self) -> BitVector: ...
-
-    @cached_property
-    def kept(self) -> Fraction:
-        return kept_of(self.protocol, self.permanent)
 
     def ratio_after(self, days: int) -> Fraction:
         # One item's bit is 1 on all days, and another's is 0
