@@ -189,22 +189,29 @@ function sketch(text, hashes, places) {
   return (v, c) => cell(Number(c[0] * places), Number(places), v);
 }
 
-function waves(all) {
-  const [sizes, arcs] = [all.map(([size]) => size), all.map(([, many]) => many)];
-  const configurations = all.map(([, , phases]) =>
-    phases.flatMap((many, level) =>
-      Array.from({ length: Number(many) }, (_, phase) => [BigInt(level), BigInt(phase), many]),
-    ),
-  );
-  return (v, c) => {
-    const cells = digitsOf(v, sizes).map((value, j) => {
-      const [size, many, [level, phase, phases]] = [sizes[j], arcs[j], configurations[j][c[j]]];
-      const turn = ((2n * value + 1n) << level) * many * phases + (2n * phase + 1n) * size;
-      return [(turn / (2n * phases * size)) % many, many];
-    });
-    return mixed(cells);
-  };
+function cuts(all) {
+  const sizes = all.map(([, size]) => size);
+  const arcs = all.map(([kind, ...own]) => arcOf[kind](...own));
+  return (v, c) =>
+    mixed(digitsOf(v, sizes).map((value, j) => [arcs[j](value, c[j]), all[j][2]]));
 }
+
+const arcOf = {
+  wave(size, arcs, levels) {
+    const own = levels.flatMap((many, level) =>
+      Array.from({ length: Number(many) }, (_, phase) => [BigInt(level), BigInt(phase), many]),
+    );
+    return (value, coin) => {
+      const [level, phase, phases] = own[coin];
+      const turn = ((2n * value + 1n) << level) * arcs * phases + (2n * phase + 1n) * size;
+      return (turn / (2n * phases * size)) % arcs;
+    };
+  },
+  masks(size, arcs, masks) {
+    return (value, coin) =>
+      masks[coin].reduce((sum, mask, bit) => sum + (parity(mask & value) << BigInt(bit)), 0n);
+  },
+};
 
 function levels(text, places, widths) {
   const many = widths.map((each) => BigInt(each.length));
@@ -273,7 +280,8 @@ const EXPRESSIONS = new Map(
       const minus = codeword(symbol, field, through);
       return (v, c) => minus(v, c[0]);
     },
-    waves,
+    waves: (all) => cuts(all.map((own) => ["wave", ...own])),
+    cuts,
     levels,
   }),
 );

@@ -1014,21 +1014,42 @@ def _dot(field: Sequence[int]) -> Any:
 
 
 def _waves(waves: Any) -> Any:
-    cuts = [
-        [(level, phase, many) for level, many in enumerate(phases) for phase in range(many)]
-        for _, _, phases in waves
-    ]
+    return _cuts([["wave", *own] for own in waves])
+
+
+def _cuts(cuts: Any) -> Any:
+    arcs = [_CUTS[kind](size, many, how) for kind, size, many, how in cuts]
 
     def cell(v: int, c: Sequence[int]) -> int:
         result, scale = 0, 1
-        for (size, arcs, _), own, coin in list(zip(waves, cuts, c, strict=True))[::-1]:
-            (v, value), (level, phase, many) = divmod(v, size), own[coin]
-            place = (2 * value + 1 << level) * arcs * many + (2 * phase + 1) * size
-            result += place // (2 * many * size) % arcs * scale
-            scale *= arcs
+        for (_, size, many, _), arc, coin in list(zip(cuts, arcs, c, strict=True))[::-1]:
+            v, value = divmod(v, size)
+            result += arc(value, coin) * scale
+            scale *= many
         return result
 
     return cell
+
+
+def _wave(size: int, arcs: int, phases: Sequence[int]) -> Any:
+    own = [(level, phase, many) for level, many in enumerate(phases) for phase in range(many)]
+
+    def arc(value: int, coin: int) -> int:
+        level, phase, many = own[coin]
+        place = (2 * value + 1 << level) * arcs * many + (2 * phase + 1) * size
+        return place // (2 * many * size) % arcs
+
+    return arc
+
+
+def _masks(size: int, arcs: int, masks: Sequence[Sequence[int]]) -> Any:
+    def arc(value: int, coin: int) -> int:
+        return sum(_parity(mask & value) << bit for bit, mask in enumerate(masks[coin]))
+
+    return arc
+
+
+_CUTS = {"wave": _wave, "masks": _masks}
 
 
 def _levels(text: str, places: int, widths: Any) -> Any:
@@ -1067,6 +1088,7 @@ _EXPRESSIONS: dict[str, Any] = {
     "sketch": _sketch,
     "code": _code,
     "waves": _waves,
+    "cuts": _cuts,
     "levels": _levels,
 }
 

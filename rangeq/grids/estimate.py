@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.answer import (
     SUM_OF_RANGES,
     Answer,
+    Condition,
     ConfidenceInterval,
     conditions,
     place_of,
@@ -31,7 +32,7 @@ from rangeq.core.intervals import InvalidRange
 from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quantile
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.queries import Queries, grouped
+from rangeq.grids.queries import MOST_ATTRIBUTES, Queries, grouped
 from rangeq.grids.sampling import records_of
 
 MOST_TOLERANCE = 1e-7
@@ -72,6 +73,9 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     attributes : Domain
         Names and sizes.
     """
+
+    most_attributes: ClassVar[int] = MOST_ATTRIBUTES
+    """How many a query may name."""
 
     def __init__(self, attributes: Domain, n: int) -> None:
         self.attributes = attributes
@@ -116,7 +120,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             A fraction of the population; NaN with no reports. Its variance is that of noise and
             sampling, before post-processing: see `predicted_error`. It is refused
             (`UnknownVariance`) where ranges cut cells, where no theory gives it, and for lists of
-            values that are no range. Intervals are then those of a parametric bootstrap
+            values that are no range (but by `WaveEstimate`, of attributes of up to 64 values and
+            of categories). Intervals are then those of a parametric bootstrap
             (`rangeq.grids.bootstrap`), the same at every call, but for lists of values, and for
             `HIO`, of which there are none.
 
@@ -126,6 +131,14 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             What is no question.
         """
         shape, asked = conditions(where, self.attributes.names, self.attributes.sizes)
+        estimate, ranged = self._ranged(asked)
+        return estimate._of_conditions(shape, ranged)
+
+    def _ranged(self, asked: Sequence[Condition]) -> tuple[Self, Sequence[Condition]]:
+        """The estimate and the question, where it can with lists of values as ranges."""
+        return self, asked
+
+    def _of_conditions(self, shape: tuple[int, ...], asked: Sequence[Condition]) -> Answer:
         places = [one.place for one in asked]
         boxes = list(product(*(one.runs() for one in asked)))
         value = np.zeros(shape)
@@ -224,7 +237,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         InvalidRange
             Its ``index`` is the first bad query.
         """
-        m, groups = grouped(self.attributes, attributes, left, right)
+        m, groups = grouped(self.attributes, attributes, left, right, self.most_attributes)
         result = np.full(m, np.nan)
         if not self.reports:
             return result
@@ -295,7 +308,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         InvalidRange
             As for `answers`.
         """
-        m, groups = grouped(self.attributes, attributes, left, right)
+        m, groups = grouped(self.attributes, attributes, left, right, self.most_attributes)
         found = np.full((3, m), np.nan if self.reports else np.inf)
         for group in groups if self.reports else ():
             found[:, group.rows] = self._errors(group) if group.places else 0.0

@@ -39,7 +39,11 @@ class Queries(NamedTuple):
 
 
 def grouped(
-    attributes: Domain, places: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
+    attributes: Domain,
+    places: npt.ArrayLike,
+    left: npt.ArrayLike,
+    right: npt.ArrayLike,
+    most: int = MOST_ATTRIBUTES,
 ) -> tuple[int, list[Queries]]:
     """The number of queries, and the queries of each set of attributes.
 
@@ -52,6 +56,8 @@ def grouped(
         (lambda,): the same for all.
     left, right : array_like
         Integers of shape (m, lambda): closed intervals.
+    most : int, default MOST_ATTRIBUTES
+        The largest lambda.
 
     Raises
     ------
@@ -73,12 +79,10 @@ def grouped(
         a.ndim != 2
         or b.shape != a.shape
         or p.shape not in (a.shape, a.shape[1:])
-        or not 1 <= a.shape[1] <= MOST_ATTRIBUTES
+        or not 1 <= a.shape[1] <= most
     ):
         given = f"attributes {p.shape}, ends {a.shape} and {b.shape}"
-        raise InvalidRange(
-            f"queries must have shape (m, lambda), lambda 1 to {MOST_ATTRIBUTES}, got {given}"
-        )
+        raise InvalidRange(f"queries must have shape (m, lambda), lambda 1 to {most}, got {given}")
     p, a, b = np.broadcast_to(p, a.shape).astype(np.int64), a.astype(np.int64), b.astype(np.int64)
     _first(
         ((p < 0) | (p >= len(attributes))).any(axis=1),

@@ -184,6 +184,7 @@ ONE_BIT = [
                 kind({"a": 5, "b": 6, "c": 2}, 1.0, 200)
                 for kind in (grids.HDG, grids.HIO, grids.LHIO, grids.MSW, grids.WaveGrid)
             ),
+            grids.WaveGrid({"a": 5, "b": 6, "c": 2}, 1.0, categorical=["b"]),
         )
     )
 ]
@@ -249,6 +250,8 @@ GRIDS = [
     ),
     grids.WaveGrid({"x": 5, "y": 7, "z": 9}, 1.5, 10_000),
     grids.WaveGrid({"x": 100, "y": 1000}, 4.0, 1_000_000),
+    grids.WaveGrid({"x": 5, "y": 7, "z": 3}, 0.5, categorical=["y", "z"]),
+    grids.WaveGrid({"x": 100, "y": 40, "z": 3}, 4.0, categorical=["y", "z"], pairs=[("x", "y"), ("y", "z")]),
     grids.HaarHRR2D({"x": 16, "y": 2}, 1.0, 200),
 ]
 

@@ -98,6 +98,7 @@ GRIDS = [
             grids.WaveGrid,
         )
     ),
+    grids.WaveGrid({"age": 8, "job": 6}, 0.5, categorical=["job"]),
 ]
 AGE = frequency.Numeric("age", low=0, high=29, whole=True, unit="years")
 SURVEYS = [frequency.Survey(rangeq.HaarHRR(30, 1.0), frequency.Schema([AGE]))]
@@ -202,6 +203,7 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield rangeq.shaped(30, 1.0, 200), numbers(30)
     for kind in ("TDG", "HDG", "HIO", "LHIO", "RangeCALM", "MSW", "Uniform", "WaveGrid"):
         yield getattr(grids, kind)(RECORDS, 1.0, 200), records()
+    yield grids.WaveGrid(RECORDS, 1.0, categorical=["c"], pairs=[("a", "c"), ("b", "c")]), records()
     for kind in ("HaarHRR2D", "HierarchicalHistogram2D"):
         yield (
             getattr(grids, kind)({"x": 4, "y": 8}, 1.0, 200),

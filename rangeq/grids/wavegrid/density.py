@@ -70,18 +70,8 @@ KERNELS = (
 ones with heavy points.
 """
 
-_BEFORE = tuple(
-    next(
-        (
-            place
-            for place, other in enumerate(KERNELS[:number])
-            if (other.height, other.length) == (kernel.height, kernel.length)
-        ),
-        None,
-    )
-    for number, kernel in enumerate(KERNELS)
-)
-"""For each the place of the one of the same smooth functions without anything else."""
+CATEGORIES = tuple(Kernel(0.0, 0.0, 1.0, points) for points in (0.0, 0.1, 0.3, 1.0, 2.0, 4.0))
+"""What is averaged for categories, of which none are neighbours: every one by itself, all alike."""
 
 _EVEN = 0.5
 """The prior probability of the first, that all values are equally frequent."""
@@ -130,8 +120,10 @@ class Told(NamedTuple):
     widths: Floats
 
 
-def posterior_densities(told: Sequence[Told]) -> list[Density]:
-    """The posteriors of distributions over neighbouring cells.
+def posterior_densities(
+    told: Sequence[Told], kernels: tuple[Kernel, ...] = KERNELS
+) -> list[Density]:
+    """The posteriors of distributions over cells.
 
     Which kernels are likely is learnt from all attributes together.
 
@@ -139,27 +131,37 @@ def posterior_densities(told: Sequence[Told]) -> list[Density]:
     ----------
     told : sequence of Told
         One for each attribute.
+    kernels : tuple of Kernel, default KERNELS
+        What is averaged, none at all first: `KERNELS` for neighbouring cells, `CATEGORIES` for
+        others.
 
     Returns
     -------
     list of Density
         Means and covariances.
     """
-    modes = [_modes(one) for one in told]
-    prior = np.full(len(KERNELS), (1 - _EVEN) / (len(KERNELS) - 1))
+    modes = [_modes(one, kernels) for one in told]
+    if not modes:
+        return []
+    prior = np.full(len(kernels), (1 - _EVEN) / (len(kernels) - 1))
     prior[0] = _EVEN
     evidence = np.array([[mode.evidence for mode in each] for each in modes])
     weights = adapted(evidence, prior)
     return [_mixed(each, own) for each, own in zip(modes, weights, strict=True)]
 
 
-def _modes(told: Told) -> list[_Mode]:
-    """Of all kernels, each sought from 0 or from the mode of the one that it extends."""
+def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
+    """Of all kernels, each sought from 0 or from the mode of the one that it extends.
+
+    That is the first of the same smooth functions, which has nothing else.
+    """
     even = np.log(told.widths / told.widths.sum())
     found: list[_Mode] = []
-    for root, before in zip(_roots(len(told.scores)), _BEFORE, strict=True):
-        near = None if before is None else found[before].logarithms
-        found.append(_mode(root, told.scores, told.precision, even, near))
+    first: dict[tuple[float, float], Floats] = {}
+    for kernel, root in zip(kernels, _roots(len(told.scores), kernels), strict=True):
+        smooth = kernel.height, kernel.length
+        found.append(_mode(root, told.scores, told.precision, even, first.get(smooth)))
+        first.setdefault(smooth, found[-1].logarithms)
     return found
 
 
@@ -241,7 +243,7 @@ def _mode(
 
 
 @lru_cache(maxsize=16)
-def _roots(cells: int) -> tuple[Floats, ...]:
+def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS) -> tuple[Floats, ...]:
     """For each kernel a matrix R such that R R' is its covariance.
 
     The part that only scales densities is taken off.
@@ -249,7 +251,7 @@ def _roots(cells: int) -> tuple[Floats, ...]:
     x = (np.arange(cells) + 0.5) / cells * 2 - 1
     apart, line, parabola = x[:, None] - x, np.outer(x, x), np.outer(x**2, x**2)
     roots = []
-    for kernel in KERNELS:
+    for kernel in kernels:
         matrix = kernel.height**2 * np.exp(
             -0.5 * (apart / kernel.length) ** 2
         ) + kernel.trend**2 * (line + parabola)

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import ConfidenceInterval, normal_quantile, place_of, plain
+from frequency.core.answer import (
+    Answer,
+    Condition,
+    ConfidenceInterval,
+    normal_quantile,
+    place_of,
+    plain,
+)
+from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
+from frequency.schema.domain import MOST_ATTRIBUTES
 from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.blas import one_thread
+from mechdesign._support.text import shown
 from rangeq.core.intervals import InvalidRange
-from rangeq.grids.cells import Edges, equal_cells
+from rangeq.core.quantiles import place_along
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
-from rangeq.grids.fitting.piecewise import Line
 from rangeq.grids.queries import Queries
-from rangeq.grids.wavegrid.density import Density, Told, posterior_densities
-from rangeq.grids.wavegrid.interactions import Pair, fitted
-from rangeq.grids.wavegrid.local_terms import PairExplanation, bases, explained
-from rangeq.grids.wavegrid.square_waves import FINE, Heard, Wave
+from rangeq.grids.wavegrid.distributions import Axis, Joint, along, at, before
+from rangeq.grids.wavegrid.pair_tree import tree_answers
 
-COARSE = 64
-"""Cells along each axis of the joint distribution of a pair, at most: twice as many would take four
-times as long.
-"""
-
-SMOOTH = 32
-"""Cells along each axis in which smooth terms are fitted, at most."""
-
-_EVEN = 0.3
-"""Which part of the measure that coarse cells have equal shares of is length: none is much longer
-than 1/19 of the domain.
+_TOGETHER = 12
+"""Of more attributes answers come from a tree of their pairs: of many the distribution of most
+entropy has 2^lambda parts.
 """
 
 _BOTH_SIDES = 6
@@ -56,186 +54,6 @@ _TOLERANCE = 1e-5
 _RIDGE, _STEEPEST = 1e-6, 2.0
 """Keep how an answer depends on those of pairs finite where ranges are full or empty."""
 
-_TINY = 1e-300
-"""Keeps quotients of nothing by nothing finite."""
-
-
-class Axis(NamedTuple):
-    """The distribution of an attribute.
-
-    Attributes
-    ----------
-    line : Line
-        Of the cells.
-    covariance : numpy.ndarray of float64
-        Of the cells' sums: shape (cells + 1, cells + 1).
-    groups : numpy.ndarray of int64
-        Shape (cells,): which coarse cell each cell is in.
-    mass : numpy.ndarray of float64
-        Shape (coarse cells,): their frequencies.
-    """
-
-    line: Line
-    covariance: Floats
-    groups: Items
-    mass: Floats
-
-    @classmethod
-    def of(cls, edges: Edges, found: Density) -> Axis:
-        """From the posterior of the cells.
-
-        Parameters
-        ----------
-        edges : tuple of int
-            Where the cells begin, and the size.
-        found : Density
-            The posterior.
-
-        Returns
-        -------
-        Axis
-            With at most `COARSE` coarse cells.
-        """
-        sums = np.zeros((len(edges), len(edges)))
-        sums[1:, 1:] = found.covariance.cumsum(axis=0).cumsum(axis=1)
-        groups = balanced(found.frequencies, COARSE)
-        mass: Floats = np.bincount(groups, found.frequencies).astype(np.float64)
-        return cls(Line(edges, found.frequencies / found.frequencies.sum()), sums, groups, mass)
-
-    @property
-    def starts(self) -> Items:
-        """Where the coarse cells begin, and the size."""
-        first = np.flatnonzero(np.diff(self.groups, prepend=-1))
-        return np.array(self.line.edges)[[*first.tolist(), len(self.groups)]]
-
-    def place(self, ends: Items) -> Floats:
-        """Where boundaries between values (0 .. size) lie among the coarse cells, by mass.
-
-        The number of a cell and part of it.
-        """
-        edges = np.array(self.line.edges)
-        group = self.groups[
-            np.minimum(np.searchsorted(edges, ends, side="right") - 1, len(self.groups) - 1)
-        ]
-        before = np.concatenate([[0.0], np.cumsum(self.mass)])
-        below = self.line.answers(np.zeros_like(ends), ends - 1)
-        place: Floats = group + np.clip(
-            (below - before[group]) / np.maximum(self.mass[group], _TINY), 0.0, 1.0
-        )
-        return np.where(ends == edges[-1], float(len(self.mass)), place)
-
-    def merged(self, functions: Floats) -> Floats:
-        """The means of functions of cells over those of each coarse cell.
-
-        Shape (..., cells) to (..., coarse cells).
-        """
-        cells, mass = self.line.cells, self.mass[self.groups]
-        even = 1 / np.bincount(self.groups)[self.groups]
-        share = np.where(mass > _TINY, cells / np.maximum(mass, _TINY), even)
-        merged: Floats = np.add.reduceat(
-            functions * share, np.flatnonzero(np.diff(self.groups, prepend=-1)), axis=-1
-        )
-        return merged
-
-    def nearest(self, ends: Items) -> Items:
-        """The ends of cells nearest to boundaries between values."""
-        edges = np.array(self.line.edges)
-        return np.searchsorted((edges[1:] + edges[:-1]) / 2, ends)
-
-
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """The distribution of a pair: the mean of its explanations.
-
-    Parameters
-    ----------
-    pair : Pair
-        What is known of the pair.
-    explanations : list of PairExplanation
-        Of weights 1 in sum.
-    """
-
-    pair: Pair
-    explanations: list[PairExplanation]
-
-    @cached_property
-    def mean(self) -> Floats:
-        """Shape (cells, cells): cells may be negative, by the noise of local terms."""
-        return np.asarray(sum(one.weight * one.joint for one in self.explanations))
-
-    @cached_property
-    def table(self) -> Floats:
-        """The mean brought to cells of at least 0, with the margins of the pair."""
-        return distribution(self.mean, *self.pair.margins)
-
-    @cached_property
-    def sums(self) -> Floats:
-        """Of the mean's cells before each corner: in sums of cells noise cancels."""
-        return corners(self.mean)
-
-    @cached_property
-    def table_sums(self) -> Floats:
-        """Of the table's cells before each corner."""
-        return corners(self.table)
-
-    @cached_property
-    def conditional(self) -> tuple[Floats, Floats]:
-        """Cumulative distributions of either attribute for each cell of the other.
-
-        Of the second for each cell of the first, and of the first for each of the second.
-        """
-        found = []
-        for table in (self.table, self.table.T):
-            sums = np.pad(table.cumsum(axis=1), [(0, 0), (1, 0)])
-            found.append(sums / np.maximum(sums[:, -1:], _TINY))
-        return found[0], found[1]
-
-    @cached_property
-    def _explained(self) -> list[tuple[PairExplanation, Floats, Floats, Floats, Floats]]:
-        """Of each explanation the sums before corners of its table, slopes and functions."""
-        return [
-            (
-                one,
-                corners(one.joint),
-                corners(self.pair.slopes(*one.fit.terms, one.fit.joint)),
-                np.pad(one.left.cumsum(axis=0), [(1, 0), (0, 0)]),
-                np.pad(one.right.cumsum(axis=0), [(1, 0), (0, 0)]),
-            )
-            for one in self.explanations
-        ]
-
-    def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-        """The posterior variance of what lies in rectangles, with the margins held.
-
-        Parameters
-        ----------
-        rows, columns : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
-            Where they begin and where they end, as `before` takes places: shape (queries,) each.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (queries,).
-        """
-        total = np.zeros(len(rows[0]))
-        means = []
-        for one, sums, slopes, left, right in self._explained:
-            means.append(rectangle(sums, rows, columns))
-            own = np.zeros(len(total))
-            if one.fit.theta.size:
-                inside = rectangle(slopes, rows, columns)
-                own += (inside * (one.fit.covariance @ inside)).sum(axis=0)
-            if one.mean.size:
-                a, b = (
-                    (at(sides, ends[1]) - at(sides, ends[0])) ** 2
-                    for sides, ends in ((left, rows), (right, columns))
-                )
-                own += ((a @ one.variance) * b).sum(axis=1)
-            total += one.weight * own
-        weights = np.array([one.weight for one in self.explanations])
-        apart = np.array(means) - weights @ np.array(means)
-        return np.asarray(total + weights @ apart**2)
-
 
 class WaveEstimate(ConjunctionEstimate):
     """Answers with standard errors given their priors: what `WaveGrid` estimates.
@@ -245,7 +63,10 @@ class WaveEstimate(ConjunctionEstimate):
     terms of `rangeq.grids.wavegrid.local_terms` that the reports tell of, 64 x 64 cells at most,
     within which an attribute is distributed as it is by itself; answers about more attributes come
     from the distribution of most entropy that all pairs allow, of below, inside and above of every
-    range.
+    range; about more than 12, from that which a tree of their most dependent pairs allows. Of
+    categories every one by itself has such terms, and none is a neighbour of another. Pairs that
+    nobody was asked about are as a tree of the others implies: answers that need one have no
+    errors.
 
     Intervals of answers lie within [0, 1]: the normal quantile of the standard errors, which hold
     what local terms leave open, and which model is right (``benchmarks/README.md`` has how often
@@ -258,7 +79,11 @@ class WaveEstimate(ConjunctionEstimate):
         The distribution of each attribute; none with no reports.
     joints : dict of (int, int) to Joint
         The distribution of each pair (j, k) with j < k; none with no reports.
+    categorical : tuple of bool
+        For each attribute whether its values are categories.
     """
+
+    most_attributes = MOST_ATTRIBUTES
 
     def __init__(
         self,
@@ -266,9 +91,50 @@ class WaveEstimate(ConjunctionEstimate):
         n: int,
         axes: Sequence[Axis],
         joints: Mapping[tuple[int, int], Joint],
+        categorical: Sequence[bool],
     ) -> None:
         super().__init__(attributes, n)
         self.axes, self.joints = tuple(axes), dict(joints)
+        self.categorical = tuple(categorical)
+
+    def _ranged(self, asked: Sequence[Condition]) -> tuple[WaveEstimate, Sequence[Condition]]:
+        """Sets of values as ranges: of an estimate of the same values in another order."""
+        sets = {
+            one.place: one.items
+            for one in asked
+            if one.items is not None and self.reports and self.axes[one.place].separate
+        }
+        sets = {place: items for place, items in sets.items() if len(items)}
+        if not sets:
+            return self, asked
+        orders = [np.arange(len(axis.mass)) for axis in self.axes]
+        for place, items in sets.items():
+            orders[place] = np.concatenate([items, np.setdiff1d(orders[place], items)])
+        result = copy.copy(self)
+        vars(result).pop("_cuts", None)
+        result.axes = tuple(
+            axis.reordered(orders[place]) if place in sets else axis
+            for place, axis in enumerate(self.axes)
+        )
+        result.joints = {
+            (j, k): joint.reordered(orders[j], orders[k]) if {j, k} & set(sets) else joint
+            for (j, k), joint in self.joints.items()
+        }
+        zero = np.zeros((), dtype=np.int64)
+        ranged = [
+            one._replace(first=zero, last=np.array(len(sets[one.place]) - 1), items=None)
+            if one.place in sets
+            else one
+            for one in asked
+        ]
+        return result, ranged
+
+    def _prefixes(self, attribute: str | int | None) -> Iterator[Answer]:
+        if self.categorical[place_along(attribute, self.attributes.names)]:
+            raise InvalidQuestion(
+                f"the values of {shown(attribute)} are categories: they have no order"
+            )
+        return super()._prefixes(attribute)
 
     def response_matrix(self, first: Any, second: Any) -> Floats:
         """The estimated frequency of every pair of values of two attributes.
@@ -348,7 +214,7 @@ class WaveEstimate(ConjunctionEstimate):
         tables = self._tables(queries)
         if len(queries.places) == 2:
             return tables[:, 0, 0, 0]
-        return self._parts(tables, len(queries.places)).reshape(len(tables), -1)[:, 0]
+        return self._of_tables(tables, len(queries.places))
 
     def _all_answers(self, groups: Sequence[Queries]) -> list[Floats]:
         found = {k: self._answers(one) for k, one in enumerate(groups) if len(one.places) < 3}
@@ -356,7 +222,7 @@ class WaveEstimate(ConjunctionEstimate):
             # Many groups are few queries each: all are updated at once
             alike = [k for k, one in enumerate(groups) if len(one.places) == several]
             tables = np.concatenate([self._tables(groups[k]) for k in alike])
-            answers = self._parts(tables, several).reshape(len(tables), -1)[:, 0]
+            answers = self._of_tables(tables, several)
             ends = np.cumsum([len(groups[k].rows) for k in alike])
             found.update(zip(alike, np.split(answers, ends[:-1]), strict=True))
         return [found[k] for k in range(len(groups))]
@@ -400,14 +266,19 @@ class WaveEstimate(ConjunctionEstimate):
             found[:, number] = np.maximum(np.diff(np.diff(at, axis=1), axis=2), 0.0)
         return found[:, :, [1, 0, 2]][:, :, :, [1, 0, 2]]
 
+    def _of_tables(self, tables: Floats, several: int) -> Floats:
+        """The answers of queries about so many attributes."""
+        if several > _TOGETHER:
+            return tree_answers(_in_and_out(tables), several).answers
+        return self._parts(tables, several).reshape(len(tables), -1)[:, 0]
+
     def _parts(self, tables: Floats, several: int) -> Floats:
         """The frequencies of all combinations of in, below and above.
 
         Of many attributes, of in and out.
         """
         if several > _BOTH_SIDES:
-            out = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
-            tables = np.einsum("ia,jb,mpab->mpij", out, out, tables)
+            tables = _in_and_out(tables)
         return weighted_update(tables, several, _TOLERANCE)[0]
 
     # -------------------------------------------------------------------------------------- errors
@@ -434,23 +305,35 @@ class WaveEstimate(ConjunctionEstimate):
         several, places = len(queries.places), self._places(queries)
         single, paired = self._sensitivities(queries)
         begins, ends, result = single.copy(), single.copy(), np.zeros(len(queries.rows))
+        # Of categories every one changes by itself
+        each = {
+            axis: np.repeat(single[:, [axis]], len(self.axes[place].mass), axis=1)
+            for axis, place in enumerate(queries.places)
+            if self.categorical[place]
+        }
         for number, (j, k) in enumerate(combinations(range(several), 2)):
             joint, weight = self.joints[queries.places[j], queries.places[k]], paired[:, number]
-            for axis, own, other, sums in (
-                (j, j, k, joint.conditional[0]),
-                (k, k, j, joint.conditional[1]),
-            ):
-                for coefficient, at in zip((begins, ends), places[own], strict=True):
-                    row = np.minimum(at.astype(np.int64), len(sums) - 1)
+            for own, other, sums in ((j, k, joint.conditional[0]), (k, j, joint.conditional[1])):
+                if own in each:
+                    inside = at(sums.T, places[other][1]) - at(sums.T, places[other][0])
+                    each[own] += weight[:, None] * np.clip(inside, 0.0, 1.0)
+                    continue
+                for coefficient, ending in zip((begins, ends), places[own], strict=True):
+                    row = np.minimum(ending.astype(np.int64), len(sums) - 1)
                     inside = along(sums, row, places[other][1]) - along(sums, row, places[other][0])
-                    coefficient[:, axis] += weight * np.clip(inside, 0.0, 1.0)
-            result += weight**2 * joint.variances(places[j], places[k])
+                    coefficient[:, own] += weight * np.clip(inside, 0.0, 1.0)
+            variances = weight**2 * joint.variances(places[j], places[k])
+            result += np.where(weight != 0, variances, 0.0)
         for axis, place in enumerate(queries.places):
-            one, b, e = self.axes[place], begins[:, axis], ends[:, axis]
-            first, last = (
-                one.nearest(queries.left[:, axis]),
-                one.nearest(queries.right[:, axis] + 1),
-            )
+            one, left, right = self.axes[place], queries.left[:, axis], queries.right[:, axis]
+            if axis in each:
+                values = np.arange(len(one.mass))
+                inside = (values >= left[:, None]) & (values <= right[:, None])
+                changes = each[axis] * inside
+                result += ((changes @ one.changes) * changes).sum(axis=1)
+                continue
+            b, e = begins[:, axis], ends[:, axis]
+            first, last = one.nearest(left), one.nearest(right + 1)
             matrix = one.covariance
             result += (
                 e**2 * matrix[last, last]
@@ -472,6 +355,10 @@ class WaveEstimate(ConjunctionEstimate):
         if several == 2:
             return np.zeros((m, 2)), np.ones((m, 1))
         # Where noise has emptied a field answers would seem not to depend on it
+        if several > _TOGETHER:
+            tables = _in_and_out(self._tables(queries, linear=False))
+            _, single, paired = tree_answers(tables, several)
+            return single, paired
         parts = self._parts(self._tables(queries, linear=False), several)
         if parts.shape[1] == 3:
             for axis in range(1, several + 1):
@@ -495,208 +382,7 @@ class WaveEstimate(ConjunctionEstimate):
         return found[:, :several], found[:, several:]
 
 
-@one_thread
-def estimated(
-    attributes: Domain, n: int, waves: Sequence[Wave], heard: Sequence[Heard]
-) -> WaveEstimate:
-    """The estimate from the reports of all parts.
-
-    Parameters
-    ----------
-    attributes : Domain
-        Those of the protocol.
-    n : int
-        The number of reports, at least 1.
-    waves : sequence of Wave
-        The wave of each attribute.
-    heard : sequence of Heard
-        What the reports of each part say.
-
-    Returns
-    -------
-    WaveEstimate
-        With the distributions of all attributes and pairs.
-    """
-    edges = [equal_cells(size, FINE) for size in attributes.sizes]
-    functions = [wave.shares(cut) - 1 / wave.arcs for wave, cut in zip(waves, edges, strict=True)]
-    grams = [_gram(wave, function) for wave, function in zip(waves, functions, strict=True)]
-    scores, users = [np.zeros(len(cut) - 1) for cut in edges], [0.0] * len(waves)
-    for part in heard:
-        total = float(part.held.sum())
-        for axis, place in enumerate(part.places):
-            others = tuple(
-                k for k in range(part.held.ndim) if k not in (axis, axis + len(part.places))
-            )
-            told = waves[place].arcs * part.information * part.held.sum(axis=others)
-            scores[place] += np.tensordot(told, functions[place], axes=2)
-            users[place] += part.information * total
-    densities = posterior_densities(
-        [
-            Told(score, told * gram, np.diff(cut).astype(np.float64))
-            for cut, score, told, gram in zip(edges, scores, users, grams, strict=True)
-        ]
-    )
-    axes = [Axis.of(cut, found) for cut, found in zip(edges, densities, strict=True)]
-    if len(attributes) == 1:
-        return WaveEstimate(attributes, n, axes, {})
-    merged = [axis.merged(function) for axis, function in zip(axes, functions, strict=True)]
-    grams = [_gram(wave, function) for wave, function in zip(waves, merged, strict=True)]
-    pairs: dict[tuple[int, int], Pair] = {}
-    for part in heard:
-        j, k = part.places
-        half = np.tensordot(merged[j], part.held, axes=([0, 1], [0, 2]))
-        products = (
-            waves[j].arcs * waves[k].arcs * np.tensordot(half, merged[k], axes=([1, 2], [0, 1]))
-        )
-        margins = axes[j].mass, axes[k].mass
-        pairs[j, k] = Pair(
-            part.information * products,
-            part.information * float(part.held.sum()),
-            (grams[j], grams[k]),
-            margins,
-        )
-    local = [bases(axis.mass, axis.starts, gram) for axis, gram in zip(axes, grams, strict=True)]
-    coarse = [balanced(axis.mass, SMOOTH) for axis in axes]
-    fits, scales = fitted(
-        {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
-    )
-    found = explained(
-        pairs,
-        {key: pair.refined(fits[key]) for key, pair in pairs.items()},
-        scales,
-        {(j, k): (local[j], local[k]) for j, k in pairs},
-    )
-    return WaveEstimate(
-        attributes, n, axes, {pair: Joint(pairs[pair], found[pair]) for pair in pairs}
-    )
-
-
-def _gram(wave: Wave, functions: Floats) -> Floats:
-    """E f f' over the configurations and the orthonormal functions of the arcs.
-
-    That is g times that of centred indicators.
-    """
-    gram: Floats = wave.arcs * np.einsum(
-        "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
-    )
-    return gram
-
-
-def balanced(frequencies: Floats, most: int) -> Items:
-    """Neighbouring cells joined into groups of about the same frequency, but none too long.
-
-    Parameters
-    ----------
-    frequencies : numpy.ndarray of float64
-        Shape (cells,): at least 0.
-    most : int
-        How many groups there may be.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (cells,): the number of each cell's group.
-    """
-    size = len(frequencies)
-    if size <= most:
-        return np.arange(size)
-    weight = (1 - _EVEN) * frequencies / frequencies.sum() + _EVEN / size
-    return np.unique(
-        np.minimum((np.cumsum(weight) - weight / 2) * most, most - 1).astype(np.int64),
-        return_inverse=True,
-    )[1]
-
-
-def corners(tables: Floats) -> Floats:
-    """Sums of what comes before each corner of a cell: the last two axes become longer by one."""
-    result = np.zeros((*tables.shape[:-2], tables.shape[-2] + 1, tables.shape[-1] + 1))
-    result[..., 1:, 1:] = tables.cumsum(axis=-2).cumsum(axis=-1)
-    return result
-
-
-def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
-    """What lies before places within cells, as if cells were uniform.
-
-    Parameters
-    ----------
-    sums : numpy.ndarray of float64
-        `corners` of tables: shape (..., rows + 1, columns + 1).
-    rows, columns : numpy.ndarray of float64
-        Places: the number of a cell and part of it. They broadcast.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of the tables' leading shape, and then the places' one.
-    """
-    i, j = (
-        np.minimum(rows.astype(np.int64), sums.shape[-2] - 2),
-        np.minimum(columns.astype(np.int64), sums.shape[-1] - 2),
-    )
-    s, t = rows - i, columns - j
-    low = sums[..., i, j] * (1 - t) + sums[..., i, j + 1] * t
-    high = sums[..., i + 1, j] * (1 - t) + sums[..., i + 1, j + 1] * t
-    result: Floats = low * (1 - s) + high * s
-    return result
-
-
-def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-    """What lies between two places along both axes.
-
-    Parameters
-    ----------
-    sums : numpy.ndarray of float64
-        `corners` of tables: shape (..., rows + 1, columns + 1).
-    rows, columns : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
-        Where it begins and where it ends, as `before` takes places.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        As of `before`.
-    """
-    inside: Floats = before(sums, rows[1], columns[1]) - before(sums, rows[0], columns[1])
-    return inside - before(sums, rows[1], columns[0]) + before(sums, rows[0], columns[0])
-
-
-def along(sums: Floats, row: Items, columns: Floats) -> Floats:
-    """What lies before places along some rows.
-
-    Parameters
-    ----------
-    sums : numpy.ndarray of float64
-        Cumulative sums: shape (rows, columns + 1).
-    row : numpy.ndarray of int64
-        Which rows.
-    columns : numpy.ndarray of float64
-        Places along these, of the same shape: the number of a cell and part of it.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of that shape.
-    """
-    j = np.minimum(columns.astype(np.int64), sums.shape[1] - 2)
-    t = columns - j
-    result: Floats = sums[row, j] * (1 - t) + sums[row, j + 1] * t
-    return result
-
-
-def at(sums: Floats, places: Floats) -> Floats:
-    """Rows of cumulative sums at places: shapes (cells + 1, k) and (m,) to (m, k)."""
-    row = np.minimum(places.astype(np.int64), len(sums) - 2)
-    part = (places - row)[:, None]
-    result: Floats = sums[row] * (1 - part) + sums[row + 1] * part
-    return result
-
-
-def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """A table without negative cells, brought to its margins by iterative proportional fitting."""
-    if (table >= 0).all():
-        return table
-    kernel = np.maximum(table, 0.0) + 1e-9 * np.outer(rows, columns)
-    right = np.ones(len(columns))
-    for _ in range(100):
-        left = rows / np.maximum(kernel @ right, _TINY)
-        right = columns / np.maximum(kernel.T @ left, _TINY)
-    return np.asarray(left[:, None] * kernel * right)
+def _in_and_out(tables: Floats) -> Floats:
+    """Inside, below and above as inside and outside: (queries, pairs, 3, 3) to (.., 2, 2)."""
+    out = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    return np.asarray(np.einsum("ia,jb,mpab->mpij", out, out, tables))

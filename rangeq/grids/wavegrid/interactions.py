@@ -201,6 +201,12 @@ class Pair:
         """R with R R' = G, and the same of H: what is seen of P is R'P S."""
         return _root(self.grams[0]), _root(self.grams[1])
 
+    def with_more(self, other: Pair) -> Pair:
+        """What is known with more reports, of the same functions and margins."""
+        return replace(
+            self, scores=self.scores + other.scores, precision=self.precision + other.precision
+        )
+
     def independent(self) -> Interaction:
         """The fit without any terms."""
         rows, columns = self.margins

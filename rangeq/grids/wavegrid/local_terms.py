@@ -19,7 +19,7 @@ import numpy as np
 
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.wavegrid.density import adapted
-from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales
+from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales, terms
 
 LEVELS = 6
 """Of dyadic intervals of an attribute's values: down to a 64th."""
@@ -27,11 +27,17 @@ LEVELS = 6
 _LENGTHS = (0.1, 0.4)
 """Of rough functions of the rank, with correlations exp(-distance / length)."""
 
+_DEGREES = (1, 2, 4)
+"""Smooth terms along an attribute, for its pairs with categories."""
+
 _SCALES = np.geomspace(0.02, 16.0, 12)
 """tau, each as likely: relative deviations of a density from P."""
 
-_NONE, _INDEPENDENT = 0.95, 0.9
+NONE, _INDEPENDENT = 0.95, 0.9
 """The prior probabilities that a pair has no local terms, and that it has no smooth ones."""
+
+ALONE = 0.5
+"""The prior probability that a pair with categories has no terms at all: it has no smooth ones."""
 
 _RANK = 1e-9
 """Functions of less than this part of the largest square are left out."""
@@ -82,12 +88,51 @@ def bases(mass: Floats, starts: Items, gram: Floats) -> list[TermBasis]:
     roots += [levels[min(level, len(levels) - 1)] for level in range(1, LEVELS)]
     roots += [centred @ _root(np.exp(-apart / length)) for length in _LENGTHS]
     roots.append(centred)
-    found = []
-    for root in roots:
-        told, turned = np.linalg.eigh(root.T @ gram @ root)
-        kept = told > _RANK * told.max(initial=1e-300)
-        found.append(TermBasis(root @ turned[:, kept], told[kept]))
-    return found
+    return [_basis(root, gram) for root in roots]
+
+
+def smooth_bases(mass: Floats, gram: Floats) -> list[TermBasis]:
+    """More kinds of terms of an ordered attribute, for pairs with categories: smooth ones.
+
+    Parameters
+    ----------
+    mass : numpy.ndarray of float64
+        Shape (cells,): the distribution of the attribute.
+    gram : numpy.ndarray of float64
+        Shape (cells, cells).
+
+    Returns
+    -------
+    list of TermBasis
+        The functions of `rangeq.grids.wavegrid.interactions.terms`, up to each of `_DEGREES`.
+    """
+    return [_basis(mass[:, None] * terms(mass, degree), gram) for degree in _DEGREES]
+
+
+def category_bases(mass: Floats, gram: Floats, kinds: int) -> list[TermBasis]:
+    """The terms of categories: of every one by itself, all alike, whatever those of its partner.
+
+    Parameters
+    ----------
+    mass : numpy.ndarray of float64
+        Shape (categories,): the distribution of the attribute.
+    gram : numpy.ndarray of float64
+        Shape (categories, categories).
+    kinds : int
+        How many kinds of terms other attributes have.
+
+    Returns
+    -------
+    list of TermBasis
+        The same one for each.
+    """
+    return [_basis(np.diag(mass) - np.outer(mass, mass), gram)] * kinds
+
+
+def _basis(root: Floats, gram: Floats) -> TermBasis:
+    told, turned = np.linalg.eigh(root.T @ gram @ root)
+    kept = told > _RANK * told.max(initial=1e-300)
+    return TermBasis(root @ turned[:, kept], told[kept])
 
 
 def dyadic(mass: Floats, starts: Items) -> list[Floats]:
@@ -161,8 +206,9 @@ class _Kind(NamedTuple):
 def explained(
     pairs: Mapping[Key, Pair],
     fits: Mapping[Key, Interaction],
-    scales: Scales,
+    scales: Scales | None,
     details: Mapping[Key, tuple[Sequence[TermBasis], Sequence[TermBasis]]],
+    none: float = NONE,
 ) -> dict[Key, list[PairExplanation]]:
     """Explanations of all pairs, of weights 1 in sum.
 
@@ -172,16 +218,20 @@ def explained(
         What is known of each pair.
     fits : mapping of Interaction
         Their fits, at posterior modes.
-    scales : Scales
-        The prior of these.
+    scales : Scales, optional
+        The prior of these; None where no fit has any terms.
     details : mapping of (sequence of TermBasis, sequence of TermBasis)
         The kinds of local terms of both attributes of each.
+    none : float, default NONE
+        The prior probability that a pair has no such terms.
 
     Returns
     -------
     dict of list of PairExplanation
         For each pair those of more than negligible weight.
     """
+    if not pairs:
+        return {}
     smooth = {
         key: (pair.independent(), fits[key]) if fits[key].theta.size else (pair.independent(),)
         for key, pair in pairs.items()
@@ -194,10 +244,10 @@ def explained(
     logarithms = np.full((len(keys), 2, kinds + 1), -np.inf)
     for row, key in enumerate(keys):
         for place, fit in enumerate(smooth[key]):
-            own = scales.pair_evidence(fit) if fit.theta.size else fit.likelihood
+            own = scales.pair_evidence(fit) if scales and fit.theta.size else fit.likelihood
             logarithms[row, place] = own + np.array([0.0, *(kind[place] for kind in found[key])])
     prior = np.multiply.outer(
-        [_INDEPENDENT, 1 - _INDEPENDENT], [_NONE, *[(1 - _NONE) / kinds] * kinds]
+        [_INDEPENDENT, 1 - _INDEPENDENT], [none, *[(1 - none) / kinds] * kinds]
     )
     weights = adapted(logarithms.reshape(len(keys), -1), prior.ravel()).reshape(logarithms.shape)
     result: dict[Key, list[PairExplanation]] = {}

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.answer import place_of
 from frequency.core.oracle import checked_users
-from frequency.schema import Domain
+from frequency.schema import Domain, Ordered, Schema
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
+from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import listed, shown
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.wavegrid.estimate import WaveEstimate, estimated
-from rangeq.grids.wavegrid.square_waves import LARGEST, WaveChannel
+from rangeq.grids.wavegrid.estimate import WaveEstimate
+from rangeq.grids.wavegrid.posterior import estimated
+from rangeq.grids.wavegrid.second_round import chosen_pairs
+from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, Heard, WaveChannel
 
 _MOST_COUNTS = 1 << 24
 """Numbers in an aggregate, 128 megabytes: all pairs of 23 attributes of 256 or more values, or of
@@ -21,7 +29,9 @@ _MOST_COUNTS = 1 << 24
 """
 
 
-def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
+def best(
+    sizes: Any, epsilon: float | Rational, n: int, categorical: Sequence[Any] = ()
+) -> WaveGrid:
     """The protocol to take for about ``n`` users where nothing is known of the data: `WaveGrid`.
 
     On normal, Laplace, skewed and heaped data answers err 1.3 to 11 times less than those of HDG,
@@ -29,12 +39,14 @@ def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: as for `ConjunctionProtocol`.
+    sizes : Schema, sequence of int, mapping or Domain
+        The number of values of each attribute: as for `WaveGrid`.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
     n : int
         The number of users expected, at least 1.
+    categorical : sequence of str or int, default ()
+        The attributes whose values are categories: as for `WaveGrid`.
 
     Returns
     -------
@@ -58,7 +70,7 @@ def best(sizes: Any, epsilon: float | Rational, n: int) -> WaveGrid:
     >>> bool(abs(estimate.answer({"age": (0, 39), "income": (0, 24)}).value - truth) < 0.04)
     True
     """
-    return WaveGrid(sizes, epsilon, checked_users(n))
+    return WaveGrid(sizes, epsilon, checked_users(n), categorical)
 
 
 @dataclass(frozen=True)
@@ -73,48 +85,193 @@ class WaveGrid(ConjunctionProtocol):
     distribution of most entropy: see `WaveEstimate`. Waves of all lengths are collected, down to
     single values, so that errors fall with epsilon and the number of users on any pairs.
 
+    Values of categorical attributes have no order, and none are neighbours: users report the set
+    that holds theirs of a random partition into a few, and the estimate of each category is its
+    own, as far from that of others as the reports say.
+
     What three attributes have in common beyond their pairs no report tells. Attributes with exactly
     even halves, of which the borders of a system's cells are the middle, that system may answer
     better: see ``benchmarks/README.md``.
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
+    sizes : Schema, sequence of int, mapping or Domain
         The number of values of each attribute. Sizes up to 2^31: the estimate has at most 256 cells
         along an attribute, and 64 along each of two, about equally frequent. An aggregate has at
-        most 2^24 numbers, all pairs of 23 such attributes. See `ConjunctionProtocol`.
+        most 2^24 numbers, all pairs of 23 such attributes. See `ConjunctionProtocol`. Of a
+        `frequency.Schema` the categorical attributes are known.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
     n : int, optional
         Not used.
+    categorical : sequence of str or int, default ()
+        The attributes, by name or by place, whose values are categories: at most 256 each. With one
+        or two values order does not matter.
+    pairs : sequence of pairs of str or int, optional
+        Public: the pairs of attributes that users report on, each attribute in one at least. None:
+        all pairs. With many attributes fewer pairs have more reports each; the others are estimated
+        from what these imply, without errors. See also `second_round`.
+
+    Raises
+    ------
+    ValueError
+        What the protocol cannot do.
 
     >>> WaveGrid(sizes=[64, 10], epsilon=1.0).report_bits
     14
     """
 
+    categorical: Any = ()
+    pairs: Any = None
+
     def __post_init__(self) -> None:
+        if isinstance(self.sizes, Schema):
+            named = [one.name for one in self.sizes if not isinstance(one, Ordered)]
+            set_fields(self, categorical=(*self.categorical, *named), sizes=self.sizes.domain)
         attributes = Domain.of(self.sizes)
+        places = {place_of(name, attributes.names, ValueError) for name in self.categorical}
+        for place in places:
+            if attributes.sizes[place] > FINE:
+                raise ValueError(
+                    f"{shown(attributes.names[place])} has {attributes.sizes[place]} categories,"
+                    f" more than {FINE}: join the rare ones"
+                )
+        set_fields(
+            self,
+            categorical=tuple(attributes.names[place] for place in sorted(places)),
+            pairs=None if self.pairs is None else _checked_pairs(self.pairs, attributes),
+        )
         if max(attributes.sizes) > LARGEST:
             raise ValueError(
                 f"WaveGrid takes attributes of up to {LARGEST} values, got {max(attributes.sizes)}"
             )
         set_fields(self, sizes=attributes)
         each = [wave.configurations * wave.arcs for wave in self.channel.waves]
-        counts = (sum(each) ** 2 - sum(count**2 for count in each)) // 2
+        counts = sum(math.prod(each[place] for place in group) for group in self.channel.groups)
         if counts > _MOST_COUNTS:
             raise ValueError(
-                f"all pairs of {len(each)} attributes of such sizes need {counts} counts, more than"
-                f" {_MOST_COUNTS}"
+                f"{len(self.channel.groups)} pairs of attributes of such sizes need {counts}"
+                f" counts, more than {_MOST_COUNTS}"
             )
         super().__post_init__()
 
     @cached_property
     def channel(self) -> WaveChannel:
-        return WaveChannel(self.attributes.size, self.epsilon, self.attributes)
+        names = self.attributes.names
+        categorical = tuple(
+            name in self.categorical and size > 2
+            for name, size in zip(names, self.attributes.sizes, strict=True)
+        )
+        pairs = self.pairs and tuple((names.index(a), names.index(b)) for a, b in self.pairs)
+        return WaveChannel(self.attributes.size, self.epsilon, self.attributes, categorical, pairs)
+
+    def second_round(self, aggregate: Aggregate, n: int, most: int | None = None) -> WaveGrid:
+        """The protocol for other users to report on the pairs that matter.
+
+        These are, by the reports so far, those of which further reports lower the errors of answers
+        most. `estimate` then takes the reports of both rounds. What this spends is users: those of
+        the first round, a fifth of all if nothing speaks for another part.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+        n : int
+            How many users the second round will have, at least 1.
+        most : int, optional
+            How many pairs at most, at least 1, but for those without which an attribute would not
+            be asked about; None: as many as are predicted to err least.
+
+        Returns
+        -------
+        WaveGrid
+            The same, with fewer pairs, unless all matter.
+
+        Raises
+        ------
+        ValueError
+            Numbers out of range, no reports, or one attribute only.
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
+        users = checked_users(n)
+        if most is not None:
+            most = whole(most, "most", 1, what="a number of pairs")
+        self._require_pairs()
+        estimate = self.estimate(aggregate)
+        if not estimate.reports:
+            raise ValueError("no reports: nothing tells which pairs matter")
+        told = users * np.mean([part.information for part in self.channel.parts])
+        names = self.attributes.names
+        pairs = [(names[j], names[k]) for j, k in chosen_pairs(estimate, float(told), most)]
+        return replace(self, n=users, pairs=pairs)
+
+    def estimate(
+        self, aggregate: Aggregate, earlier: Sequence[tuple[WaveGrid, Aggregate]] = ()
+    ) -> WaveEstimate:
+        """Answers to conjunctions of ranges.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+        earlier : sequence of (WaveGrid, Aggregate), default ()
+            Rounds of other users before, about the same attributes.
+
+        Returns
+        -------
+        WaveEstimate
+            Of all reports; all answers are NaN with none.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            An aggregate is of another protocol.
+        ValueError
+            A round about other attributes, or with so different an epsilon that other questions
+            were asked.
+        """
+        if not earlier:
+            return cast(WaveEstimate, super().estimate(aggregate))
+        heard, n = [], 0
+        for protocol, reports in (*earlier, (self, aggregate)):
+            if (protocol.attributes, protocol.channel.waves) != (
+                self.attributes,
+                self.channel.waves,
+            ):
+                raise ValueError(
+                    "rounds must be about the same attributes, cut in the same ways: with the same"
+                    " epsilon they are"
+                )
+            own = protocol.channel.require_own(reports)
+            heard += protocol.channel.heard(own)
+            n += own.n
+        return self._from(n, heard)
 
     def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
-        if not aggregate.n:
-            return WaveEstimate(self.attributes, 0, (), {})
-        return estimated(
-            self.attributes, aggregate.n, self.channel.waves, self.channel.heard(aggregate)
-        )
+        return self._from(aggregate.n, self.channel.heard(aggregate))
+
+    def _from(self, n: int, heard: Sequence[Heard]) -> WaveEstimate:
+        if not n:
+            return WaveEstimate(self.attributes, 0, (), {}, self.channel.categorical)
+        return estimated(self.attributes, n, self.channel.waves, heard)
+
+
+def _checked_pairs(pairs: Any, attributes: Domain) -> tuple[tuple[str, str], ...]:
+    """The pairs of names, in the attributes' order."""
+    found = set()
+    for pair in pairs:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ValueError(f"a pair is two attributes, got {shown(pair)}")
+        j, k = sorted(place_of(name, attributes.names, ValueError) for name in pair)
+        if j == k:
+            raise ValueError(f"a pair is two different attributes, got {shown(pair)}")
+        found.add((j, k))
+    missing = [
+        name
+        for place, name in enumerate(attributes.names)
+        if not any(place in pair for pair in found)
+    ]
+    if missing:
+        raise ValueError(f"no pair asks about {listed(missing)}")
+    return tuple((attributes.names[j], attributes.names[k]) for j, k in sorted(found))

@@ -1,4 +1,7 @@
-"""Pairs of attributes through square waves of random period and phase: what a user reports."""
+"""Pairs of attributes through square waves of random period and phase: what a user reports.
+
+Of attributes whose values are categories, through random partitions instead.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +23,7 @@ from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import GroupChannel
+from rangeq.grids.wavegrid.partitions import Partition
 
 PHASES = 32
 """Shifts of a wave over one arc, at most; those beyond it only number the arcs anew. The longest
@@ -152,6 +156,20 @@ class Wave:
             found.append(np.diff(held, axis=1) / np.diff(ends))
         return np.array(found)
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """What client and server must agree on."""
+        return {"size": self.size, "arcs": self.arcs, "phases": list(self.phases)}
+
+    @property
+    def expression(self) -> list[Any]:
+        """What `arc` is, as descriptions have it: see ``docs/wire.md``."""
+        return ["wave", self.size, self.arcs, list(self.phases)]
+
+
+Cut: TypeAlias = Wave | Partition
+"""Ways to cut the values of an attribute into a few sets."""
+
 
 @dataclass(frozen=True)
 class WaveCells(PublicDraw):
@@ -167,11 +185,11 @@ class WaveCells(PublicDraw):
         The number of different records of the waves' attributes.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
-    waves : tuple of Wave
+    waves : tuple of Wave or Partition
         One for each attribute.
     """
 
-    waves: tuple[Wave, ...]
+    waves: tuple[Cut, ...]
 
     fields: ClassVar[tuple[str, str]] = ("waves", "cell")
     largest_domain: ClassVar[int] = LARGEST**2
@@ -223,7 +241,10 @@ class WaveCells(PublicDraw):
 
     @property
     def _expression(self) -> list[Any]:
-        return ["waves", [[wave.size, wave.arcs, list(wave.phases)] for wave in self.waves]]
+        cuts = [wave.expression for wave in self.waves]
+        if all(isinstance(wave, Wave) for wave in self.waves):
+            return ["waves", [rest for _, *rest in cuts]]
+        return ["cuts", cuts]
 
     def _draw(self, number: Callable[[int], Items]) -> tuple[Items, ...]:
         return tuple(wave.deck[number(len(wave.deck))] for wave in self.waves)
@@ -236,11 +257,10 @@ class WaveCells(PublicDraw):
         return cell
 
     def _details(self) -> dict[str, Any]:
-        waves = [
-            {"size": wave.size, "arcs": wave.arcs, "phases": list(wave.phases)}
-            for wave in self.waves
-        ]
-        return {"waves": waves, "cells": {**self.base.parameters}}
+        return {
+            "waves": [wave.details for wave in self.waves],
+            "cells": {**self.base.parameters},
+        }
 
     def held(self, counts: npt.NDArray[np.int64]) -> Floats:
         """See `Heard`."""
@@ -279,35 +299,63 @@ class Heard(NamedTuple):
 
 @dataclass(frozen=True)
 class WaveChannel(GroupChannel):
-    """One of the pairs of attributes, each as likely, and its `WaveCells`.
+    """One of some pairs of attributes, each as likely, and its `WaveCells`.
 
     With one attribute, that one's.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Of the records.
+    categorical : tuple of bool
+        For each attribute whether its values are categories.
+    pairs : tuple of (int, int), optional
+        Places of the attributes of each pair that is asked about, the first before the second, in
+        order; None: all pairs.
     """
 
+    categorical: tuple[bool, ...]
+    pairs: tuple[tuple[int, int], ...] | None = None
+
     @cached_property
-    def waves(self) -> tuple[Wave, ...]:
+    def waves(self) -> tuple[Cut, ...]:
         """Of each attribute."""
         sixteen, four = (
             (cells - 1) * information(SubsetSelection(cells, self.epsilon)) for cells in (16, 4)
         )
         arcs = 4 if sixteen > _FINER * four else 2
         return tuple(
-            Wave(size, arcs if size >= _WIDE else min(size, 2)) for size in self.attributes.sizes
+            Partition(size, min(arcs, size))
+            if categories
+            else Wave(size, arcs if size >= _WIDE else min(size, 2))
+            for size, categories in zip(self.attributes.sizes, self.categorical, strict=True)
         )
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The attributes of each part."""
-        return self.attributes.pairs if len(self.attributes) > 1 else ((0,),)
+        if len(self.attributes) == 1:
+            return ((0,),)
+        return self.attributes.pairs if self.pairs is None else self.pairs
 
     @cached_property
     def parts(self) -> tuple[WaveCells, ...]:
-        made: dict[tuple[Wave, ...], WaveCells] = {}
+        made: dict[tuple[Cut, ...], WaveCells] = {}
         for group in self.groups:
             waves = tuple(self.waves[place] for place in group)
             if waves not in made:
                 made[waves] = WaveCells(math.prod(wave.size for wave in waves), self.epsilon, waves)
         return tuple(made[tuple(self.waves[place] for place in group)] for group in self.groups)
+
+    def _details(self) -> dict[str, Any]:
+        chosen = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
+        named = [k for k, categories in enumerate(self.categorical) if categories]
+        own = {"categorical": named} if named else {}
+        return {**super()._details(), **own, **chosen}
 
     def part_expression(self, part: int) -> list[Any]:
         return self.combination(self.groups[part])

@@ -16,7 +16,7 @@ from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import grouped
 from rangeq.grids.wavegrid import estimate as wave_estimate
 from rangeq.grids.wavegrid.density import Told, posterior_densities
-from rangeq.grids.wavegrid.estimate import COARSE, Axis, balanced
+from rangeq.grids.wavegrid.distributions import COARSE, Axis, balanced
 from tests.rangeq.grids.populations import collected, people, queries, truth
 
 # ---------------------------------------------------------------------------------- one attribute

@@ -1,0 +1,431 @@
+"""The distributions of an attribute and of a pair, as square waves tell of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import rel_entr
+
+from mechdesign._support.arrays import Floats, Items
+from rangeq.grids.cells import Edges
+from rangeq.grids.fitting.piecewise import Line
+from rangeq.grids.wavegrid.density import Density
+from rangeq.grids.wavegrid.interactions import Pair
+from rangeq.grids.wavegrid.local_terms import PairExplanation
+
+COARSE = 64
+"""Cells along each axis of the joint distribution of a pair, at most: twice as many would take four
+times as long.
+"""
+
+_EVEN = 0.3
+"""Which part of the measure that coarse cells have equal shares of is length: none is much longer
+than 1/19 of the domain.
+"""
+
+_TINY = 1e-300
+"""Keeps quotients of nothing by nothing finite."""
+
+
+class Axis(NamedTuple):
+    """The distribution of an attribute.
+
+    Attributes
+    ----------
+    line : Line
+        Of the cells.
+    covariance : numpy.ndarray of float64
+        Of the cells' sums: shape (cells + 1, cells + 1).
+    groups : numpy.ndarray of int64
+        Shape (cells,): which coarse cell each cell is in.
+    mass : numpy.ndarray of float64
+        Shape (coarse cells,): their frequencies.
+    """
+
+    line: Line
+    covariance: Floats
+    groups: Items
+    mass: Floats
+
+    @classmethod
+    def of(cls, edges: Edges, found: Density, most: int = COARSE) -> Axis:
+        """From the posterior of the cells.
+
+        Parameters
+        ----------
+        edges : tuple of int
+            Where the cells begin, and the size.
+        found : Density
+            The posterior.
+        most : int, default COARSE
+            How many coarse cells there may be.
+
+        Returns
+        -------
+        Axis
+            The distribution.
+        """
+        sums = np.zeros((len(edges), len(edges)))
+        sums[1:, 1:] = found.covariance.cumsum(axis=0).cumsum(axis=1)
+        groups = balanced(found.frequencies, most)
+        mass: Floats = np.bincount(groups, found.frequencies).astype(np.float64)
+        return cls(Line(edges, found.frequencies / found.frequencies.sum()), sums, groups, mass)
+
+    @property
+    def starts(self) -> Items:
+        """Where the coarse cells begin, and the size."""
+        first = np.flatnonzero(np.diff(self.groups, prepend=-1))
+        return np.array(self.line.edges)[[*first.tolist(), len(self.groups)]]
+
+    @property
+    def changes(self) -> Floats:
+        """The covariance of the cells: shape (cells, cells)."""
+        return np.diff(np.diff(self.covariance, axis=0), axis=1)
+
+    @property
+    def separate(self) -> bool:
+        """Whether every value is a coarse cell of its own."""
+        return len(self.mass) == self.line.edges[-1]
+
+    def reordered(self, order: Items) -> Axis:
+        """The distribution of the same values in another order, each a coarse cell of its own."""
+        sums = np.zeros_like(self.covariance)
+        sums[1:, 1:] = self.changes[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1)
+        line = Line(self.line.edges, self.line.cells[order])
+        return Axis(line, sums, self.groups, self.mass[order])
+
+    def place(self, ends: Items) -> Floats:
+        """Where boundaries between values (0 .. size) lie among the coarse cells, by mass.
+
+        The number of a cell and part of it.
+        """
+        edges = np.array(self.line.edges)
+        group = self.groups[
+            np.minimum(np.searchsorted(edges, ends, side="right") - 1, len(self.groups) - 1)
+        ]
+        before = np.concatenate([[0.0], np.cumsum(self.mass)])
+        below = self.line.answers(np.zeros_like(ends), ends - 1)
+        place: Floats = group + np.clip(
+            (below - before[group]) / np.maximum(self.mass[group], _TINY), 0.0, 1.0
+        )
+        return np.where(ends == edges[-1], float(len(self.mass)), place)
+
+    def merged(self, functions: Floats) -> Floats:
+        """The means of functions of cells over those of each coarse cell.
+
+        Shape (..., cells) to (..., coarse cells).
+        """
+        cells, mass = self.line.cells, self.mass[self.groups]
+        even = 1 / np.bincount(self.groups)[self.groups]
+        share = np.where(mass > _TINY, cells / np.maximum(mass, _TINY), even)
+        merged: Floats = np.add.reduceat(
+            functions * share, np.flatnonzero(np.diff(self.groups, prepend=-1)), axis=-1
+        )
+        return merged
+
+    def nearest(self, ends: Items) -> Items:
+        """The ends of cells nearest to boundaries between values."""
+        edges = np.array(self.line.edges)
+        return np.searchsorted((edges[1:] + edges[:-1]) / 2, ends)
+
+
+class Joint(ABC):
+    """The distribution of a pair of attributes, in coarse cells."""
+
+    @cached_property
+    @abstractmethod
+    def mean(self) -> Floats:
+        """Shape (cells, cells): cells may be negative, by the noise of local terms."""
+
+    @property
+    @abstractmethod
+    def margins(self) -> tuple[Floats, Floats]:
+        """The distribution of each attribute."""
+
+    @abstractmethod
+    def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
+        """The posterior variance of what lies in rectangles, with the margins held.
+
+        Parameters
+        ----------
+        rows, columns : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
+            Where they begin and where they end, as `before` takes places: shape (queries,) each.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (queries,); NaN where it is not known.
+        """
+
+    @abstractmethod
+    def reordered(self, rows: Items, columns: Items) -> Joint:
+        """The same with cells in another order: of the cells' numbers, shape (cells,) each."""
+
+    @cached_property
+    def table(self) -> Floats:
+        """The mean brought to cells of at least 0, with the margins of the pair."""
+        return distribution(self.mean, *self.margins)
+
+    @cached_property
+    def sums(self) -> Floats:
+        """Of the mean's cells before each corner: in sums of cells noise cancels."""
+        return corners(self.mean)
+
+    @cached_property
+    def table_sums(self) -> Floats:
+        """Of the table's cells before each corner."""
+        return corners(self.table)
+
+    @cached_property
+    def conditional(self) -> tuple[Floats, Floats]:
+        """Cumulative distributions of either attribute for each cell of the other.
+
+        Of the second for each cell of the first, and of the first for each of the second.
+        """
+        found = []
+        for table in (self.table, self.table.T):
+            sums = np.pad(table.cumsum(axis=1), [(0, 0), (1, 0)])
+            found.append(sums / np.maximum(sums[:, -1:], _TINY))
+        return found[0], found[1]
+
+    @cached_property
+    def dependence(self) -> float:
+        """The mutual information of both attributes, in nats."""
+        return float(rel_entr(self.table, np.outer(*self.margins)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class FittedJoint(Joint):
+    """Of a pair that reports tell of: the mean of its explanations.
+
+    Parameters
+    ----------
+    pair : Pair
+        What is known of the pair.
+    explanations : list of PairExplanation
+        Of weights 1 in sum.
+    """
+
+    pair: Pair
+    explanations: list[PairExplanation]
+
+    @cached_property
+    def mean(self) -> Floats:
+        return np.asarray(sum(one.weight * one.joint for one in self.explanations))
+
+    @property
+    def margins(self) -> tuple[Floats, Floats]:
+        return self.pair.margins
+
+    def reordered(self, rows: Items, columns: Items) -> FittedJoint:
+        both = np.ix_(rows, columns)
+        pair = replace(
+            self.pair,
+            scores=self.pair.scores[both],
+            grams=tuple(
+                gram[np.ix_(order, order)]
+                for gram, order in zip(self.pair.grams, (rows, columns), strict=True)
+            ),
+            margins=(self.margins[0][rows], self.margins[1][columns]),
+        )
+        return FittedJoint(
+            pair,
+            [
+                replace(
+                    one,
+                    fit=replace(
+                        one.fit,
+                        terms=(one.fit.terms[0][rows], one.fit.terms[1][columns]),
+                        joint=one.fit.joint[both],
+                    ),
+                    left=one.left[rows],
+                    right=one.right[columns],
+                )
+                for one in self.explanations
+            ],
+        )
+
+    @cached_property
+    def _explained(self) -> list[tuple[PairExplanation, Floats, Floats, Floats, Floats]]:
+        """Of each explanation the sums before corners of its table, slopes and functions."""
+        return [
+            (
+                one,
+                corners(one.joint),
+                corners(self.pair.slopes(*one.fit.terms, one.fit.joint)),
+                np.pad(one.left.cumsum(axis=0), [(1, 0), (0, 0)]),
+                np.pad(one.right.cumsum(axis=0), [(1, 0), (0, 0)]),
+            )
+            for one in self.explanations
+        ]
+
+    def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
+        total = np.zeros(len(rows[0]))
+        means = []
+        for one, sums, slopes, left, right in self._explained:
+            means.append(rectangle(sums, rows, columns))
+            own = np.zeros(len(total))
+            if one.fit.theta.size:
+                inside = rectangle(slopes, rows, columns)
+                own += (inside * (one.fit.covariance @ inside)).sum(axis=0)
+            if one.mean.size:
+                a, b = (
+                    (at(sides, ends[1]) - at(sides, ends[0])) ** 2
+                    for sides, ends in ((left, rows), (right, columns))
+                )
+                own += ((a @ one.variance) * b).sum(axis=1)
+            total += one.weight * own
+        weights = np.array([one.weight for one in self.explanations])
+        apart = np.array(means) - weights @ np.array(means)
+        return np.asarray(total + weights @ apart**2)
+
+
+@dataclass(frozen=True, eq=False)
+class ImpliedJoint(Joint):
+    """Of a pair that nobody was asked about: what other pairs imply.
+
+    Parameters
+    ----------
+    cells : numpy.ndarray of float64
+        Shape (cells, cells): the distribution.
+    """
+
+    cells: Floats
+
+    @cached_property
+    def mean(self) -> Floats:
+        return self.cells
+
+    @property
+    def margins(self) -> tuple[Floats, Floats]:
+        return self.cells.sum(axis=1), self.cells.sum(axis=0)
+
+    def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
+        return np.full(len(rows[0]), np.nan)
+
+    def reordered(self, rows: Items, columns: Items) -> ImpliedJoint:
+        return ImpliedJoint(self.cells[np.ix_(rows, columns)])
+
+
+def balanced(frequencies: Floats, most: int) -> Items:
+    """Neighbouring cells joined into groups of about the same frequency, but none too long.
+
+    Parameters
+    ----------
+    frequencies : numpy.ndarray of float64
+        Shape (cells,): at least 0.
+    most : int
+        How many groups there may be.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape (cells,): the number of each cell's group.
+    """
+    size = len(frequencies)
+    if size <= most:
+        return np.arange(size)
+    weight = (1 - _EVEN) * frequencies / frequencies.sum() + _EVEN / size
+    return np.unique(
+        np.minimum((np.cumsum(weight) - weight / 2) * most, most - 1).astype(np.int64),
+        return_inverse=True,
+    )[1]
+
+
+def corners(tables: Floats) -> Floats:
+    """Sums of what comes before each corner of a cell: the last two axes become longer by one."""
+    result = np.zeros((*tables.shape[:-2], tables.shape[-2] + 1, tables.shape[-1] + 1))
+    result[..., 1:, 1:] = tables.cumsum(axis=-2).cumsum(axis=-1)
+    return result
+
+
+def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
+    """What lies before places within cells, as if cells were uniform.
+
+    Parameters
+    ----------
+    sums : numpy.ndarray of float64
+        `corners` of tables: shape (..., rows + 1, columns + 1).
+    rows, columns : numpy.ndarray of float64
+        Places: the number of a cell and part of it. They broadcast.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Of the tables' leading shape, and then the places' one.
+    """
+    i, j = (
+        np.minimum(rows.astype(np.int64), sums.shape[-2] - 2),
+        np.minimum(columns.astype(np.int64), sums.shape[-1] - 2),
+    )
+    s, t = rows - i, columns - j
+    low = sums[..., i, j] * (1 - t) + sums[..., i, j + 1] * t
+    high = sums[..., i + 1, j] * (1 - t) + sums[..., i + 1, j + 1] * t
+    result: Floats = low * (1 - s) + high * s
+    return result
+
+
+def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
+    """What lies between two places along both axes.
+
+    Parameters
+    ----------
+    sums : numpy.ndarray of float64
+        `corners` of tables: shape (..., rows + 1, columns + 1).
+    rows, columns : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
+        Where it begins and where it ends, as `before` takes places.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        As of `before`.
+    """
+    inside: Floats = before(sums, rows[1], columns[1]) - before(sums, rows[0], columns[1])
+    return inside - before(sums, rows[1], columns[0]) + before(sums, rows[0], columns[0])
+
+
+def along(sums: Floats, row: Items, columns: Floats) -> Floats:
+    """What lies before places along some rows.
+
+    Parameters
+    ----------
+    sums : numpy.ndarray of float64
+        Cumulative sums: shape (rows, columns + 1).
+    row : numpy.ndarray of int64
+        Which rows.
+    columns : numpy.ndarray of float64
+        Places along these, of the same shape: the number of a cell and part of it.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Of that shape.
+    """
+    j = np.minimum(columns.astype(np.int64), sums.shape[1] - 2)
+    t = columns - j
+    result: Floats = sums[row, j] * (1 - t) + sums[row, j + 1] * t
+    return result
+
+
+def at(sums: Floats, places: Floats) -> Floats:
+    """Rows of cumulative sums at places: shapes (cells + 1, k) and (m,) to (m, k)."""
+    row = np.minimum(places.astype(np.int64), len(sums) - 2)
+    part = (places - row)[:, None]
+    result: Floats = sums[row] * (1 - part) + sums[row + 1] * part
+    return result
+
+
+def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """A table without negative cells, brought to its margins by iterative proportional fitting."""
+    if (table >= 0).all():
+        return table
+    kernel = np.maximum(table, 0.0) + 1e-9 * np.outer(rows, columns)
+    right = np.ones(len(columns))
+    for _ in range(100):
+        left = rows / np.maximum(kernel @ right, _TINY)
+        right = columns / np.maximum(kernel.T @ left, _TINY)
+    return np.asarray(left[:, None] * kernel * right)

@@ -1,0 +1,164 @@
+"""Trees of the most dependent pairs: what other pairs imply, and answers about many attributes.
+
+A distribution of which only the pairs of a tree are known has most entropy if attributes are
+independent given those between them (Chow and Liu 1968).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import rel_entr
+
+from mechdesign._support.arrays import Floats, Items
+from rangeq.grids.wavegrid.distributions import Axis, ImpliedJoint, Joint
+
+_TINY = 1e-300
+"""Keeps quotients of nothing by nothing finite."""
+
+
+def implied(
+    joints: Mapping[tuple[int, int], Joint], axes: Sequence[Axis]
+) -> dict[tuple[int, int], Joint]:
+    """The distributions of all pairs, those that nobody was asked about along a tree of others.
+
+    Parameters
+    ----------
+    joints : mapping of (int, int) to Joint
+        Of some pairs (j, k) with j < k.
+    axes : sequence of Axis
+        The distribution of each attribute.
+
+    Returns
+    -------
+    dict of (int, int) to Joint
+        Of every pair. Attributes that no path of pairs joins are independent.
+    """
+    pairs = list(combinations(range(len(axes)), 2))
+    if len(joints) == len(pairs):
+        return {pair: joints[pair] for pair in pairs}
+    told = np.full((1, len(axes), len(axes)), -1.0)
+    for (j, k), joint in joints.items():
+        told[0, j, k] = told[0, k, j] = joint.dependence
+    parents, order = (found[0].tolist() for found in spanning_tree(told))
+    # Given an attribute of the tree: the distribution of each for every cell of it
+    given: dict[tuple[int, int], Floats] = {}
+    done: list[int] = []
+    for place in order:
+        parent = parents[place]
+        for other in done:
+            if parent < 0 or told[0, place, parent] < 0:
+                given[other, place] = np.tile(axes[place].mass, (len(axes[other].mass), 1))
+            else:
+                table = (
+                    joints[parent, place].table if parent < place else joints[place, parent].table.T
+                )
+                step = table / np.maximum(table.sum(axis=1, keepdims=True), _TINY)
+                given[other, place] = step if other == parent else given[other, parent] @ step
+            # and the other way round
+            back = given[other, place] * axes[other].mass[:, None]
+            given[place, other] = (back / np.maximum(back.sum(axis=0), _TINY)).T
+        done.append(place)
+    return {
+        (j, k): joints.get((j, k), ImpliedJoint(given[j, k] * axes[j].mass[:, None]))
+        for j, k in pairs
+    }
+
+
+def spanning_tree(told: Floats) -> tuple[Items, Items]:
+    """The tree of largest sum, by Prim's algorithm, for many graphs at once.
+
+    Parameters
+    ----------
+    told : numpy.ndarray of float64
+        Symmetric weights: shape (graphs, attributes, attributes).
+
+    Returns
+    -------
+    tuple of (numpy.ndarray of int64, numpy.ndarray of int64)
+        The parent of each attribute, -1 for the root, and the order in which they join the tree:
+        shapes (graphs, attributes).
+    """
+    graphs, several, _ = told.shape
+    rows = np.arange(graphs)
+    parents, order = np.full((graphs, several), -1), np.zeros((graphs, several), dtype=np.int64)
+    weight, near = told[:, 0].copy(), np.zeros((graphs, several), dtype=np.int64)
+    inside = np.zeros((graphs, several), dtype=bool)
+    inside[:, 0] = True
+    for step in range(1, several):
+        best = np.argmax(np.where(inside, -np.inf, weight), axis=1)
+        parents[rows, best], order[:, step] = near[rows, best], best
+        inside[rows, best] = True
+        closer = told[rows, best] > weight
+        near = np.where(closer, best[:, None], near)
+        weight = np.maximum(weight, told[rows, best])
+    return parents, order
+
+
+class TreeAnswers(NamedTuple):
+    """What a tree makes of the pairs of queries, and how that depends on them.
+
+    Attributes
+    ----------
+    answers : numpy.ndarray of float64
+        Shape (queries,).
+    single, paired : numpy.ndarray of float64
+        Slopes in the answers of single attributes and of pairs: shapes (queries, attributes) and
+        (queries, pairs).
+    """
+
+    answers: Floats
+    single: Floats
+    paired: Floats
+
+
+def tree_answers(tables: Floats, several: int) -> TreeAnswers:
+    """The answers of queries over many attributes, from a tree of their pairs for each.
+
+    With the pairs' answers p_jk and those of single attributes p_j, it is the product of p_jk over
+    the tree divided by that of p_j^(neighbours of j - 1).
+
+    Parameters
+    ----------
+    tables : numpy.ndarray of float64
+        Shape (queries, pairs, 2, 2), at least 0: inside of both ranges first.
+    several : int
+        The number of attributes.
+
+    Returns
+    -------
+    TreeAnswers
+        Of every query.
+    """
+    pairs = list(combinations(range(several), 2))
+    m = len(tables)
+    tables = tables / np.maximum(tables.sum(axis=(2, 3), keepdims=True), _TINY)
+    rows, columns = tables.sum(axis=3, keepdims=True), tables.sum(axis=2, keepdims=True)
+    told, number = np.zeros((m, several, several)), np.zeros((several, several), dtype=np.int64)
+    single = np.zeros((m, several))
+    for place, (j, k) in enumerate(pairs):
+        number[j, k] = number[k, j] = place
+        told[:, j, k] = told[:, k, j] = rel_entr(tables, rows * columns).sum(axis=(2, 3))[:, place]
+        single[:, j] += rows[:, place, 0, 0] / (several - 1)
+        single[:, k] += columns[:, place, 0, 0] / (several - 1)
+    parents, order = spanning_tree(told)
+    queries = np.arange(m)
+    taken, neighbours = np.zeros((m, len(pairs)), dtype=bool), np.zeros((m, several))
+    answers = single[:, 0].copy()
+    for child in order[:, 1:].T:
+        parent = parents[queries, child]
+        place = number[parent, child]
+        taken[queries, place] = True
+        neighbours[queries, parent] += 1
+        neighbours[queries, child] += 1
+        both = tables[queries, place, 0, 0]
+        answers *= np.clip(both / np.maximum(single[queries, parent], _TINY), 0.0, 1.0)
+    inside = tables[:, :, 0, 0]
+    return TreeAnswers(
+        answers,
+        -(neighbours - 1) * answers[:, None] / np.maximum(single, _TINY),
+        np.where(taken, answers[:, None] / np.maximum(inside, _TINY), 0.0),
+    )

@@ -1,0 +1,173 @@
+"""The posterior of all attributes and pairs, from what the reports of square waves say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from frequency.schema import Domain
+from mechdesign._support.arrays import Floats
+from mechdesign._support.blas import one_thread
+from rangeq.grids.cells import equal_cells
+from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Told, posterior_densities
+from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
+from rangeq.grids.wavegrid.estimate import WaveEstimate
+from rangeq.grids.wavegrid.interactions import Pair, fitted
+from rangeq.grids.wavegrid.local_terms import (
+    ALONE,
+    TermBasis,
+    bases,
+    category_bases,
+    explained,
+    smooth_bases,
+)
+from rangeq.grids.wavegrid.pair_tree import implied
+from rangeq.grids.wavegrid.partitions import Partition
+from rangeq.grids.wavegrid.square_waves import FINE, Cut, Heard
+
+SMOOTH = 32
+"""Cells along each axis in which smooth terms are fitted, at most."""
+
+Key = tuple[int, int]
+
+
+@one_thread
+def estimated(
+    attributes: Domain, n: int, waves: Sequence[Cut], heard: Sequence[Heard]
+) -> WaveEstimate:
+    """The estimate from the reports of all parts.
+
+    Parameters
+    ----------
+    attributes : Domain
+        Those of the protocol.
+    n : int
+        The number of reports, at least 1.
+    waves : sequence of Wave or Partition
+        The wave of each attribute.
+    heard : sequence of Heard
+        What the reports of each part say: of a pair there may be several.
+
+    Returns
+    -------
+    WaveEstimate
+        With the distributions of all attributes and pairs.
+    """
+    edges = [equal_cells(size, FINE) for size in attributes.sizes]
+    categorical = [isinstance(wave, Partition) for wave in waves]
+    functions = [wave.shares(cut) - 1 / wave.arcs for wave, cut in zip(waves, edges, strict=True)]
+    grams = [_gram(wave, function) for wave, function in zip(waves, functions, strict=True)]
+    scores, users = [np.zeros(len(cut) - 1) for cut in edges], [0.0] * len(waves)
+    for part in heard:
+        total = float(part.held.sum())
+        for axis, place in enumerate(part.places):
+            others = tuple(
+                k for k in range(part.held.ndim) if k not in (axis, axis + len(part.places))
+            )
+            told = waves[place].arcs * part.information * part.held.sum(axis=others)
+            scores[place] += np.tensordot(told, functions[place], axes=2)
+            users[place] += part.information * total
+    told_of = [
+        Told(score, told * gram, np.diff(cut).astype(np.float64))
+        for cut, score, told, gram in zip(edges, scores, users, grams, strict=True)
+    ]
+    axes = _axes(told_of, edges, categorical)
+    if len(attributes) == 1:
+        return WaveEstimate(attributes, n, axes, {}, categorical)
+    merged = [axis.merged(function) for axis, function in zip(axes, functions, strict=True)]
+    grams = [_gram(wave, function) for wave, function in zip(waves, merged, strict=True)]
+    pairs: dict[Key, Pair] = {}
+    for part in heard:
+        j, k = part.places
+        half = np.tensordot(merged[j], part.held, axes=([0, 1], [0, 2]))
+        products = (
+            waves[j].arcs * waves[k].arcs * np.tensordot(half, merged[k], axes=([1, 2], [0, 1]))
+        )
+        pair = Pair(
+            part.information * products,
+            part.information * float(part.held.sum()),
+            (grams[j], grams[k]),
+            (axes[j].mass, axes[k].mass),
+        )
+        pairs[j, k] = pairs[j, k].with_more(pair) if (j, k) in pairs else pair
+    ordered = {key: pair for key, pair in pairs.items() if not any(categorical[k] for k in key)}
+    mixed = {key: pair for key, pair in pairs.items() if key not in ordered}
+    joints: dict[Key, Joint] = {
+        **_of_ordered(ordered, axes, grams),
+        **_with_categories(mixed, axes, grams, categorical),
+    }
+    return WaveEstimate(attributes, n, axes, implied(joints, axes), categorical)
+
+
+def _axes(
+    told: Sequence[Told], edges: Sequence[tuple[int, ...]], categorical: Sequence[bool]
+) -> list[Axis]:
+    """The distributions of single attributes."""
+    found: dict[int, Axis] = {}
+    for kind, kernels in ((False, KERNELS), (True, CATEGORIES)):
+        places = [place for place, own in enumerate(categorical) if own == kind]
+        densities = posterior_densities([told[place] for place in places], kernels)
+        for place, density in zip(places, densities, strict=True):
+            most = len(density.frequencies) if kind else COARSE
+            found[place] = Axis.of(edges[place], density, most)
+    return [found[place] for place in range(len(told))]
+
+
+def _of_ordered(
+    pairs: dict[Key, Pair], axes: Sequence[Axis], grams: Sequence[Floats]
+) -> dict[Key, FittedJoint]:
+    """Smooth terms, and local ones for what they leave."""
+    local = {
+        place: bases(axes[place].mass, axes[place].starts, grams[place])
+        for place in sorted({place for key in pairs for place in key})
+    }
+    coarse = {place: balanced(axes[place].mass, SMOOTH) for place in local}
+    fits, scales = fitted(
+        {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
+    )
+    found = explained(
+        pairs,
+        {key: pair.refined(fits[key]) for key, pair in pairs.items()},
+        scales,
+        {(j, k): (local[j], local[k]) for j, k in pairs},
+    )
+    return {key: FittedJoint(pair, found[key]) for key, pair in pairs.items()}
+
+
+def _with_categories(
+    pairs: dict[Key, Pair],
+    axes: Sequence[Axis],
+    grams: Sequence[Floats],
+    categorical: Sequence[bool],
+) -> dict[Key, FittedJoint]:
+    """Terms of every category by itself, and all kinds of those of an ordered attribute."""
+    kinds: dict[int, list[TermBasis]] = {}
+    places = sorted({place for key in pairs for place in key})
+    for place in places:
+        if not categorical[place]:
+            own = axes[place].mass, grams[place]
+            kinds[place] = [*smooth_bases(*own), *bases(own[0], axes[place].starts, own[1])]
+    many = max(map(len, kinds.values()), default=1)
+    for place in places:
+        if categorical[place]:
+            kinds[place] = category_bases(axes[place].mass, grams[place], many)
+    found = explained(
+        pairs,
+        {key: pair.independent() for key, pair in pairs.items()},
+        None,
+        {(j, k): (kinds[j], kinds[k]) for j, k in pairs},
+        ALONE,
+    )
+    return {key: FittedJoint(pair, found[key]) for key, pair in pairs.items()}
+
+
+def _gram(wave: Cut, functions: Floats) -> Floats:
+    """E f f' over the configurations and the orthonormal functions of the arcs.
+
+    That is g times that of centred indicators.
+    """
+    gram: Floats = wave.arcs * np.einsum(
+        "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
+    )
+    return gram
