@@ -1031,7 +1031,7 @@ def _cuts(cuts: Any) -> Any:
     return cell
 
 
-def _wave(size: int, arcs: int, phases: Sequence[int]) -> Any:
+def _wave_arc(size: int, arcs: int, phases: Sequence[int]) -> Any:
     own = [(level, phase, many) for level, many in enumerate(phases) for phase in range(many)]
 
     def arc(value: int, coin: int) -> int:
@@ -1042,14 +1042,14 @@ def _wave(size: int, arcs: int, phases: Sequence[int]) -> Any:
     return arc
 
 
-def _masks(size: int, arcs: int, masks: Sequence[Sequence[int]]) -> Any:
+def _mask_arc(size: int, arcs: int, masks: Sequence[Sequence[int]]) -> Any:
     def arc(value: int, coin: int) -> int:
         return sum(_parity(mask & value) << bit for bit, mask in enumerate(masks[coin]))
 
     return arc
 
 
-_CUTS = {"wave": _wave, "masks": _masks}
+_CUTS = {"wave": _wave_arc, "masks": _mask_arc}
 
 
 def _levels(text: str, places: int, widths: Any) -> Any:

@@ -251,7 +251,9 @@ GRIDS = [
     grids.WaveGrid({"x": 5, "y": 7, "z": 9}, 1.5, 10_000),
     grids.WaveGrid({"x": 100, "y": 1000}, 4.0, 1_000_000),
     grids.WaveGrid({"x": 5, "y": 7, "z": 3}, 0.5, categorical=["y", "z"]),
-    grids.WaveGrid({"x": 100, "y": 40, "z": 3}, 4.0, categorical=["y", "z"], pairs=[("x", "y"), ("y", "z")]),
+    grids.WaveGrid(
+        {"x": 100, "y": 40, "z": 3}, 4.0, categorical=["y", "z"], pairs=[("x", "y"), ("y", "z")]
+    ),
     grids.HaarHRR2D({"x": 16, "y": 2}, 1.0, 200),
 ]
 

@@ -226,9 +226,9 @@ class FittedJoint(Joint):
         pair = replace(
             self.pair,
             scores=self.pair.scores[both],
-            grams=tuple(
-                gram[np.ix_(order, order)]
-                for gram, order in zip(self.pair.grams, (rows, columns), strict=True)
+            grams=(
+                self.pair.grams[0][np.ix_(rows, rows)],
+                self.pair.grams[1][np.ix_(columns, columns)],
             ),
             margins=(self.margins[0][rows], self.margins[1][columns]),
         )

@@ -328,8 +328,8 @@ class WaveEstimate(ConjunctionEstimate):
             one, left, right = self.axes[place], queries.left[:, axis], queries.right[:, axis]
             if axis in each:
                 values = np.arange(len(one.mass))
-                inside = (values >= left[:, None]) & (values <= right[:, None])
-                changes = each[axis] * inside
+                asked = (values >= left[:, None]) & (values <= right[:, None])
+                changes = each[axis] * asked
                 result += ((changes @ one.changes) * changes).sum(axis=1)
                 continue
             b, e = begins[:, axis], ends[:, axis]

@@ -103,13 +103,17 @@ def _explained(pair: Pair) -> Any:
 
 def test_sets_of_values_have_the_sum_of_their_answers_and_an_error() -> None:
     records, estimate = found()
-    for where in ({"job": [0, 2, 7]}, {"job": [1, 4, 6], "smokes": 1}, {"town": [11, 0]}):
-        (name, values), *rest = where.items()
-        each = [estimate.answer({name: value, **dict(rest)}).value for value in values]
-        answer = estimate.answer(where)
+    cases: list[tuple[str, list[int], dict[str, int]]] = [
+        ("job", [0, 2, 7], {}),
+        ("job", [1, 4, 6], {"smokes": 1}),
+        ("town", [11, 0], {}),
+    ]
+    for name, values, rest in cases:
+        each = [estimate.answer({name: value, **rest}).value for value in values]
+        answer = estimate.answer({name: values, **rest})
         assert answer.value == pytest.approx(sum(each), abs=1e-9)
         held = np.isin(records[:, list(SIZES).index(name)], values)
-        for other, value in rest:
+        for other, value in rest.items():
             held &= records[:, list(SIZES).index(other)] == value
         assert abs(answer.value - held.mean()) < 6 * answer.variance**0.5
     # Of ordered attributes, too
