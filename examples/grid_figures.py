@@ -19,13 +19,14 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from mechdesign.evaluate import add_arguments, apart, sweep
 from rangeq.grids import (
     HDG,
     HIO,
@@ -44,11 +45,6 @@ from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.fitting.response_matrix import response_matrices
 from rangeq.grids.queries import grouped
-
-if __package__ or TYPE_CHECKING:  # of the repository; else a script beside it
-    from examples.sweeps import add_arguments, apart, sweep
-else:
-    from sweeps import add_arguments, apart, sweep
 
 Array = npt.NDArray[Any]
 Queries = tuple[Array, Array, Array]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,11 +39,7 @@ from frequency.heavy import (
     lower_bound,
     plot,
 )
-
-if __package__ or TYPE_CHECKING:  # of the repository; else a script beside it
-    from examples.sweeps import add_arguments, apart, sweep
-else:
-    from sweeps import add_arguments, apart, sweep
+from mechdesign.evaluate import add_arguments, apart, sweep
 
 Array = npt.NDArray[Any]
 Protocol = Oracle | HeavyHitterProtocol | OneBit

@@ -22,7 +22,7 @@ from datetime import datetime
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,11 +48,7 @@ from frequency.marginals import (
     pearson,
 )
 from frequency.marginals.association import statistic
-
-if __package__ or TYPE_CHECKING:  # of the repository; else a script beside it
-    from examples.sweeps import add_arguments, apart, sweep
-else:
-    from sweeps import add_arguments, apart, sweep
+from mechdesign.evaluate import add_arguments, apart, sweep
 
 Array = npt.NDArray[Any]
 LN3 = math.log(3)

@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from examples.sweeps import add_arguments, sweep
+from mechdesign.evaluate import add_arguments, sweep
 from reproduction.pages import SOURCES, load, overview, page, read, records, write
 from reproduction.report import Outcome, Settings
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from examples import grid_figures, marginal_figures
-from examples.sweeps import apart, sweep
 from frequency.marginals import InpHT, MargPS
+from mechdesign.evaluate import apart, sweep
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 Sweep = Callable[..., list[Any]]
@@ -23,7 +23,7 @@ Sweep = Callable[..., list[Any]]
 SCRIPT = """
 import sys
 import numpy as np
-from sweeps import apart, sweep
+from mechdesign.evaluate import apart, sweep
 
 def draw(k):
     return apart(np.random.default_rng(1), k).integers(1 << 30).item()

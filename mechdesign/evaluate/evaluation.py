@@ -1,0 +1,458 @@
+"""evaluate: how much protocols err, measured on populations, as a tidy table."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mechdesign._support.files import replacing
+from mechdesign._support.numbers import whole
+from mechdesign._support.text import aligned, comma_separated, shown
+from mechdesign.evaluate.sweeps import apart, sweep
+from mechdesign.evaluate.truth import Population, truth
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Measured(NamedTuple):
+    """The errors of the answers to the queries of one family, in one repeat.
+
+    Attributes
+    ----------
+    protocol, population : str
+        Their names.
+    epsilon : float
+        The privacy loss of one report.
+    users : int
+        How many reported.
+    repeat : int
+        From 0.
+    queries : str
+        The family's name.
+    number : int
+        How many queries it has.
+    squared : float
+        The mean of their squared errors, in fractions of the users.
+    largest : float
+        The largest of their absolute errors.
+    stated : float
+        The mean of the variances that the answers state; NaN where one states none.
+    covered : float
+        The fraction of the intervals that hold the truth; NaN where one answer has none.
+    seconds : float
+        From the users to the answers of all families.
+    key : str
+        What the repeat is of, as a digest: the protocol with its parameters, the population,
+        queries, seed and confidence.
+    """
+
+    protocol: str
+    population: str
+    epsilon: float
+    users: int
+    repeat: int
+    queries: str
+    number: int
+    squared: float
+    largest: float
+    stated: float
+    covered: float
+    seconds: float
+    key: str
+
+
+class Summary(NamedTuple):
+    """All repeats of a family of queries together.
+
+    Attributes
+    ----------
+    protocol, population, epsilon, users, queries : str, str, float, int, str
+        As of `Measured`.
+    repeats : int
+        How many there are.
+    error : float
+        The root of the mean squared error, in fractions of the users.
+    standard_error : float
+        Of ``error``, by the spread of the repeats; NaN of one.
+    stated : float
+        The root of the mean stated variance; NaN where it is not known.
+    covered : float
+        The fraction of the intervals that hold the truth; NaN where there are none.
+    """
+
+    protocol: str
+    population: str
+    epsilon: float
+    users: int
+    queries: str
+    repeats: int
+    error: float
+    standard_error: float
+    stated: float
+    covered: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` measured. ``print(found)`` shows the summary as a table.
+
+    Attributes
+    ----------
+    rows : tuple of Measured
+        One for each repeat and family of queries.
+    """
+
+    rows: tuple[Measured, ...]
+
+    def summary(self) -> list[Summary]:
+        """All repeats together, by population, family, epsilon and protocol.
+
+        Returns
+        -------
+        list of Summary
+            One for each protocol, population, epsilon and family of queries.
+        """
+        groups: dict[tuple[Any, ...], list[Measured]] = {}
+        for row in self.rows:
+            case = row.population, row.queries, row.epsilon, row.protocol, row.users
+            groups.setdefault(case, []).append(row)
+        orders = [list(dict.fromkeys(column)) for column in zip(*groups, strict=True)]
+        found = []
+        for (population, queries, epsilon, protocol, users), rows in sorted(
+            groups.items(),
+            key=lambda group: [
+                order.index(own) for order, own in zip(orders, group[0], strict=True)
+            ],
+        ):
+            squares = np.array([row.squared for row in rows])
+            error = math.sqrt(squares.mean())
+            spread = squares.std(ddof=1) / math.sqrt(len(squares)) if len(rows) > 1 else math.nan
+            found.append(
+                Summary(
+                    protocol,
+                    population,
+                    epsilon,
+                    users,
+                    queries,
+                    len(rows),
+                    error,
+                    float(spread / (2 * error)) if error else 0.0,
+                    math.sqrt(np.mean([row.stated for row in rows])),
+                    float(np.mean([row.covered for row in rows])),
+                )
+            )
+        return found
+
+    def to_frame(self) -> Any:
+        """All rows as a pandas DataFrame, one column a field of `Measured`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=Measured._fields)
+
+    def plot(self, queries: str | None = None) -> Figure:
+        """Errors against epsilon, a panel for each population, both axes logarithmic.
+
+        Parameters
+        ----------
+        queries : str, optional
+            The family of queries; None: the first.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With bars of two standard errors; `mechdesign.plot.save` writes it.
+
+        Raises
+        ------
+        ValueError
+            Another family, or nothing was measured.
+        """
+        from mechdesign.evaluate.picture import errors_by_epsilon  # loads matplotlib
+
+        return errors_by_epsilon(self.summary(), queries)
+
+    def __str__(self) -> str:
+        head = ["population", "queries", "epsilon", "protocol", "error", "+-", "stated", "covered"]
+        rows = [
+            [
+                row.population,
+                row.queries,
+                f"{row.epsilon:g}",
+                row.protocol,
+                *(_number(one) for one in (row.error, row.standard_error, row.stated)),
+                _number(row.covered, ".0%"),
+            ]
+            for row in self.summary()
+        ]
+        return "\n".join(aligned([head, *rows]))
+
+
+def _number(value: float, how: str = ".3g") -> str:
+    return "-" if math.isnan(value) else format(value, how)
+
+
+def evaluate(
+    protocols: Mapping[str, Callable[[float], Any]],
+    populations: Mapping[str, Any],
+    queries: Mapping[str, Sequence[Any]],
+    epsilons: Sequence[float],
+    repeats: int = 10,
+    *,
+    users: int | None = None,
+    confidence: float = 0.95,
+    seed: int = 1,
+    out: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+) -> Evaluation:
+    """Try protocols out: every one, on every population, at every epsilon, some times.
+
+    In a repeat all protocols have the same users. Results do not depend on where cases are
+    computed, nor on which others there are.
+
+    Parameters
+    ----------
+    protocols : mapping of str to callable
+        By its name what makes a protocol from epsilon: ``{"OUE": lambda epsilon: OUE(64,
+        epsilon)}``. A protocol has ``privatize(values, rng)``, ``aggregate(reports)`` and
+        ``estimate(aggregate)``, whose result answers queries as ``answer(where)``: one's own may
+        be of any class. Of counts ``simulate(counts, rng)`` is taken, where it has it.
+    populations : mapping of str to array_like or mapping
+        By its name the counts of the items, shape (items,); shares of the items, as floats, with
+        ``users``; records, integers of shape (users, attributes); or a table, columns by name.
+    queries : mapping of str to sequence
+        By the name of a family its queries, each as ``answer`` takes it; also arrays of questions.
+    epsilons : sequence of float
+        Privacy losses of one report.
+    repeats : int, default 10
+        How often, at least 1.
+    users : int, optional
+        How many users are drawn from the population for each repeat; None: those given report.
+    confidence : float, default 0.95
+        Of the intervals whose coverage is measured.
+    seed : int, default 1
+        Of all randomness.
+    out : path, optional
+        A CSV file with the rows, written as they are computed. What it has already is not
+        computed again: an evaluation that was interrupted goes on, and one with more cases
+        computes these. Rows of others are kept.
+    workers, scheduler : int, str, optional
+        Where to compute: see `sweep`.
+
+    Returns
+    -------
+    Evaluation
+        The errors of every case.
+
+    Raises
+    ------
+    ValueError
+        Nothing to evaluate, a number out of range, what is no population, a question about records
+        that is no mapping, or a file with other columns. Nothing was computed.
+    Exception
+        What a protocol raises.
+    """
+    for what, given in (("protocols", protocols), ("populations", populations)):
+        if not isinstance(given, Mapping) or not given:
+            raise ValueError(f"{what} must be a mapping of names, and not empty: {shown(given)}")
+    if not isinstance(queries, Mapping) or not all(len(family) for family in queries.values()):
+        raise ValueError(f"queries must be a mapping of names to lists, got {shown(queries)}")
+    if not queries or not len(epsilons):
+        raise ValueError("there are no queries, or no epsilons")
+    whole(repeats, "repeats", 1)
+    whole(seed, "seed", 0)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
+    people = [Population(name, given, users) for name, given in populations.items()]
+    rng = np.random.default_rng(seed)
+    for one in people:
+        held = one.drawn(np.random.default_rng(0))
+        for family in queries.values():
+            for where in family:
+                truth(where, held)
+    made = [
+        (name, float(epsilon), make(epsilon))
+        for epsilon in epsilons
+        for name, make in protocols.items()
+    ]
+    asked = {name: list(family) for name, family in queries.items()}
+    keys, cases = [], []
+    for one in people:
+        for name, epsilon, protocol in made:
+            key = _key(name, protocol, one, asked, seed, confidence)
+            for repeat in range(repeats):
+                keys.append((key, repeat))
+                cases.append((name, epsilon, protocol, one, asked, repeat, key, confidence, rng))
+    path = None if out is None else Path(out)
+    known = {} if path is None else _kept(path, set(keys), len(asked))
+    left = [place for place, case in enumerate(keys) if case not in known]
+
+    def keep(place: int, rows: list[Measured]) -> None:
+        if path is not None:
+            with path.open("a", encoding="utf-8", newline="") as file:
+                file.write(comma_separated(rows))
+
+    computed = sweep(
+        measured, [cases[place] for place in left], workers, scheduler, "evaluation", keep
+    )
+    known.update({keys[place]: rows for place, rows in zip(left, computed, strict=True)})
+    return Evaluation(tuple(row for case in keys for row in known[case]))
+
+
+def measured(
+    name: str,
+    epsilon: float,
+    protocol: Any,
+    population: Population,
+    queries: dict[str, list[Any]],
+    repeat: int,
+    key: str,
+    confidence: float,
+    rng: np.random.Generator,
+) -> list[Measured]:
+    """One repeat of a case: see `evaluate`."""
+    held = population.drawn(apart(rng, population.name, repeat))
+    own = apart(rng, name, population.name, epsilon, repeat)
+    began = time.perf_counter()
+    if population.counted and hasattr(protocol, "simulate"):
+        aggregate = protocol.simulate(held, own)
+    else:
+        values = np.repeat(np.arange(len(held)), held) if population.counted else held
+        aggregate = protocol.aggregate(protocol.privatize(values, own))
+    estimate = protocol.estimate(aggregate)
+    answers = {
+        family: [estimate.answer(where) for where in asked] for family, asked in queries.items()
+    }
+    seconds = time.perf_counter() - began
+    some = next(iter(held.values())) if isinstance(held, dict) else held
+    number = int(some.sum()) if population.counted else len(some)
+    rows = []
+    for family, asked in queries.items():
+        off, inside, variances = [], [], []
+        for where, answer in zip(asked, answers[family], strict=True):
+            true = truth(where, held)
+            off.append(np.ravel(np.asarray(answer.value, dtype=np.float64) - true))
+            inside.append(_inside(answer, true, confidence))
+            variances.append(_stated(answer, true.shape))
+        errors = np.concatenate(off)
+        rows.append(
+            Measured(
+                name,
+                population.name,
+                epsilon,
+                number,
+                repeat,
+                family,
+                len(errors),
+                float((errors**2).mean()),
+                float(np.abs(errors).max()),
+                float(np.concatenate(variances).mean()),
+                float(np.concatenate(inside).mean()),
+                round(seconds, 6),
+                key,
+            )
+        )
+    return rows
+
+
+def _inside(answer: Any, true: Any, confidence: float) -> Any:
+    with suppress(ValueError, TypeError, AttributeError):
+        low, high = answer.interval(confidence)
+        return np.ravel((np.asarray(low) <= true) & (true <= np.asarray(high))).astype(np.float64)
+    return np.full(true.size, math.nan)
+
+
+def _stated(answer: Any, shape: tuple[int, ...]) -> Any:
+    with suppress(ValueError, TypeError, AttributeError):
+        return np.ravel(np.broadcast_to(np.asarray(answer.variance, dtype=np.float64), shape))
+    return np.full(math.prod(shape), math.nan)
+
+
+def _key(
+    name: str,
+    protocol: Any,
+    population: Population,
+    queries: dict[str, list[Any]],
+    seed: int,
+    confidence: float,
+) -> str:
+    digest = hashlib.sha256()
+    parameters = getattr(protocol, "parameters", None)
+    told = (
+        json.dumps(parameters, sort_keys=True) if isinstance(parameters, dict) else repr(protocol)
+    )
+    digest.update(repr((name, told, population.name, population.users, seed, confidence)).encode())
+    for part in _arrays(population.columns if population.columns is not None else population.given):
+        digest.update(part)
+    for part in _arrays(queries):
+        digest.update(part)
+    return digest.hexdigest()[:16]
+
+
+def _arrays(given: Any) -> Iterator[bytes]:
+    """Whatever holds numbers, as bytes that differ where these do."""
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            yield repr(name).encode()
+            yield from _arrays(value)
+    elif isinstance(given, (list, tuple)):
+        yield f"{type(given).__name__} {len(given)}".encode()
+        for value in given:
+            yield from _arrays(value)
+    elif isinstance(given, np.ndarray) and given.dtype.kind in "iufb":
+        yield repr((given.dtype.str, given.shape)).encode()
+        yield np.ascontiguousarray(given).tobytes()
+    elif isinstance(given, np.ndarray):
+        yield repr(given.tolist()).encode()
+    else:
+        yield repr(given).encode()
+
+
+def _kept(
+    path: Path, wanted: set[tuple[str, int]], families: int
+) -> dict[tuple[str, int], list[Measured]]:
+    """The rows of a file by case; what an interrupt left half-written is taken out of it."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = text[: text.rfind("\n") + 1]
+    reader = csv.reader(lines.splitlines())
+    head = tuple(next(reader, Measured._fields))
+    if head != Measured._fields:
+        raise ValueError(f"{path} is no table of an evaluation: it has other columns")
+    found: dict[tuple[str, int], list[Measured]] = {}
+    for cells in reader:
+        row = Measured(*(kind(cell) for kind, cell in zip(_KINDS, cells, strict=True)))
+        found.setdefault((row.key, row.repeat), []).append(row)
+    torn = [case for case in found if case in wanted and len(found[case]) != families]
+    for case in torn:
+        del found[case]
+    if torn or lines != text or not text:
+        rows = [row for case in found.values() for row in case]
+        with replacing(path) as file:
+            file.write(comma_separated([Measured._fields, *rows]).encode())
+    return {case: rows for case, rows in found.items() if case in wanted}
+
+
+_KINDS: tuple[Callable[[str], Any], ...] = (
+    str,
+    str,
+    float,
+    int,
+    int,
+    str,
+    int,
+    *(float,) * 5,
+    str,
+)
+"""Of the columns."""

@@ -1,0 +1,92 @@
+"""Pictures of evaluations: errors against epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mechdesign._support.figures import COLOURS, DASHES, GRID, MARKERS, mark_numbers
+from mechdesign._support.text import listed, printable, shown
+
+if TYPE_CHECKING:
+    from mechdesign.evaluate.evaluation import Summary
+
+_ACROSS = 3
+"""Panels in a row, at most."""
+
+
+def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) -> Figure:
+    """Errors against epsilon: see `mechdesign.evaluate.Evaluation.plot`.
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+        Of all cases.
+    queries : str, optional
+        The family of queries; None: the first.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each population.
+
+    Raises
+    ------
+    ValueError
+        Another family, or no summaries.
+    """
+    families = list(dict.fromkeys(one.queries for one in summaries))
+    if not families:
+        raise ValueError("nothing was measured: there is nothing to draw")
+    family = families[0] if queries is None else queries
+    if family not in families:
+        raise ValueError(f"queries are {listed(families)}, got {shown(queries)}")
+    rows = [one for one in summaries if one.queries == family]
+    names = list(dict.fromkeys(one.protocol for one in rows))
+    populations = list(dict.fromkeys(one.population for one in rows))
+    across = min(len(populations), _ACROSS)
+    down = -(-len(populations) // across)
+    figure = Figure(figsize=(3.4 * across + 1.6, 3.2 * down + 0.4), layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
+    for axes in panels[len(populations) :]:
+        axes.set_visible(False)
+    for place, (axes, population) in enumerate(zip(panels, populations, strict=False)):
+        axes.set_title(printable(population), fontsize="medium", parse_math=False)
+        axes.set(xscale="log", yscale="log")
+        axes.grid(color=GRID)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        for number, name in enumerate(names):
+            mine = sorted(
+                (one for one in rows if (one.protocol, one.population) == (name, population)),
+                key=lambda one: one.epsilon,
+            )
+            axes.errorbar(
+                [one.epsilon for one in mine],
+                [one.error for one in mine],
+                yerr=2 * np.nan_to_num([one.standard_error for one in mine]),
+                label=name,
+                color=COLOURS[number % len(COLOURS)],
+                linestyle=DASHES[number % len(DASHES)],
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=5,
+                capsize=2,
+            )
+        if place + across >= len(populations):
+            axes.set_xlabel("privacy loss epsilon")
+            axes.tick_params(labelbottom=True)
+        if place % across == 0:
+            axes.set_ylabel("root mean square error\n(fraction of the users)")
+        mark_numbers(axes.xaxis, sorted({one.epsilon for one in rows}), logarithmic=True)
+        mark_numbers(axes.yaxis, logarithmic=True)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=min(len(names), 4),
+        frameon=False,
+        title=printable(family),
+    )
+    return figure

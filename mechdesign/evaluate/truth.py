@@ -1,0 +1,146 @@
+"""What protocols are tried out on: populations, and the true answers to questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.numbers import whole
+from mechdesign._support.text import shown
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Users, or what they are drawn from.
+
+    Parameters
+    ----------
+    name : str
+        Of the population.
+    given : array_like or mapping
+        See `mechdesign.evaluate.evaluate`.
+    users : int, optional
+        How many are drawn for each repeat; None: those given, all of them each time.
+
+    Raises
+    ------
+    ValueError
+        What is no population, or shares without a number of users.
+    """
+
+    name: str
+    given: Any
+    users: int | None
+
+    def __post_init__(self) -> None:
+        if self.users is not None:
+            whole(self.users, "users", 1, what="a number of users")
+        if self.columns is not None:
+            lengths = {len(column) for column in self.columns.values()}
+            if len(lengths) != 1 or not min(lengths):
+                raise ValueError(
+                    f"the columns of {shown(self.name)} must be equally long, and not empty, got"
+                    f" {shown(sorted(lengths))}"
+                )
+            return
+        counts = self._array
+        if counts.ndim == 2 and counts.dtype.kind in "iu" and len(counts):
+            return
+        if counts.ndim != 1 or not len(counts) or counts.dtype.kind not in "iuf":
+            raise ValueError(
+                f"{shown(self.name)} must be the counts or shares of items, records of shape"
+                f" (users, attributes), or a table of columns, got {shown(self.given)}"
+            )
+        if not (np.isfinite(counts).all() and (counts >= 0).all() and counts.sum() > 0):
+            raise ValueError(f"counts of {shown(self.name)} must be at least 0, and not all 0")
+        if counts.dtype.kind == "f" and self.users is None:
+            raise ValueError(f"{shown(self.name)} has shares: say how many users are drawn")
+
+    @cached_property
+    def columns(self) -> dict[str, Any] | None:
+        """The columns of a table by name; None for arrays."""
+        names = getattr(self.given, "columns", self.given)
+        if not isinstance(self.given, Mapping) and not hasattr(self.given, "columns"):
+            return None
+        return {str(name): np.asarray(self.given[name]) for name in names}
+
+    @cached_property
+    def _array(self) -> Any:
+        return np.asarray(self.given)
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is counts of items, and not records."""
+        return self.columns is None and self._array.ndim == 1
+
+    def drawn(self, rng: np.random.Generator) -> Any:
+        """The users of one repeat: counts of items, an array of records, or a table of columns."""
+        if self.counted:
+            counts = self._array
+            if self.users is None:
+                return counts.astype(np.int64)
+            return rng.multinomial(self.users, counts / counts.sum())
+        some = self._array if self.columns is None else next(iter(self.columns.values()))
+        rows = slice(None) if self.users is None else rng.integers(0, len(some), self.users)
+        if self.columns is None:
+            return self._array[rows]
+        return {name: column[rows] for name, column in self.columns.items()}
+
+
+def truth(where: Any, held: Any) -> Floats:
+    """The fraction of the users of whom the answer to a question tells.
+
+    Parameters
+    ----------
+    where : object
+        As ``estimate.answer`` takes it: an item, a list of items, or a tuple of ends of closed
+        ranges, also arrays of items and ends; for records a mapping of these by column.
+    held : numpy.ndarray or dict
+        Users: see `Population.drawn`.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Of the question's shape.
+
+    Raises
+    ------
+    ValueError
+        A question about records that is no mapping.
+    """
+    if not isinstance(held, dict) and held.ndim == 1:
+        return _of_counts(where, held)
+    if not isinstance(where, Mapping):
+        raise ValueError(f"a question about records is a mapping, got {shown(where)}")
+    inside: Any = True
+    for name, asked in where.items():
+        column = np.asarray(held[name] if isinstance(held, dict) else held[:, int(name)])
+        inside = inside & _meets(asked, column)
+    return np.asarray(np.mean(inside, axis=-1))
+
+
+def _of_counts(where: Any, held: Integers) -> Floats:
+    total = held.sum()
+    if isinstance(where, Mapping):
+        (where,) = where.values()
+    if isinstance(where, (list, AbstractSet, range)):
+        return np.asarray(held[list(where)].sum() / total)
+    below = np.concatenate([[0], np.cumsum(held)])
+    first, last = where if isinstance(where, tuple) else (where, where)
+    return np.asarray((below[np.asarray(last) + 1] - below[np.asarray(first)]) / total)
+
+
+def _meets(asked: Any, column: Any) -> Any:
+    """Whether each user's value is what is asked for: shape (*questions, users)."""
+    if isinstance(asked, (list, AbstractSet, range)):
+        return np.isin(column, list(asked))
+    if isinstance(asked, tuple):
+        first, last = (np.asarray(end)[..., None] for end in asked)
+        return (column >= first) & (column <= last)
+    return column == np.asarray(asked)[..., None]
