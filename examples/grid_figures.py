@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
-from tqdm import tqdm
 
 from mechdesign.evaluate import add_arguments, apart, sweep
 from rangeq.grids import (
@@ -649,7 +648,7 @@ def table(study: Study) -> None:
             print(f"{system.__name__:8s}  {errors[0]:.4f}  {errors[1]:.4f}")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -665,8 +664,14 @@ def main() -> None:
     parser.add_argument(
         "--seed", type=int, default=1, help="of the records and the reports (default: 1)"
     )
+    parser.add_argument(
+        "--figure",
+        action="append",
+        metavar="NUMBER",
+        help="only this one, such as 6, without the table; may be repeated",
+    )
     add_arguments(parser)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     less: dict[str, Any] = {"n": 100_000, "repeats": 1, "queries": 60} if options.quick else {}
     where = partial(sweep, workers=options.workers, scheduler=options.scheduler)
     study = Study(np.random.default_rng(options.seed), options.quick, **less, sweep=where)
@@ -690,10 +695,14 @@ def main() -> None:
         "17": figure_17,
         "18": figure_18,
     }
-    for name, draw in tqdm(figures.items(), desc="figures", leave=False):
-        draw(study).savefig(options.out / f"grid-figure-{name}.png")
-    table(study)
-    print(f"wrote {len(figures)} figures to {options.out}")
+    wanted = options.figure or list(figures)
+    if not set(wanted) <= set(figures):
+        parser.error(f"--figure is one of {', '.join(figures)}")
+    for name in wanted:
+        figures[name](study).savefig(options.out / f"grid-figure-{name}.png")
+    if not options.figure:
+        table(study)
+    print(f"wrote {len(wanted)} figures to {options.out}")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from tqdm import tqdm
 
 from frequency import HRR
 from frequency.marginals import (
@@ -640,7 +639,7 @@ def table(study: Study, population: Population) -> None:
     assert found["InpHT"] < found["MargPS"] < found["MargRR"] < found["InpRR"] < found["InpPS"]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -661,8 +660,14 @@ def main() -> None:
     parser.add_argument(
         "--seed", type=int, default=1, help="of the records and the reports (default: 1)"
     )
+    parser.add_argument(
+        "--figure",
+        action="append",
+        metavar="NUMBER",
+        help="only this one, such as 4.4, without the table; may be repeated",
+    )
     add_arguments(parser)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     where = partial(sweep, workers=options.workers, scheduler=options.scheduler)
     study = Study(
         np.random.default_rng(options.seed), 3 if options.quick else 10, options.quick, where
@@ -696,10 +701,14 @@ def main() -> None:
         "4.9": lambda: figure_4_9(study, watching),
         "4.10": lambda: figure_4_10(study),
     }
-    for name, draw in tqdm(figures.items(), desc="figures", leave=False):
-        draw().savefig(options.out / f"figure-{name}.png")
-    table(study, population)
-    print(f"wrote {len(figures)} figures to {options.out}")
+    wanted = options.figure or list(figures)
+    if not set(wanted) <= set(figures):
+        parser.error(f"--figure is one of {', '.join(figures)}")
+    for name in wanted:
+        figures[name]().savefig(options.out / f"figure-{name}.png")
+    if not options.figure:
+        table(study, population)
+    print(f"wrote {len(wanted)} figures to {options.out}")
 
 
 if __name__ == "__main__":

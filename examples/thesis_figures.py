@@ -150,7 +150,7 @@ def figure_6_8(alpha: Fraction) -> Figure:
     return l0_against_n(curves, range(2, 25, 2))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--out",
@@ -158,26 +158,34 @@ def main() -> None:
         default=Path("figures"),
         help="directory for the pictures (default: figures)",
     )
-    out = parser.parse_args().out
-    out.mkdir(parents=True, exist_ok=True)
+    parser.add_argument(
+        "--figure",
+        action="append",
+        metavar="NUMBER",
+        help="only this one, such as 6.7a; may be repeated",
+    )
+    options = parser.parse_args(arguments)
 
     private, loose = family(8, Fraction(91, 100)), family(8, Fraction(67, 100))
     grid = [Fraction(k, 10) for k in range(11)]
-    figures = {
-        "6.1": figure_6_1(),
-        "6.6": figure_6_6(),
-        "6.7a": figure_6_7a(),
-        "6.7b": figure_6_7b(),
-        "6.8a": figure_6_8(Fraction(2, 3)),
-        "6.8b": figure_6_8(Fraction(10, 11)),
-        "6.8c": figure_6_8(Fraction(99, 100)),
-        "6.10": l0d_against_p(private, grid, d=1),
-        "6.11": plot.l0d_against_d(private, losses.binomial(8, "1/2")),
-        "6.12": rmse_against_p(private, grid),
-        "6.13": plot.error_histograms(
+    figures: dict[str, Callable[[], Figure]] = {
+        "6.1": figure_6_1,
+        "6.6": figure_6_6,
+        "6.7a": figure_6_7a,
+        "6.7b": figure_6_7b,
+        "6.8a": lambda: figure_6_8(Fraction(2, 3)),
+        "6.8b": lambda: figure_6_8(Fraction(10, 11)),
+        "6.8c": lambda: figure_6_8(Fraction(99, 100)),
+        "6.10": lambda: l0d_against_p(private, grid, d=1),
+        "6.11": lambda: plot.l0d_against_d(private, losses.binomial(8, "1/2")),
+        "6.12": lambda: rmse_against_p(private, grid),
+        "6.13": lambda: plot.error_histograms(
             {name: loose[name] for name in ("GM", "WM", "EM")}, losses.binomial(8, "7/10")
         ),
     }
+    wanted = options.figure or list(figures)
+    if not set(wanted) <= set(figures):
+        parser.error(f"--figure is one of {', '.join(figures)}")
     # Section 6.7.3: at alpha = 0.91 GM has a larger error than a blind guess on balanced data, EM a
     # smaller one.
     balanced = losses.binomial(8, "1/2")
@@ -185,9 +193,10 @@ def main() -> None:
         name: mechanism.error_distribution(balanced).rmse for name, mechanism in private.items()
     }
     assert rmse["EM"] < rmse["UM"] < rmse["GM"]
-    for name, figure in figures.items():
-        figure.savefig(out / f"figure-{name}.png")
-    print(f"wrote {len(figures)} figures to {out}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in wanted:
+        figures[name]().savefig(options.out / f"figure-{name}.png")
+    print(f"wrote {len(wanted)} figures to {options.out}")
 
 
 if __name__ == "__main__":

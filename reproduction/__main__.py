@@ -1,6 +1,7 @@
 """Recompute every table and figure of the five sources.
 
 python -m reproduction --out docs
+python -m reproduction --figure 4.4 --out figures
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import argparse
 import os
 from pathlib import Path
 
+from examples import grid_figures, marginal_figures, thesis_figures
 from mechdesign.evaluate import add_arguments, sweep
 from reproduction.pages import SOURCES, load, overview, page, read, records, write
 from reproduction.report import Outcome, Settings
@@ -34,8 +36,19 @@ def main() -> None:
         action="append",
         help="only this one, and of the others what claims.csv has; may be repeated",
     )
+    parser.add_argument(
+        "--figure",
+        action="append",
+        metavar="NUMBER",
+        help="draw this one into --out, and recompute no claim: 4.2 to 4.10 and 6.1 to 6.13 of the"
+        " thesis, 1 to 18 of the paper on grids; may be repeated",
+    )
     add_arguments(parser, os.cpu_count() or 1, ", this repository and the data")
     options = parser.parse_args()
+    if options.figure:
+        for number in options.figure:
+            draw(number, options)
+        return
     if options.data is not None and not options.data.is_dir():
         parser.error(f"--data {options.data}: no such directory")
     names = options.source or SOURCES
@@ -55,6 +68,18 @@ def main() -> None:
     write(path, rows)
     text = overview(rows, settings)
     (options.out / "reproduction.md").write_text(text, encoding="utf-8")
+
+
+def draw(number: str, options: argparse.Namespace) -> None:
+    """A picture of one figure, by the example that draws it."""
+    arguments = ["--figure", number, "--out", str(options.out)]
+    if number.startswith("6."):
+        thesis_figures.main(arguments)
+        return
+    arguments += ["--workers", str(options.workers)]
+    arguments += ["--scheduler", options.scheduler] if options.scheduler else []
+    arguments += ["--quick"] if options.quick else []
+    (marginal_figures if number.startswith("4.") else grid_figures).main(arguments)
 
 
 def outcome(name: str, i: int, settings: Settings) -> Outcome:
