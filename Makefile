@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo survey check test test-slow test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo survey check test test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
 
 demo: .venv/demo
 	$(BIN)/python examples/weakly_honest_release.py --out demo
@@ -23,15 +23,13 @@ demo: .venv/demo
 survey: .venv/demo
 	$(BIN)/python examples/survey/survey.py --out demo/survey $(if $(CHECK),--check)
 
+# Two cases of every test that is not slow: minutes.
 test: check
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal --cases 2
 
-test-slow: .venv/test
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
-
-# In one go: to collect the tests takes a quarter of a minute on every core.
+# All cases, and the slow tests: an hour on two cores. PART=3/16: the fourth of sixteen parts.
 test-all: check
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or not slow" $(if $(PART),--part $(PART))
 
 # What reads the code, and does not run it.
 check: .venv/test
@@ -40,7 +38,7 @@ check: .venv/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The site, in docs/_build/html: warnings are errors, and so is a notebook that fails.
+# The site, in docs/_build/html: warnings are errors.
 docs: .venv/test
 	$(BIN)/python -m sphinx -q -n -W --keep-going -d docs/_build/doctrees docs docs/_build/html
 

@@ -3,9 +3,47 @@
 from __future__ import annotations
 
 import gc
+import hashlib
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Parts of the tests, which do not depend on the order of these."""
+    group = parser.getgroup("parts of the tests")
+    group.addoption(
+        "--cases",
+        type=int,
+        metavar="N",
+        help="of every parametrised test N cases at most, the same at every run",
+    )
+    group.addoption(
+        "--part",
+        metavar="K/N",
+        help="of all that is selected the K-th of N parts, K = 0 .. N - 1",
+    )
+
+
+def _number(item: pytest.Item) -> int:
+    return int.from_bytes(hashlib.sha256(item.nodeid.encode()).digest()[:8], "big")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what ``--cases`` and ``--part`` do."""
+    kept = set(items)
+    if most := config.getoption("--cases"):
+        cases = defaultdict(list)
+        for item in items:
+            cases[item.nodeid.split("[")[0]].append(item)
+        kept = {item for own in cases.values() for item in sorted(own, key=_number)[:most]}
+    if part := config.getoption("--part"):
+        place, parts = map(int, part.split("/"))
+        kept = {item for item in kept if _number(item) % parts == place}
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
 
 
 def pytest_collection() -> None:

@@ -27,6 +27,7 @@ def test_some_inputs_are_read_as_what_they_say_or_refused(name: str, tmp_path: P
     assert {*verdicts} == {"accepted", "refused"}
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert fuzz.main(["--inputs", "30", "--format", "ledger"]) == 0
     header, row = capsys.readouterr().out.splitlines()

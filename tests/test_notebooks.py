@@ -11,6 +11,8 @@ import pytest
 
 jupytext = pytest.importorskip("jupytext", reason="notebooks are read with the extra 'docs'")
 
+from tools.notebooks import executed  # which needs the same extra
+
 FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if path.name != "settings.py"]
 TRACES = re.compile(r"(?<![\w.])/(?:home|root|tmp|usr|var|work|Users)/|[A-Z]:\\|\bat 0x[0-9a-f]+")
@@ -43,6 +45,15 @@ def test_every_cell_ran_without_an_error_or_a_trace_of_the_machine(script: Path)
     for output in outputs:
         data = {kind: text for kind, text in output.get("data", {}).items() if kind != "image/png"}
         assert not TRACES.search(json.dumps([output.get("text"), data]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_every_script_runs(script: Path) -> None:
+    """Its assertions hold, and nothing is written to standard error."""
+    cells = executed(script).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    assert not [output for output in outputs if output.get("name") == "stderr"]
 
 
 def test_a_trace_would_be_found() -> None:

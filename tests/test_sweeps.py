@@ -87,6 +87,7 @@ def test_processes_and_clusters_compute_what_one_process_computes(
         np.testing.assert_array_equal(measure(partial(sweep, **where)), expected)
 
 
+@pytest.mark.slow
 def test_a_script_need_not_be_where_the_workers_are(tmp_path: Path, scheduler: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

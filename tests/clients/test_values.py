@@ -133,6 +133,7 @@ CLIENTS = [
 ]
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.sampled_from(CLIENTS), st.one_of(*ANY))
 @example(CLIENTS[0], "\ud800")
@@ -302,6 +303,7 @@ def vectors():
     return json.loads(text)
 
 
+@pytest.mark.slow
 def test_the_vectors_are_what_the_device_says(vectors):
     words = int(vectors["words"])
     for group in vectors["groups"]:
@@ -340,6 +342,7 @@ def test_the_vectors_are_what_javascript_says(vectors):
             assert result == expected, (group["name"], value)
 
 
+@pytest.mark.slow
 def test_many_bins_cost_no_more_than_their_list():
     minutes = Dates("t", "1992-01-01", "2023-11-01", "minute")
     labels = Categorical("x", [f"label {k}" for k in range(10**5)])

@@ -55,6 +55,7 @@ def test_there_are_dummies_of_every_kind_that_users_may_send_and_of_no_other():
     assert (kinds <= 2 * shuffler.dummies_of_each_kind).all()
 
 
+@pytest.mark.slow
 def test_estimates_are_unbiased_with_the_stated_variances(shuffler):
     """Of each item and of a sum; without the dummies' part the variances would be too small."""
     counts, rng, trials = held(shuffler), np.random.default_rng(11), 800

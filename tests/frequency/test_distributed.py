@@ -40,6 +40,7 @@ def values(domain, n):
     return np.random.default_rng(1).integers(0, domain, n)
 
 
+@pytest.mark.slow
 def test_the_same_integers(client, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "_GROUP", 4000)  # so that the large file is counted in pieces
     protocol = HierarchicalHistogram(256, 1.0, oracle="HRR")

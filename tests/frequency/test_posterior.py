@@ -83,6 +83,7 @@ def test_items_are_treated_alike():
     assert other.interval().high == pytest.approx(one.interval().high[order], rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_errs_less_than_the_nearest_distribution(family):
     rng = np.random.default_rng(4)
@@ -103,6 +104,7 @@ def test_errs_less_than_the_nearest_distribution(family):
     assert errors[0] < (0.4 if family == "even" else 1.05) * errors[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 @pytest.mark.parametrize("oracle", [GRR(300, 4.0), HRR(300, 1.0)], ids=["GRR", "HRR"])
 def test_intervals_cover_on_average_and_for_the_largest(oracle, family):

@@ -169,6 +169,7 @@ def test_a_wrong_line_far_behind_leaves_nothing_and_replaces_nothing(here: Path)
     assert Path("out.csv").read_text() == "before"
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(here: Path) -> None:
     """Half a million rows took more than 100 MB above what an import takes, when they were held."""
     MECHANISM.save("gm.json")

@@ -66,6 +66,7 @@ def test_the_printed_table_states_the_distribution_and_never_too_much(table, shi
     assert rows[-1][-1] == "100 %"
 
 
+@pytest.mark.slow
 def test_long_tables_skip_errors_and_all_end_with_the_moments():
     spread = named.geometric(200, "9/10").error_distribution()
     first = [row[0] for row in columns(str(spread))]

@@ -122,6 +122,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_every_small_file_is_soon_loaded_or_refused(tmp_path: Path) -> None:
     usual = {"alpha": "1/2", "neighbours": "adjacent", "certificate": None, **uniform(2, 2)}
     texts = {}

@@ -27,6 +27,7 @@ def test_closed_forms_in_alpha_are_those_of_numbers(n: int, alpha: Q) -> None:
     assert symbolic.krr(n + 1).at(alpha).table == named.krr(n + 1, alpha).table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS[:-1])
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_the_geometric_mechanism_is_clamped_two_sided_noise(n: int, alpha: Q) -> None:

@@ -79,6 +79,7 @@ def every_figure() -> dict[str, Figure]:
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_figure_renders_and_is_labelled() -> None:
     for name, figure in every_figure().items():
         target = io.BytesIO()
@@ -357,6 +358,7 @@ EXPLAINED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_the_page_of_an_explanation_says_all_and_nothing_is_hidden(name: str) -> None:
     told = explain(EXPLAINED[name])

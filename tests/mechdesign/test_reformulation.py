@@ -134,6 +134,7 @@ def test_perfect_privacy_is_a_chain():
         assert sum(len(group.cells) for group in shorter.constraints) == 9 + 8 * 9
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.integers(0, 10**6), st.sampled_from(["all", "n-1", "capped", "equal"]))
 def test_restored_multipliers_never_pull_more(seed, relation):

@@ -94,6 +94,7 @@ def test_every_threshold(weights, denominator):
     check_every_threshold(weights, denominator)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     st.lists(

@@ -183,6 +183,7 @@ def test_smoothed_estimates_are_ranked_by_their_errors_on_reference_populations(
     assert "for the population given" in str(guessed)
 
 
+@pytest.mark.slow
 def test_users_and_epsilons_are_searched_for_by_errors_on_populations():
     """Predictions fall with both; what is found reaches the error, and half of it does not."""
     found = plan("prefixes", 32, epsilon=1.0, error=0.01)

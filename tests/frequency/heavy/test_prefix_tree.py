@@ -415,6 +415,7 @@ def runs_of(protocol, values, runs, **options):
     return [protocol.find(protocol.privatize(values, rng), **options) for _ in range(runs)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["listed", "two lengths", "tree"])
 def test_recall_is_a_lower_bound(name):
     """For items of four frequencies: listed in not significantly fewer of 120 runs than is said, on

@@ -45,6 +45,7 @@ def test_codes_are_a_prefix_code_without_gaps():
     assert sorted(CODES) == [*range(0x80), *range(0xC2, 0xF5)]
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     st.integers(1, 64).flatmap(
@@ -99,6 +100,7 @@ def test_prefixes_of_one_character_or_two(steps):
     assert {tuple(row) for row in found.rows[found.ended].tolist()} == whole
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(strings(30), st.lists(st.integers(1, 16), min_size=30, max_size=30))
 def test_every_prefix_of_a_text_is_possible(text, steps):

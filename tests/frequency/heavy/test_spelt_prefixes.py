@@ -225,6 +225,7 @@ def test_what_shares_cells_with_a_heavy_text_does_not_hide_others():
     assert {*found.items.tolist()} == {*names}
 
 
+@pytest.mark.slow
 def test_few_reports():
     protocol = PrefixExtension(160, 1.0, text=True)
     for n in (0, 1, 30):

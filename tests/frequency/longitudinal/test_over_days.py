@@ -195,6 +195,7 @@ def test_users_who_arrive_leave_and_miss_days(oracle: Any) -> None:
     assert np.mean([answer.variance for answer in means]) > 1.2 * alone[1]
 
 
+@pytest.mark.slow
 def test_the_power_is_as_stated() -> None:
     """Of 600 collections each, with users who are known to stay and without, a change that is to be
     found with this probability is found about as often. False alarms: 1e-6 by the binomial law of

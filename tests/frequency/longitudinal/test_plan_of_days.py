@@ -37,6 +37,7 @@ def errors_of(question: Memoised) -> tuple[float, float]:
     return math.sqrt(np.mean(errors[0] ** 2)), math.sqrt(np.mean(errors.mean(axis=0) ** 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "domain", "given"),
     [

@@ -91,6 +91,7 @@ def test_without_noise_it_is_the_test_of_the_textbooks() -> None:
     assert statistic(exact, 5_000) == pytest.approx(expected.statistic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_the_covariance_is_that_of_repeated_estimates(kind: type[MarginalProtocol]) -> None:
     rng = np.random.default_rng(3)

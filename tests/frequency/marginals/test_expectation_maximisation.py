@@ -109,6 +109,7 @@ def test_aggregates_count_perturbed_marginals(k):
     )
 
 
+@pytest.mark.slow
 def test_simulated_aggregates_have_the_same_distribution():
     protocol, held = InpEM(Domain({"a": 2, "b": 3}), 2, 5.0), np.array([3, 0, 4, 1, 0, 2])
     values = protocol.domain.values(np.repeat(np.arange(6), held))

@@ -144,6 +144,7 @@ def test_nodes_of_many_users_are_those_of_the_definition(protocol) -> None:
     assert channel._nodes_of(parts[:0], items[:0]).shape == (0,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [p for p in SAMPLED if p.domain.size < 20], ids=named)
 def test_simulation_has_the_moments(protocol) -> None:
     """Mean of every count against the table, and the two ways to get aggregates against each other:

@@ -76,6 +76,7 @@ def test_what_clients_are_told():
     assert month.client_values["cuts"] == [0, 31 * 86400, 59 * 86400, 90 * 86400]
 
 
+@pytest.mark.slow
 def test_descriptions_of_many_bins_are_short_where_the_steps_are_equal():
     minutes = Dates("t", "1992-01-01", "2023-11-01", "minute")
     assert minutes.bins > 2**23.9

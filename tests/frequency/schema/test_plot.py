@@ -42,6 +42,7 @@ def test_bars_have_room(count, scale) -> None:
     assert axes.get_xlabel() == "users"
 
 
+@pytest.mark.slow
 def test_two_hundred_bars() -> None:
     values, interval = noisy(200)
     assert collisions(plot.bars([str(k) for k in range(200)], values, interval)) == []

@@ -65,6 +65,7 @@ def test_batches_of_the_first_version_are_read(tmp_path):
     assert aggregate_files(PROTOCOL, tmp_path, resume=tmp_path / "state").aggregate.n == 6
 
 
+@pytest.mark.slow
 def test_a_large_batch_is_counted_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(batch_file, "GROUP", 50)
     reports, path = some_reports(PROTOCOL, 1234), tmp_path / "a.ldp"

@@ -89,6 +89,7 @@ class Meter:
 meters: list[Any] = []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.parametrize(
@@ -246,6 +247,7 @@ def test_files_of_half_a_batch_are_not_held(tmp_path, monkeypatch):
     assert sorted(held) == [51, 99, 100, 105, 129]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_any_order_batch_and_number_of_workers(workers, tmp_path):
     protocol = rangeq.HierarchicalHistogram(64, 1.0, oracle="HRR")

@@ -41,6 +41,7 @@ def test_values_may_begin_with_a_minus_sign() -> None:
         main(["audit", "-x:3.json"])
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_a_long_solve_at_once(here: Path) -> None:
     command = "design --n 240 --alpha 9/10 --loss L1 --property RM --property CM --out m.json"
     with subprocess.Popen(
@@ -119,6 +120,7 @@ print(*(main([*line.split(), "--force"]) for line in sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_every_output_as_it_was(wm: Path, here: Path) -> None:
     (here / "true.csv").write_text("count\n" + "3\n" * 100)
     commands = {

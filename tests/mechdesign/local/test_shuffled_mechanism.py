@@ -124,6 +124,7 @@ def divergence(table, n, ratio):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "k", "n"), [("prefixes", 3, 2), ("ranges", 2, 3), ("prefixes", 3, 3)]
 )
@@ -135,6 +136,7 @@ def test_few_users_keep_what_is_promised_by_the_definition(name, k, n, epsilon, 
     assert found > Fraction(delta) / 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 10])
 def test_few_users_are_not_promised_what_shuffling_cannot_give(n):
     design = shuffle_optimal("prefixes", 5, n, 1.0, 1e-9)

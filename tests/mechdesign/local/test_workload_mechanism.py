@@ -184,6 +184,7 @@ def test_worst_for_workloads_of_few_queries(seed, epsilon):
     assert design.variance <= design.bound * 1.001
 
 
+@pytest.mark.slow
 def test_worst_case_is_the_average_for_the_worst_prior():
     ratio, G = exp(1.1), gram("prefixes", 3)[0]
     grid = [np.array([a, b, 20 - a - b]) / 20 for a in range(1, 19) for b in range(1, 20 - a)]

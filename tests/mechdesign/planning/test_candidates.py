@@ -44,6 +44,7 @@ def test_a_candidate_that_cannot_serve_is_named_with_the_reason() -> None:
     assert "choosy" in searched.unreachable
 
 
+@pytest.mark.slow
 def test_ranges() -> None:
     own = {"own": partial(HierarchicalHistogram, branching=4, oracle="GRR")}
     for task in ("ranges", "prefixes", "quantiles"):

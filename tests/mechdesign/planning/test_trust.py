@@ -27,6 +27,7 @@ def items():
     return plan("frequencies", 64, n=N, epsilon=EPSILON, delta=DELTA, trust="shuffled")
 
 
+@pytest.mark.slow
 def test_the_promise_holds_for_every_candidate_and_a_per_cent_more_would_not(items):
     for item in items.candidates:
         collection = shuffled(item.protocol, N)
@@ -150,6 +151,7 @@ def test_the_largest_local_epsilon_is_16_or_the_central_one():
         assert local_epsilon(found.best) <= largest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 1000, 10**6])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])
 def test_the_search_agrees_with_bisection(n, epsilon):
@@ -192,6 +194,7 @@ def test_a_curator_adds_discrete_laplace_noise_to_counts(domain):
     assert "delta = 1e-08, trust = curator" in str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "domain"), [("frequencies", 2), ("ranges", 16), ("quantiles", 16)]
 )
@@ -261,6 +264,7 @@ def test_what_nobody_can_shuffle_or_curate():
             plan(task, 16, n=100, epsilon=1, trust="curator")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "domain"), [("ranges", 64), ("marginals", (4, 3, 5))])
 def test_a_curator_with_a_delta_may_add_gaussian_noise(task, domain):
     """A changed value is a user less and one more: both steps together keep the promise."""

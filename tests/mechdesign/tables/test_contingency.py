@@ -168,6 +168,7 @@ def given(sizes, alpha, outputs, margins, public):
     return ContingencyRelease(AXES, cells, ["region"] if public else None, margins)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public", [True, False])
 def test_estimates_and_their_variances_are_unbiased_over_all_outputs(public):
     counts = np.array([[1, 0, 0], [0, 1, 1]])
@@ -291,6 +292,7 @@ def test_margins_and_public_sums_make_estimates_better():
     np.testing.assert_allclose(third, plain.worst_variances * 2 / 3)
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """A binomial count of 400 draws is below 351 with probability 4e-9 if each has 95%."""
     rng = np.random.default_rng(5)

@@ -61,6 +61,7 @@ def test_errors_beside_unordered_attributes_are_those_of_one_item(shape):
     assert all(item.protocol.audit().holds for item in found.candidates)
 
 
+@pytest.mark.slow
 def test_small_domains_get_flat_histograms_and_large_ones_trees():
     best = {n: ranking(CuratedRanges(n)).best for n in (1, 2, 5, 30, 121, 1024)}
     assert [best[n].name for n in best] == ["flat"] * 3 + ["strategy"] * 2 + ["tree"]
@@ -93,6 +94,7 @@ def test_large_epsilon_leaves_nothing_for_trees():
     assert ranking(CuratedRanges(121), "30").best.name == "flat"
 
 
+@pytest.mark.slow
 def test_the_best_tree_is_no_worse_than_usual_ones():
     for n in (50, 256, 1000):
         error = errors(CuratedRanges(n))["tree"]
@@ -101,6 +103,7 @@ def test_the_best_tree_is_no_worse_than_usual_ones():
             assert error**2 <= other * (1 + 1e-4)  # budgets are rounded to a thousandth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2,), (65536,), (65536, 16), (64,) * 3])
 def test_large_shapes(shape):
     """How long that takes: ``python benchmarks/central_boxes.py``."""
@@ -129,6 +132,7 @@ def test_quantiles_by_predicted_errors(q):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [64, (12, 9)])
 def test_prefixes_are_planned_by_their_own_errors(domain):
     task = CuratedRanges(domain, workload="prefixes")

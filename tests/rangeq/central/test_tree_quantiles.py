@@ -54,6 +54,7 @@ def test_what_is_chosen():
         assert [better(k, 1 << 20, epsilon) for k in (9, 99)] == [True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 9, 99])
 def test_below_a_tree_and_the_exponential_mechanism(number):
     """The setting of the page: 5,000 even users, 256 values, epsilon 0.1; 25 runs, seeded.

@@ -187,6 +187,7 @@ def test_predictions_against_simulation(protocol, repeats) -> None:
         assert np.abs(errors[:, whole]).max() < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protocol",
     [
@@ -215,6 +216,7 @@ def test_privatize_and_simulate_agree(protocol) -> None:
     assert np.abs(np.log(one.var(axis=0)[random] / two.var(axis=0)[random])).max() < 0.35
 
 
+@pytest.mark.slow
 def test_the_users_are_fixed() -> None:
     """Where nearly all the error is in the sampling of users: one level of everybody has none of
     it.

@@ -719,6 +719,7 @@ def test_long_ranges_of_large_circular_hierarchies(size) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_privatize_and_simulate_agree() -> None:
     """Means and variances of all counts, over a population that is not even; 5.5 standard errors,
     for fewer than 200 counts.

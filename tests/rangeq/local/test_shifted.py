@@ -248,6 +248,7 @@ def test_predictions_against_simulation(domain) -> None:
 # ------------------------------------------------------------------------------- prefixes, choices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [16, 50, 256, 1000, 1 << 16])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.0])
 def test_prefixes_err_less_than_in_circles(domain, epsilon) -> None:
@@ -259,6 +260,7 @@ def test_prefixes_err_less_than_in_circles(domain, epsilon) -> None:
         assert found.rmse < 1.1 * found.bound
 
 
+@pytest.mark.slow
 def test_other_shares_of_the_users_err_more() -> None:
     """Within one part in a thousand, and where levels were added by the rule for large domains."""
     for domain in (100, 3000):

@@ -426,6 +426,7 @@ def test_unshaped_errors_are_at_most_1_7_times_the_least(
     assert square(best, n) <= square(many, n) * (1 + 1e-4) < 1.04 * square(best, n)
 
 
+@pytest.mark.slow
 def test_the_more_users_the_less_the_collection_is_tilted() -> None:
     n = 10 ** np.arange(3, 13)
     errors = [shaped(256, 1.4, int(k)).collection.average_rmse(int(k)) ** 2 * float(k) for k in n]

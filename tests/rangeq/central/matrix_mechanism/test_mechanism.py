@@ -49,6 +49,7 @@ def test_a_mechanism_whose_noise_is_too_small_releases_nothing():
             mechanism.release([1, 2, 3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", [Privacy("1/3"), ZCDP("1/8"), ApproximateDP("1", "1e-6")])
 def test_answers_have_the_variances_that_are_stated(promise):
     """Chebyshev-free: the mean square of 4000 errors over its mean is within 7 deviations."""
@@ -66,6 +67,7 @@ def test_answers_have_the_variances_that_are_stated(promise):
         assert abs((errors**2).mean() / (1.3 * stated) - 1) > 0.15  # another variance is found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_intervals_cover(confidence):
     """5000 releases; within 6 deviations of what is said (above it for Laplace noise)."""

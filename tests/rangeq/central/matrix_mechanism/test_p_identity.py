@@ -42,6 +42,7 @@ def test_columns_sum_to_one_and_rank_is_full(cells):
     assert np.array_equal(strategy, laplace_strategy(QuerySet("ranges", cells).gram))
 
 
+@pytest.mark.slow
 def test_all_ranges_of_256_cells():
     design = workload_optimal("ranges", 256, ONE)
     tree = Hierarchy(256, 1.0, best_branching((256,), 1).best.fanouts)
@@ -55,6 +56,7 @@ def test_all_ranges_of_256_cells():
     assert design.variance < 1.001 * exactly
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "cells", "published"),
     [("ranges", 128, 4.75401217), ("prefixes", 128, 4.45015976), ("prefixes", 256, 5.19885321)],
@@ -102,6 +104,7 @@ def test_the_order_of_cells_is_found(name):
     assert set(steps.tolist()) in ({1}, {-1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ranges", "prefixes"])
 def test_the_order_of_cells_does_not_matter(name):
     """Permuted ranges, as HDMM's authors ask."""
@@ -121,6 +124,7 @@ def test_queries_of_any_signs(seed):
     assert np.trace(gram @ np.linalg.inv(strategy.T @ strategy)) <= np.trace(gram)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ranges", "prefixes"])
 def test_signs_of_cells_do_not_matter(name):
     """With -x for x in some cells, a strategy with its columns' signs changed is as good."""

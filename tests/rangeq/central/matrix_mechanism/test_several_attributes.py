@@ -215,6 +215,7 @@ def test_residuals_are_for_queries_that_tell_all_differences():
     assert tells_differences(workload + Workload.of(["prefixes", "total"], (33, 40)))
 
 
+@pytest.mark.slow
 def test_queries_that_leave_cells_without_weight():
     """Under Laplace noise the weights of some sums grow without end beside those of cells."""
     asked = Workload.of(
@@ -267,6 +268,7 @@ def test_designs_of_many_cells():
     assert boxes.gap < 0.001
 
 
+@pytest.mark.slow
 def test_boxes_of_marginals_are_answered_with_their_variances():
     workload = Workload.of("marginals", (3, 4, 2))
     design = workload_optimal(workload, (3, 4, 2), ZCDP("1/8"))
