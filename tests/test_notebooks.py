@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 jupytext = pytest.importorskip("jupytext", reason="notebooks are read with the extra 'docs'")
-
-from tools.notebooks import executed  # which needs the same extra
+notebooks = pytest.importorskip("tools.notebooks", reason="they run with the extra 'docs'")
 
 FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if path.name != "settings.py"]
@@ -51,7 +50,7 @@ def test_every_cell_ran_without_an_error_or_a_trace_of_the_machine(script: Path)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_every_script_runs(script: Path) -> None:
     """Its assertions hold, and nothing is written to standard error."""
-    cells = executed(script).cells
+    cells = notebooks.executed(script).cells
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output.get("name") == "stderr"]
 
