@@ -6,18 +6,9 @@ export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: demo survey check test test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
 
+# Five questions, each with its answer and its picture, in demo/.
 demo: .venv/demo
-	$(BIN)/python examples/weakly_honest_release.py --out demo
-	$(BIN)/python examples/collect_frequencies.py --out demo
-	$(BIN)/python examples/range_queries.py --out demo
-	rm -rf demo/flights
-	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/flights.sh demo/flights
-	$(BIN)/python examples/flights.py --out demo
-	$(BIN)/python examples/private_classifier.py --out demo
-	$(BIN)/python examples/marginal_figures.py --quick --out demo
-	$(BIN)/python examples/heavy_hitters.py --quick --out demo
-	$(BIN)/python examples/grid_figures.py --quick --out demo
-	$(BIN)/python examples/three_trusts.py --quick --out demo
+	$(BIN)/python examples/demo.py --out demo
 
 # A page that asks, and its collector, until Ctrl-C; CHECK=1: reports are sent and counted instead.
 survey: .venv/demo
