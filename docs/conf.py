@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -13,7 +14,8 @@ project = "mechdesign, frequency, rangeq"
 copyright = ""  # no year to keep up to date
 html_show_copyright = html_show_sphinx = False
 html_theme = "furo"
-html_title = "Count people without exposing them"
+release = version("mechdesign")
+html_title = f"mechdesign {release}"
 extensions = ["sphinx.ext.autodoc", "myst_nb", "rendering"]
 
 # Pages named like a file at the root of the repository include that file: links between such files

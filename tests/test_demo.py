@@ -42,4 +42,4 @@ def test_every_question_is_answered(
     demo.main()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 * len(QUESTIONS)
-    assert [line for line in lines[::4]] == [question.asked for question in QUESTIONS]
+    assert lines[::4] == [question.asked for question in QUESTIONS]
