@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -14,9 +14,9 @@ project = "mechdesign, frequency, rangeq"
 copyright = ""  # no year to keep up to date
 html_show_copyright = html_show_sphinx = False
 html_theme = "furo"
-release = version("mechdesign")
+release = importlib.metadata.version("mechdesign")
 html_title = f"mechdesign {release}"
-extensions = ["sphinx.ext.autodoc", "myst_nb", "rendering"]
+extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "myst_nb", "rendering"]
 
 # Pages named like a file at the root of the repository include that file: links between such files
 # then work here too.
@@ -39,6 +39,7 @@ myst_enable_extensions = ["colon_fence"]
 
 # Notebooks are those of examples/notebooks, a link to which is beside this file, with the outputs
 # of their last run; a word on standard error is an error of the build.
+copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. ", True
 nb_execution_mode = "off"
 nb_output_stderr = "error"
 nb_ipywidgets_js: dict[str, object] = {}

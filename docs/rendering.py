@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
+import os
 import re
+from html import escape
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from PIL import Image
 from sphinx.util.nodes import make_refnode
+
+from mechdesign.cli.program import parser
+
+THUMBNAIL = 240
+"""Pixels of the longer side of a picture in the gallery."""
 
 ENTRIES = {"Parameters": "``{}``", "Attributes": "``{}``", "Raises": "`{}`"}
 """Headings over definition lists, and how their terms are set."""
@@ -78,19 +90,45 @@ def formula(translator, node):
 
 
 def gallery(app, docname, content):
-    """The gallery lists each notebook with the question that it begins with: the first paragraph
-    below its title.
+    """The gallery lists each notebook with its first picture and the question that it begins with:
+    the first paragraph below its title.
     """
     if docname == "gallery":
-        for path in sorted(Path(app.srcdir).glob("notebooks/*.py")):
-            if path.name != "settings.py":
-                title, question = re.search(
-                    r"^# # (.+)\n#\n((?:# .+\n)+)", path.read_text(), re.MULTILINE
-                ).groups()
-                content[0] += (
-                    f"\n- {{doc}}`{title.replace('*', '')}"
-                    f" <notebooks/{path.stem}>`\\\n{question.replace('# ', '  ')}"
-                )
+        for path in sorted(Path(app.srcdir).glob("notebooks/*.ipynb")):
+            title, question = re.search(
+                r"^# # (.+)\n#\n((?:# .+\n)+)", path.with_suffix(".py").read_text(), re.MULTILINE
+            ).groups()
+            title = title.replace("*", "")
+            content[0] += (
+                f'\n```{{raw}} html\n<a href="notebooks/{path.stem}.html"><img alt="A picture of:'
+                f' {escape(title)}" width="{THUMBNAIL}" src="data:image/png;base64,'
+                f'{thumbnail(path)}"></a>\n```\n\n'
+                f"{{doc}}`{title} <notebooks/{path.stem}>`\\\n{question.replace('# ', '')}"
+            )
+
+
+def thumbnail(path):
+    """The first picture of a notebook, smaller, in base64."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
+    picture = next(data["image/png"] for data in outputs if "image/png" in data)
+    packed = io.BytesIO()
+    with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
+        small = image.convert("RGB")
+        small.thumbnail((2 * THUMBNAIL, 2 * THUMBNAIL))  # sharp on screens of two dots a pixel
+        small.quantize(64).save(packed, format="PNG", optimize=True)
+    return base64.b64encode(packed.getvalue()).decode()
+
+
+def commands(app, docname, content):
+    """The page on commands has what each prints with ``--help``."""
+    if docname == "commands":
+        with patch.dict(os.environ, {"COLUMNS": "100"}):
+            program = parser([])
+            (choices,) = (one.choices for one in program._actions if one.choices)
+            for name, command in [("mechdesign", program), *sorted(choices.items())]:
+                heading = name if command is program else f"mechdesign {name}"
+                content[0] += f"\n## {heading}\n\n```text\n{command.format_help()}```\n"
 
 
 def shortened(app, what, name, obj, options, signature, returns):
@@ -112,6 +150,7 @@ def without_object(app, doctree):
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("source-read", gallery)
+    app.connect("source-read", commands)
     app.connect("autodoc-process-signature", shortened)
     app.connect("autodoc-process-docstring", plain)
     app.connect("doctree-read", without_object)

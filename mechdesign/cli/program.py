@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks how to complete a line
         _complete()
-    options = _parser(given).parse_args(_joined(given))
+    options = parser(given).parse_args(_joined(given))
     try:
         import_modules(options.imports)
         return int(options.run(options))
@@ -108,7 +108,7 @@ def _complete() -> None:
     with suppress(ImportError):
         import argcomplete
 
-        argcomplete.autocomplete(_parser([]))
+        argcomplete.autocomplete(parser([]))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -116,9 +116,21 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
 
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+def parser(given: Sequence[str]) -> argparse.ArgumentParser:
+    """The command line: of other packages only the command that is given, or all.
+
+    Parameters
+    ----------
+    given : sequence of str
+        The words after ``mechdesign``.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        With one subparser for each command.
+    """
     formatter = argparse.RawDescriptionHelpFormatter
-    parser = _Parser(
+    program = _Parser(
         prog="mechdesign",
         description="Design, certify and deploy differentially private count mechanisms.",
         epilog=_EXAMPLES
@@ -126,8 +138,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         " request); 2 the request was wrong",
         formatter_class=formatter,
     )
-    parser.add_argument("--version", action="version", version=f"mechdesign {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="command")
+    program.add_argument("--version", action="version", version=f"mechdesign {__version__}")
+    commands = program.add_subparsers(required=True, metavar="command")
 
     def command(
         name: str, run: Callable[[argparse.Namespace], int], text: str, example: str
@@ -170,4 +182,4 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     if asked not in (*commands.choices, "--version"):  # they are loaded only when they are needed
         for name in [asked] if asked in others else others:
             others[name].load()(command)
-    return parser
+    return program
