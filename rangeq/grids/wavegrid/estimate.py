@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import ConfidenceInterval, normal_quantile, place_of, plain
+from frequency.core.answer import (
+    Answer,
+    ConfidenceInterval,
+    normal_quantile,
+    place_of,
+    plain,
+)
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
@@ -20,7 +27,7 @@ from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line
-from rangeq.grids.queries import Queries
+from rangeq.grids.queries import Queries, Rectangles
 from rangeq.grids.wavegrid.density import Density, Told, posterior_densities
 from rangeq.grids.wavegrid.interactions import Pair, fitted
 from rangeq.grids.wavegrid.local_terms import PairExplanation, bases, explained
@@ -236,6 +243,32 @@ class Joint:
         apart = np.array(means) - weights @ np.array(means)
         return np.asarray(total + weights @ apart**2)
 
+    def variance_of(self, region: Floats) -> float:
+        """The posterior variance of a weighted sum of cells, with the margins held.
+
+        Parameters
+        ----------
+        region : numpy.ndarray of float64
+            Shape (cells, cells): the weights, such as which part of each cell is in a region.
+
+        Returns
+        -------
+        float
+            At least 0.
+        """
+        weights = np.array([one.weight for one in self.explanations])
+        means = np.array([(region * one.joint).sum() for one in self.explanations])
+        total = float(weights @ (means - weights @ means) ** 2)
+        for one in self.explanations:
+            if one.fit.theta.size:
+                slopes = self.pair.slopes(*one.fit.terms, one.fit.joint)
+                inside = np.tensordot(slopes, region, axes=2)
+                total += one.weight * float(inside @ one.fit.covariance @ inside)
+            if one.mean.size:
+                inside = one.left.T @ region @ one.right
+                total += one.weight * float((inside**2 * one.variance).sum())
+        return total
+
 
 class WaveEstimate(ConjunctionEstimate):
     """Answers with standard errors given their priors: what `WaveGrid` estimates.
@@ -310,6 +343,41 @@ class WaveEstimate(ConjunctionEstimate):
             return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
 
         return within
+
+    def _of_region(
+        self, places: tuple[int, int], mask: npt.NDArray[np.bool_], boxes: Rectangles
+    ) -> Answer:
+        """In one sum, in which the noise of cells cancels, with the variance of the whole.
+
+        The change of an answer is that of a rectangle's, `_variances`, summed over all borders of
+        the region across either attribute.
+        """
+        if not self.reports:
+            return super()._of_region(places, mask, boxes)
+        joint, inside = self.joints[places], mask.astype(np.float64)
+        cuts = [self._at(place, np.arange(self.attributes.sizes[place] + 1)) for place in places]
+        shares = [_shares(cut, len(self.axes[k].mass)) for k, cut in zip(places, cuts, strict=True)]
+        region = shares[0].T @ inside @ shares[1]
+        value = float(np.clip((region * joint.mean).sum(), 0.0, 1.0))
+        variance = joint.variance_of(region)
+        for axis, place in enumerate(places):
+            sums, one = joint.conditional[axis], self.axes[place]
+            own, other = (inside, shares[1]) if axis == 0 else (inside.T, shares[0])
+            borders = -np.diff(np.pad(own, [(1, 1), (0, 0)]), axis=0) @ other
+            rows = np.minimum(cuts[axis].astype(np.int64), len(sums) - 1)
+            changes = (borders * np.diff(sums, axis=1)[rows]).sum(axis=1)
+            told = np.zeros(len(one.covariance))
+            np.add.at(told, one.nearest(np.arange(len(changes))), changes)
+            variance += float(told @ one.covariance @ told)
+        variance = max(variance, 0.0) + value * (1 - value) / self.reports
+        variance += float(self._of_drawing(np.array(value)))
+
+        def within(confidence: float) -> ConfidenceInterval:
+            half = normal_quantile(confidence) * math.sqrt(variance)
+            ends = max(value - half, 0.0), min(value + half, 1.0)
+            return ConfidenceInterval(*(plain(np.array(end)) for end in ends))
+
+        return Answer(value, variance, _interval=within)
 
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
@@ -657,6 +725,15 @@ def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, 
     """
     inside: Floats = before(sums, rows[1], columns[1]) - before(sums, rows[0], columns[1])
     return inside - before(sums, rows[1], columns[0]) + before(sums, rows[0], columns[0])
+
+
+def _shares(cuts: Floats, cells: int) -> Floats:
+    """Which part of each cell belongs to each value: shape (values, cells).
+
+    ``cuts`` are the places of boundaries between values among the cells.
+    """
+    inside = np.clip(cuts[:, None] - np.arange(cells), 0.0, 1.0)
+    return np.diff(inside, axis=0)
 
 
 def along(sums: Floats, row: Items, columns: Floats) -> Floats:
