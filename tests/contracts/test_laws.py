@@ -44,7 +44,7 @@ from mechdesign import discrete_laplace as discrete
 from mechdesign._support.randomness import bit_source
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.sampling import Sampler
-from rangeq import central, grids
+from rangeq import central, grids, spatial
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.local import square_wave as squarewave
 from tests.contracts.measure import UNSETTLED, law, law_of_bit
@@ -150,6 +150,8 @@ CASES = {
     "WaveGrid": Case(
         lambda: grids.WaveGrid({"x": 3, "y": 2}, 0.3), ((0, 0), (2, 1)), bits=(2, 1, 4)
     ),
+    "DiskArea": Case(lambda: spatial.DiskArea({"x": 3, "y": 1}, 2.0), ((0, 0), (2, 0))),
+    "SquareWave2D": Case(lambda: spatial.SquareWave2D({"x": 3, "y": 2}, 4.0), ((0, 0), (2, 1))),
 }
 
 
