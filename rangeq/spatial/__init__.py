@@ -10,6 +10,14 @@ Domain({'x': 26, 'y': 45})
 from rangeq.spatial.disk_area import DiskArea
 from rangeq.spatial.estimate import SpatialEstimate
 from rangeq.spatial.grid import InvalidPoint, SpatialGrid
+from rangeq.spatial.optimal_transport import wasserstein
 from rangeq.spatial.square_wave_2d import SquareWave2D
 
-__all__ = ["DiskArea", "InvalidPoint", "SpatialEstimate", "SpatialGrid", "SquareWave2D"]
+__all__ = [
+    "DiskArea",
+    "InvalidPoint",
+    "SpatialEstimate",
+    "SpatialGrid",
+    "SquareWave2D",
+    "wasserstein",
+]
