@@ -12,6 +12,10 @@ MOST_FLOWS = 1 << 19
 """How many flows the linear program may have: that of 64 x 64 cells."""
 
 
+_NEGLIGIBLE = 1e-12
+"""Of all mass: cells with less have none."""
+
+
 def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) -> float:
     """How far one distribution is from another: the Wasserstein-2 distance.
 
@@ -57,10 +61,13 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) 
             f" {MOST_FLOWS}: join cells first"
         )
     cells = across * along
+    p, q = (np.where(one > _NEGLIGIBLE * one.sum(), one, 0.0) for one in (p, q))
     p, q = cells * p / p.sum(), cells * q / q.sum()  # about 1, to which the solver's tolerance fits
-    # From (x, y) to (z, y), and from there to (z, w)
+    # From (x, y) to (z, y), and from there to (z, w), where there is something to move, or to hold
     x, z, y = (axis.ravel() for axis in np.indices((across, across, along)))
+    x, z, y = (axis[p[x, y] > 0] for axis in (x, z, y))
     u, v, w = (axis.ravel() for axis in np.indices((across, along, along)))
+    u, v, w = (axis[q[u, w] > 0] for axis in (u, v, w))
     left, right = np.arange(len(x)), len(x) + np.arange(len(u))
     rows = [x * along + y, cells + z * along + y, cells + u * along + v, 2 * cells + u * along + w]
     signs = np.repeat([1.0, 1.0, -1.0, 1.0], [len(x), len(x), len(u), len(u)])
@@ -70,8 +77,9 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) 
     )
     held = np.concatenate([p.ravel(), np.zeros(cells), q.ravel()])
     lengths = np.concatenate([(x - z) ** 2, (v - w) ** 2]).astype(np.float64)
-    # One balance follows from the others, and rounding must not contradict it
-    found = scipy.optimize.linprog(lengths, A_eq=balance[:-1], b_eq=held[:-1], method="highs")
+    # One balance follows from the others, and rounding must not contradict it: the largest
+    kept = np.arange(3 * cells) != 2 * cells + int(np.argmax(q))
+    found = scipy.optimize.linprog(lengths, A_eq=balance[kept], b_eq=held[kept], method="highs")
     if found.status:
         raise ArithmeticError(f"the linear program was not solved: {found.message}")
     return float(cell * np.sqrt(max(found.fun or 0.0, 0.0) / cells))

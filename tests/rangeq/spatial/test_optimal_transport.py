@@ -55,6 +55,14 @@ def test_moved_as_a_whole() -> None:
     assert wasserstein(p, p) == pytest.approx(0, abs=1e-6)
 
 
+def test_what_rounding_leaves_of_nothing_is_nothing() -> None:
+    rng = np.random.default_rng(5)
+    p, q = (np.where(rng.random((9, 9)) < 0.3, rng.random((9, 9)), 7e-18) for _ in range(2))
+    p, q = p / p.sum(), q / q.sum()
+    expected = of_all_pairs(*(np.where(one > 1e-9, one, 0) for one in (p, q)))
+    assert wasserstein(p, q) == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
