@@ -24,6 +24,7 @@ from frequency.core.channel import Reports, smallest_integer
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
+from mechdesign.symbolic.randomiser import Randomiser, favouring
 from rangeq.local.square_wave import bandwidth
 from rangeq.spatial.likelihood import LikelihoodChannel, LikelihoodProtocol
 
@@ -94,8 +95,8 @@ class DiskChannel(LikelihoodChannel):
 
     With a fixed probability a report is uniform among all cells that any user's disk reaches, else
     a cell of the user's own disk, in proportion to the part of the cell that the disk covers. Both
-    are drawn by integers, and the first probability is the least with which the likelihood ratio
-    of no two cells is above the one allowed.
+    are drawn by integers, and the first probability is the least with which a cell within the disk
+    is at most exp(epsilon) times as likely as one beyond it.
 
     Parameters
     ----------
@@ -165,12 +166,9 @@ class DiskChannel(LikelihoodChannel):
     @cached_property
     def far_weight(self) -> int:
         """The probability of a report that is any cell, in units of 2^-64: rounded up."""
-        # far W + near M most <= ratio (far W + near M least), near = 2^64 - far, for all outputs
-        ratio, total = self.max_ratio, int(self._sums[-1])
-        excess = len(self._outputs) * max(most - ratio * least for most, least in self._extremes)
-        if excess <= 0:  # all disks hold all outputs
-            return 0
-        return -int(-WORD * excess // (excess + (ratio - 1) * total))
+        # far W + near M most <= ratio far W, near = 2^64 - far, W and most of the whole disk
+        excess = len(self._outputs) * int(self.kernel.max())
+        return -int(-WORD * excess // (excess + (self.max_ratio - 1) * int(self._sums[-1])))
 
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
@@ -236,6 +234,13 @@ class DiskChannel(LikelihoodChannel):
             for most, least in self._extremes
         )
         return Audit(worst, self.max_ratio, "a cell", (0, 1))
+
+    def proof(self) -> Randomiser:
+        # A cell is less than a point in it: points of the disk are 1 / alpha times as likely as
+        # others
+        weight = Fraction(int(self._sums[-1]), int(self.kernel.max()))
+        inside, name = weight / len(self._outputs), f"{type(self).__name__}, of a point in a cell"
+        return favouring(inside, 1 - inside, relative=True, name=name, source=self.privacy_source)
 
     def likelihood_of(self, output: tuple[int, int], item: tuple[int, int]) -> Fraction:
         """Pr[output | item].

@@ -1,4 +1,4 @@
-"""SquareWave2D: a square wave on each of two attributes, each with half of epsilon."""
+"""SquareWave2D: a square wave on each of two attributes, with half of epsilon each."""
 
 from __future__ import annotations
 
@@ -11,13 +11,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import root
 from frequency.core.channel import Reports
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
-from mechdesign.privacy import EPSILON_LIMIT, exact_epsilon
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from rangeq.local.square_wave import SquareWave
 from rangeq.spatial.likelihood import LikelihoodChannel, LikelihoodProtocol
+
+
+@dataclass(frozen=True)
+class PartWave(SquareWave):
+    """A square wave that is a part of a report.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The part's share, which the bandwidth is for.
+    ratio : Fraction
+        The largest likelihood ratio allowed, about exp(epsilon).
+    """
+
+    ratio: Fraction
+
+    @property
+    def max_ratio(self) -> Fraction:
+        return self.ratio
 
 
 @dataclass(frozen=True)
@@ -34,13 +56,17 @@ class WavePair(LikelihoodChannel):
         Two.
     """
 
+    @property
+    def _share(self) -> Fraction:
+        """Of epsilon, for each attribute of more than one value: at most two."""
+        return Fraction(1, max(sum(size > 1 for size in self.attributes.sizes), 1))
+
     @cached_property
-    def waves(self) -> tuple[SquareWave, SquareWave]:
+    def waves(self) -> tuple[PartWave, PartWave]:
         """Of the attributes: the product of their likelihood ratios is at most the one allowed."""
-        # A ratio is rounded to exp of at least 1 - 2^-24 times what is asked for
-        whole = min(exact_epsilon(self.epsilon), Fraction(EPSILON_LIMIT))
-        half = whole / 2 * (1 - Fraction(1, 1 << 23))
-        one, other = (SquareWave(size, half) for size in self.attributes.sizes)
+        ratio = root(self.max_ratio, self._share.denominator)
+        each = float(self.privacy.epsilon) * float(self._share)
+        one, other = (PartWave(size, each, ratio) for size in self.attributes.sizes)
         return one, other
 
     @cached_property
@@ -77,6 +103,12 @@ class WavePair(LikelihoodChannel):
     def audit(self) -> Audit:
         one, other = (wave.audit() for wave in self.waves)
         return Audit(one.ratio * other.ratio, self.max_ratio, "outputs 0, 0", (0, self.domain - 1))
+
+    def proof(self) -> CompositionProof:
+        return CompositionProof(
+            tuple(BudgetShare(self._share, 1, wave.proof()) for wave in self.waves),
+            name=type(self).__name__,
+        )
 
     @cached_property
     def _tables(self) -> tuple[Floats, Floats]:

@@ -47,6 +47,7 @@ from mechdesign.sampling import Sampler
 from rangeq import central, grids, spatial
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.local import square_wave as squarewave
+from rangeq.spatial.square_wave_2d import PartWave
 from tests.contracts.measure import UNSETTLED, law, law_of_bit
 from tests.contracts.published import probability
 from tests.tape import WORD
@@ -228,6 +229,7 @@ def test_no_protocol_is_forgotten():
     }  # of one bit: below
     known.add(SpeltPrefixes)  # a mixture of what is here, of hashes: test_spelt_prefixes
     known.add(InputProtocol)  # of which oracle is for its subclasses to say
+    known.add(PartWave)  # of which a pair's law is the product
     known.add(systems.DBitFlip)  # in a system: tests/frequency/longitudinal/systems
     known |= {Survey, SurveyChannel}  # byte for byte the reports of what they hold: test_survey
     for case in CASES.values():
