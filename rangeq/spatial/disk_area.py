@@ -216,13 +216,15 @@ class DiskChannel(LikelihoodChannel):
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
+        held = np.zeros(self.attributes.sizes, dtype=np.int64)
+        np.add.at(held, tuple(items.T), counts)
         total = np.zeros(self.counts_shape, dtype=np.int64)
-        far = rng.binomial(counts, self.far_weight / WORD)
+        far = rng.binomial(held, self.far_weight / WORD)
         outputs = len(self._outputs)
         total.ravel()[self._outputs] += rng.multinomial(far.sum(), np.full(outputs, 1 / outputs))
         shares, width = self.kernel.ravel() / self.kernel.sum(), len(self.kernel)
-        for (x, y), near in zip(items.tolist(), (counts - far).tolist(), strict=True):
-            drawn = rng.multinomial(near, shares).reshape(width, width)
+        for x, y in np.argwhere(held).tolist():
+            drawn = rng.multinomial(held[x, y] - far[x, y], shares).reshape(width, width)
             total[x : x + width, y : y + width] += drawn
         return total
 

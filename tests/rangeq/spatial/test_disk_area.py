@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def test_every_output_of_every_item_is_within_the_ratio(sides, epsilon) -> None:
 def test_what_is_proved_for_points_is_what_is_drawn_for_cells(sides, epsilon) -> None:
     """A cell is as likely as its points together: those in the disk, and those beyond it."""
     protocol = DiskArea(list(sides), epsilon)
-    proof, channel, alpha = protocol.proof(), protocol.channel, protocol.privacy.alpha
+    proof: Any = protocol.proof()
+    channel, alpha = protocol.channel, protocol.privacy.alpha
     assert proof.verify()
     ((kinds,),) = (law.classes for law in proof.laws)
     inside, *beyond = (kind.likelihood(alpha) for kind in kinds)
@@ -180,13 +182,13 @@ def test_em_finds_the_maximum_of_the_likelihood() -> None:
 
 def test_many_cells_are_found_again() -> None:
     rng, n = np.random.default_rng(8), 200_000
-    records = np.clip(rng.normal([20, 40], [4, 8], size=(n, 2)), 0, 63).astype(int)
-    protocol = DiskArea([64, 64], 3.0)
-    held = np.zeros((64, 64), dtype=int)
+    records = np.clip(rng.normal([10, 30], [3, 6], size=(n, 2)), 0, [31, 47]).astype(int)
+    protocol = DiskArea([32, 48], 3.0)
+    held = np.zeros((32, 48), dtype=int)
     np.add.at(held, tuple(records.T), 1)
     estimate = protocol.estimate(protocol.simulate(held.ravel(), rng))
-    for box in ({0: (10, 25), 1: (30, 50)}, {0: (0, 63), 1: (0, 30)}, {0: (30, 40)}):
-        (a, b), (c, d) = box.get(0, (0, 63)), box.get(1, (0, 63))
+    for box in ({0: (5, 12), 1: (25, 40)}, {0: (0, 31), 1: (0, 25)}, {0: (15, 25)}):
+        (a, b), (c, d) = box.get(0, (0, 31)), box.get(1, (0, 47))
         truth = held[a : b + 1, c : d + 1].sum() / n
         assert estimate.answer(box).value == pytest.approx(truth, abs=0.03)
 
