@@ -155,6 +155,9 @@ CASES = {
     "SquareWave2D": Case(lambda: spatial.SquareWave2D({"x": 3, "y": 2}, 4.0), ((0, 0), (2, 1))),
 }
 
+COMPARISONS = ("DiskArea", "SquareWave2D")
+"""Which state no likelihoods: public coins do not draw their reports, and nobody shuffles them."""
+
 
 @contextmanager
 def of_ratio(ratio):
