@@ -19,6 +19,7 @@ from frequency.core.answer import (
     place_of,
     plain,
 )
+from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.blas import one_thread
@@ -768,10 +769,13 @@ def at(sums: Floats, places: Floats) -> Floats:
 
 
 def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """A table without negative cells, brought to its margins by iterative proportional fitting."""
+    """A table without negative cells, brought to its margins by iterative proportional fitting.
+
+    Where noise leaves cells below 0, it leaves as much above 0 in empty ones: norm-sub takes both.
+    """
     if (table >= 0).all():
         return table
-    kernel = np.maximum(table, 0.0) + 1e-9 * np.outer(rows, columns)
+    kernel = norm_sub(table.ravel()).reshape(table.shape) + 1e-9 * np.outer(rows, columns)
     right = np.ones(len(columns))
     for _ in range(100):
         left = rows / np.maximum(kernel @ right, _TINY)
