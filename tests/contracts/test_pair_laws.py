@@ -45,7 +45,7 @@ def skewed():
 
 
 SMALL = {
-    **{name: case.make for name, case in CASES.items() if name not in COMPARISONS},
+    **{name: case.make for name, case in CASES.items()},
     "one item": lambda: frequency.OLH(1, 1.0),
     "two items": lambda: frequency.OLH(2, 1.0),
     "two items, one set": lambda: frequency.SubsetSelection(2, 1.0),
@@ -262,9 +262,9 @@ def test_what_states_no_likelihoods_is_refused():
         for ask in (own.pair_laws, own.attack_laws, lambda own=own: shuffled(own, 10)):
             with pytest.raises(UnstatedLikelihoods, match=r"Bare .*pair_laws\(\)"):
                 ask()
-    for name in COMPARISONS:
+    for case in COMPARISONS.values():
         with pytest.raises(UnstatedLikelihoods):
-            shuffled(CASES[name].make(), 10)
+            shuffled(case.make(), 10)
 
 
 def test_tables_of_adjacent_counts_are_refused():

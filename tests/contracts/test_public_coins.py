@@ -20,13 +20,12 @@ from frequency.heavy import FewBits, OneBit
 from rangeq import SquareWave
 from tests.contracts.measure import law
 from tests.contracts.published import probability
-from tests.contracts.test_laws import CASES, COMPARISONS, equal, worst
+from tests.contracts.test_laws import CASES, equal, worst
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 from tests.tape import WORD
 
-STATED = [name for name in CASES if name not in COMPARISONS]
 CHOSEN = [
-    name for name in STATED if not name.startswith("PaddedSets")
+    name for name in CASES if not name.startswith("PaddedSets")
 ]  # of which users draw an item
 NAMES = pytest.mark.parametrize("name", CHOSEN)
 
@@ -263,7 +262,7 @@ def test_one_bit_is_one_of_few():
     assert FewBits(GRR(5, 0.5), seed=3, bits=2).parameters["bits"] == 2
 
 
-@pytest.mark.parametrize("name", sorted(set(STATED) - set(CHOSEN)))
+@pytest.mark.parametrize("name", sorted(set(CASES) - set(CHOSEN)))
 def test_users_who_draw_an_item_first(name):
     """Given the coins, what is told has the mean law over the items that are drawn."""
     inner = CASES[name].make()
