@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from mechdesign._support.arrays import Integers
 from rangeq.core.estimate import RangeEstimate
+from rangeq.spatial.estimate import SpatialEstimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,3 +71,54 @@ def cdf(
         ),
         confidence=confidence,
     )
+
+
+def density_map(
+    estimate: SpatialEstimate, unit: str = "unit", truth: npt.ArrayLike | None = None
+) -> Figure:
+    """The estimated density of users as a map: each cell by colour, at its place.
+
+    Axes are the users' coordinates, at the scale of the grid's centre: a cell is drawn square, and
+    turned as the grid is.
+
+    Parameters
+    ----------
+    estimate : SpatialEstimate
+        At least one report.
+    unit : str, default "unit"
+        Of the coordinates, if the grid is not geographic.
+    truth : array_like, optional
+        Of the grid's shape: the number of users in every cell, for a study where they are known. It
+        is drawn beside the estimate, by the same colours.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib: ``figure.savefig(...)``. One panel, or two, and a colour scale in users per
+        square kilometre, or per squared unit. Cells below 0 have the colour of 0.
+
+    Raises
+    ------
+    ValueError
+        No reports, or a truth of another shape.
+    """
+    if not estimate.estimate.reports:
+        raise ValueError("there is nothing to draw: no reports")
+    grid, reports = estimate.grid, estimate.estimate.reports
+    panels = {f"estimate from {reports:,} reports": estimate.density()}
+    if truth is not None:
+        known = np.asarray(truth, dtype=np.float64)
+        if known.shape != grid.shape:
+            raise ValueError(
+                f"truth must have one number for each of {grid.shape} cells, got {known.shape}"
+            )
+        panels["truth"] = known / grid.cell_area
+    if grid.geographic:
+        labels = "longitude, degrees", "latitude, degrees"
+        narrow = float(np.cos(np.radians(grid.centre[1])))
+    else:
+        labels, narrow = (f"x, {unit}", f"y, {unit}"), 1.0
+    measure = f"users per {'km' if grid.geographic else unit}²"
+    from frequency.schema.joint_plot import maps
+
+    return maps(grid.corners, panels, labels, 1 / narrow, measure)

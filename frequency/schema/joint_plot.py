@@ -6,7 +6,7 @@ They are `matplotlib.figure.Figure` objects, like those of `mechdesign.plot`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from mechdesign._support.figures import (
     fitting,
     ink_on,
     legend_above,
+    mark_numbers,
     panel,
     text_size,
 )
@@ -127,6 +128,60 @@ def heat_map(
         _print_values(axes, across, up, table, np.where(blank, MUTED, ink_on(image.to_rgba(table))))
     caption_above(axes, caption, 66)
     legend_above(figure)
+    return figure
+
+
+def maps(
+    corners: Floats,
+    panels: Mapping[str, Floats],
+    labels: tuple[str, str],
+    aspect: float,
+    measure: str,
+) -> Figure:
+    """Cells at places of the plane, by colour: a panel for each table, of one colour scale.
+
+    Parameters
+    ----------
+    corners : numpy.ndarray of float64
+        Shape (across + 1, along + 1, 2): where the borders of cells meet.
+    panels : mapping of str to numpy.ndarray of float64
+        Title -> values of the cells: shape (across, along).
+    labels : tuple of str
+        Of the axes.
+    aspect : float
+        How long a unit of the vertical axis is, in those of the horizontal one.
+    measure : str
+        What the values are.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The panels beside each other, with a colour scale from 0.
+    """
+    low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
+    across, up = (high - low) * [1.0, aspect]
+    height = min(max(4.8 * up / across, 2.2), 6.4)
+    width = max(height * across / up, 2.2) + 0.4
+    figure = Figure(figsize=(width * len(panels) + 1.9, height + 0.8), layout="constrained")
+    most = max(float(np.max(table)) for table in panels.values())
+    all_axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (name, table) in zip(all_axes, panels.items(), strict=True):
+        image = axes.pcolormesh(
+            *np.moveaxis(corners, -1, 0),
+            table,
+            cmap=_SHADES,
+            vmin=0.0,
+            vmax=most if most > 0 else 1.0,
+            rasterized=True,
+        )
+        axes.set_aspect(aspect)
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel(printable(labels[0]), parse_math=False)
+        mark_numbers(axes.xaxis)
+        mark_numbers(axes.yaxis)
+        axes.set_title(printable(name), fontsize=9, loc="left", parse_math=False)
+    all_axes[0].set_ylabel(printable(labels[1]), parse_math=False)
+    figure.colorbar(image, ax=list(all_axes), label=measure, format=PlainNumbers(), shrink=0.9)
     return figure
 
 

@@ -9,17 +9,19 @@ guideline of the grids makes too, by a number for all queries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from frequency.core.aggregate import Aggregate
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges
+from rangeq.grids.queries import Rectangles
 
 REPLICATES = 20
 """Collections, of which the errors have a quantile of Student's t of as many degrees of freedom."""
@@ -146,11 +148,40 @@ class CollectionBootstrap:
             Shape (queries,).
         """
         total = np.zeros(len(left))
-        for number in range(REPLICATES):
-            records, counts, estimate = self._kept[number] if self._few else self._replicate(number)
+        for records, counts, estimate in self._replicates():
             true = _shares(records[:, list(places)], counts, left, right)
             total += (estimate.answers(places, left, right) - true) ** 2
         return total / REPLICATES
+
+    def squared_error_of_region(
+        self, places: tuple[int, int], mask: npt.NDArray[np.bool_], boxes: Rectangles
+    ) -> float:
+        """The mean squared error of the answer about a region over replicates.
+
+        Parameters
+        ----------
+        places : tuple of int
+            Of its two attributes.
+        mask : numpy.ndarray of bool
+            Shape (values of one, values of the other): which pairs are in the region.
+        boxes : Rectangles
+            The same.
+
+        Returns
+        -------
+        float
+            At least 0.
+        """
+        total = 0.0
+        for records, counts, estimate in self._replicates():
+            inside = mask[records[:, places[0]], records[:, places[1]]]
+            true = counts[inside].sum() / counts.sum()
+            total += (estimate.answers(places, *boxes).sum() - true) ** 2
+        return float(total) / REPLICATES
+
+    def _replicates(self) -> Iterator[Replicate]:
+        for number in range(REPLICATES):
+            yield self._kept[number] if self._few else self._replicate(number)
 
     @cached_property
     def _kept(self) -> list[Replicate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -23,16 +24,18 @@ from frequency.core.answer import (
 )
 from frequency.core.population import OfPopulation
 from frequency.core.synthetic import checked_sample
+from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.text import printable
 from rangeq.core.attribute_quantiles import AttributeQuantiles
 from rangeq.core.estimate import Distribution
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quantile
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.queries import MOST_ATTRIBUTES, Queries, grouped
+from rangeq.grids.queries import MOST_ATTRIBUTES, Queries, Rectangles, grouped, rectangles
 from rangeq.grids.sampling import records_of
 
 MOST_TOLERANCE = 1e-7
@@ -167,6 +170,65 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         return Answer(
             plain(value), plain(variance), _interval=self._interval(places, left, right, shape)
         )
+
+    def region(self, first: Any, second: Any, cells: npt.ArrayLike) -> Answer:
+        """The fraction of the population in a set of pairs of values of two attributes.
+
+        Parameters
+        ----------
+        first, second : str or int
+            Different attributes, by name or by place.
+        cells : array_like of bool
+            Which pairs: shape (values of the first, values of the second), at least one.
+
+        Returns
+        -------
+        Answer
+            Of a rectangle that of `answer`. Of other sets the sum of those of rectangles, without a
+            variance; intervals are by the bootstrap, as for `answer`. A `WaveEstimate` knows the
+            variance.
+
+        Raises
+        ------
+        InvalidQuestion
+            Attributes that are not here or the same, other cells, or none.
+        """
+        j, k = (place_of(name, self.attributes.names) for name in (first, second))
+        if j == k:
+            raise InvalidQuestion(
+                f"a region is of two attributes, got {printable(self.attributes.names[j])} twice"
+            )
+        mask, sizes = np.asarray(cells), (self.attributes.sizes[j], self.attributes.sizes[k])
+        if mask.dtype != np.bool_ or mask.shape != sizes:
+            raise InvalidQuestion(
+                f"cells must be booleans of shape {sizes}, got {mask.dtype} of shape {mask.shape}"
+            )
+        if not mask.any():
+            raise InvalidQuestion("the region is empty")
+        if j > k:
+            j, k, mask = k, j, mask.T
+        boxes = rectangles(mask)
+        if len(boxes.left) == 1:
+            (a, b), (c, d) = boxes.left[0].tolist(), boxes.right[0].tolist()
+            return self.answer({j: (a, c), k: (b, d)})
+        return self._of_region((j, k), mask, boxes)
+
+    def _of_region(
+        self, places: tuple[int, int], mask: npt.NDArray[np.bool_], boxes: Rectangles
+    ) -> Answer:
+        """The answer about a set of pairs of values that is no rectangle."""
+        value = float(self.answers(places, *boxes).sum())
+        bootstrap, interval = self._bootstrap, None
+        if bootstrap is not None:
+
+            def interval(confidence: float) -> ConfidenceInterval:
+                square = bootstrap.squared_error_of_region(places, mask, boxes)
+                drawing = float(self._of_drawing(np.array(value)))
+                half = student_quantile(confidence) * math.sqrt(square + drawing)
+                ends = min(value, max(value - half, 0.0)), max(value, min(value + half, 1.0))
+                return ConfidenceInterval(*(plain(np.array(end)) for end in ends))
+
+        return Answer(value, None, SUM_OF_RANGES, interval)
 
     def _interval(
         self, places: Sequence[int], left: Items, right: Items, shape: tuple[int, ...]

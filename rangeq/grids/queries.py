@@ -38,6 +38,47 @@ class Queries(NamedTuple):
     right: Items
 
 
+class Rectangles(NamedTuple):
+    """Rectangles that do not overlap.
+
+    Attributes
+    ----------
+    left, right : numpy.ndarray of int64
+        Shape (rectangles, 2): the ends of the closed ranges of both attributes.
+    """
+
+    left: Items
+    right: Items
+
+
+def rectangles(mask: npt.NDArray[np.bool_]) -> Rectangles:
+    """A region of cells as rectangles: runs of a row, together with the same runs of the next rows.
+
+    Parameters
+    ----------
+    mask : numpy.ndarray of bool
+        Shape (rows, columns): which cells are in the region.
+
+    Returns
+    -------
+    Rectangles
+        None of which overlap, in no stated order.
+    """
+    steps = np.diff(np.pad(mask, [(0, 0), (1, 1)]).astype(np.int8), axis=1)
+    open_since, found = dict[tuple[int, int], int](), []
+    for row in range(len(mask) + 1):
+        runs = set[tuple[int, int]]()
+        if row < len(mask):
+            first, last = np.flatnonzero(steps[row] == 1), np.flatnonzero(steps[row] == -1) - 1
+            runs = set(zip(first.tolist(), last.tolist(), strict=True))
+        for run in [run for run in open_since if run not in runs]:
+            found.append((open_since.pop(run), run[0], row - 1, run[1]))
+        for run in runs:
+            open_since.setdefault(run, row)
+    ends = np.array(found, dtype=np.int64).reshape(-1, 2, 2)
+    return Rectangles(ends[:, 0], ends[:, 1])
+
+
 def grouped(
     attributes: Domain,
     places: npt.ArrayLike,

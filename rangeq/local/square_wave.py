@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,26 +22,29 @@ from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 from rangeq.core.estimate import Distribution
+from rangeq.core.expectation_maximisation import Fit, averaged, most_likely
 
-_MOST_ROUNDS = 10_000
 
+def bandwidth(epsilon: float) -> float:
+    """delta, by which a square wave reaches to each side of a value, in units of the domain.
 
-class Fit(NamedTuple):
-    """A distribution found by expectation maximisation.
+    Multi-dimensional ranges, equation 8: where the most information is passed on.
 
-    Attributes
+    Parameters
     ----------
-    frequencies : numpy.ndarray of float64
-        Shape (domain,), non-negative and with sum 1.
-    rounds : int
-        How many it took.
-    log_likelihood : float
-        Of the reports under it.
-    """
+    epsilon : float
+        The privacy loss of a report, above 0.
 
-    frequencies: Floats
-    rounds: int
-    log_likelihood: float
+    Returns
+    -------
+    float
+        Below 1/2: 2 delta is the part of the domain whose reports are near a value.
+    """
+    e = min(epsilon, 700.0)
+    if e < 1e-3:  # the formula's two differences cancel; its expansion is 1/2 - e/3
+        return 0.5 - e / 3
+    # (e exp(e) - exp(e) + 1) / (2 exp(e) (exp(e) - 1 - e))
+    return (e - 1 + math.exp(-e)) / (2 * (math.expm1(e) - e))
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,7 @@ class SquareWave(PublicCoinChannel):
     @cached_property
     def reach(self) -> int:
         """b: how many items to each side of the value count as near."""
-        e = float(min(self.privacy.epsilon, 700.0))
-        if e < 1e-3:  # the formula's two differences cancel; its expansion is 1/2 - e/3
-            return math.floor((0.5 - e / 3) * self.domain)
-        # (e exp(e) - exp(e) + 1) / (2 exp(e) (exp(e) - 1 - e))
-        return math.floor((e - 1 + math.exp(-e)) / (2 * (math.expm1(e) - e)) * self.domain)
+        return math.floor(bandwidth(self.privacy.epsilon) * self.domain)
 
     @property
     def outputs(self) -> int:
@@ -286,24 +285,15 @@ class SquareWave(PublicCoinChannel):
         self.require_own(aggregate)
         if not aggregate.n:
             raise ValueError("no reports: there is nothing to fit")
-        counts = aggregate.counts.astype(np.float64)
-        f = np.full(self.domain, 1 / self.domain)
         threshold = 1e-3 * (1.0 if smooth else math.exp(min(float(self.epsilon), 700.0)))
-        expected = self.reported(f)
-        likelihood, rounds = _log_likelihood(counts, expected), 0
-        while rounds < _MOST_ROUNDS:
-            rounds += 1
-            f = f * self._backward(
-                np.divide(counts, expected, out=np.zeros_like(counts), where=counts > 0)
-            )
-            f /= f.sum()
-            if smooth:
-                f = _smoothed(f)
-            expected, before = self.reported(f), likelihood
-            likelihood = _log_likelihood(counts, expected)
-            if abs(likelihood - before) < threshold:
-                break
-        return Fit(f, rounds, likelihood)
+        return most_likely(
+            aggregate.counts,
+            (self.domain,),
+            self.reported,
+            self._backward,
+            threshold,
+            averaged if smooth else None,
+        )
 
     def reported(self, frequencies: Floats) -> Floats:
         """The probability of each output, for users with these frequencies.
@@ -332,23 +322,3 @@ class SquareWave(PublicCoinChannel):
         near = np.maximum(sums[self._near :] - sums[: self.domain], 0.0)
         result: Floats = float(self.q) * sums[-1] + float(self.p - self.q) * near
         return result
-
-
-def _log_likelihood(counts: Floats, expected: Floats) -> float:
-    seen = counts > 0
-    return float(counts[seen] @ np.log(expected[seen]))
-
-
-def _smoothed(f: Floats) -> Floats:
-    """Each item averaged with its neighbours, weights 1 : 2 : 1; of sum 1.
-
-    The first and the last are averaged with the one neighbour they have.
-    """
-    if len(f) == 1:
-        return f
-    result = 2 * f
-    result[1:] += f[:-1]
-    result[:-1] += f[1:]
-    result[1:-1] /= 4
-    result[[0, -1]] /= 3
-    return result / result.sum()

@@ -36,6 +36,8 @@ from rangeq.grids.wavegrid.square_waves import WaveCells
 from rangeq.local.haar import HaarLevel
 from rangeq.local.item_sets import Slots
 from rangeq.local.turned_blocks import Blocks
+from rangeq.spatial.disk_area import DiskChannel
+from rangeq.spatial.square_wave_2d import WavePair
 from tests.tape import WORD
 
 
@@ -249,3 +251,30 @@ def _(channel: Mixture, report, item):
     body = report["body"][: own.report_dtype.itemsize].view(own.report_dtype)[0]
     node = int(channel.part_items(part, np.asarray(item)[None])[0])
     return Fraction(channel.part_weights[part], WORD) * probability(own, body, node)
+
+
+@probability.register
+def _(channel: DiskChannel, report, item):
+    kernel, reach = channel.kernel.tolist(), channel.reach
+    sizes = channel.parameters["sides"]
+
+    def held(output, own):
+        apart = [one - other for one, other in zip(output, own, strict=True)]
+        return kernel[apart[0]][apart[1]] if all(0 <= a <= 2 * reach for a in apart) else 0
+
+    outputs = np.ndindex(*(size + 2 * reach for size in sizes))
+    ever = [output for output in outputs if any(held(output, one) for one in np.ndindex(*sizes))]
+    output, far = (int(report["x"]), int(report["y"])), weight(channel, "far")
+    assert output in ever
+    disk = Fraction(held(output, item.tolist()), sum(map(sum, kernel)))
+    return far / len(ever) + (1 - far) * disk
+
+
+@probability.register
+def _(channel: WavePair, report, item):
+    parts = []
+    for name, wave, own in zip("xy", channel.waves, item.tolist(), strict=True):
+        part = np.zeros(1, dtype=wave.report_dtype)
+        part["output"] = report[name]
+        parts.append(probability(wave, part[0], own))
+    return prod(parts)

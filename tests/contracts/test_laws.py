@@ -44,9 +44,10 @@ from mechdesign import discrete_laplace as discrete
 from mechdesign._support.randomness import bit_source
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.sampling import Sampler
-from rangeq import central, grids
+from rangeq import central, grids, spatial
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.local import square_wave as squarewave
+from rangeq.spatial.square_wave_2d import PartWave
 from tests.contracts.measure import UNSETTLED, law, law_of_bit
 from tests.contracts.published import probability
 from tests.tape import WORD
@@ -152,6 +153,12 @@ CASES = {
     ),
 }
 
+COMPARISONS = {
+    "DiskArea": Case(lambda: spatial.DiskArea({"x": 3, "y": 1}, 2.0), ((0, 0), (2, 0))),
+    "SquareWave2D": Case(lambda: spatial.SquareWave2D({"x": 3, "y": 2}, 4.0), ((0, 0), (2, 1))),
+}
+"""Which nothing is built on: devices have no description, and public coins draw no reports."""
+
 
 @contextmanager
 def of_ratio(ratio):
@@ -207,9 +214,9 @@ def check_one(case):
         check_value(case.make(), case.values[0], case.bits)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *COMPARISONS])
 def test_what_is_drawn_is_what_is_published(name):
-    check(CASES[name])
+    check({**CASES, **COMPARISONS}[name])
 
 
 def subclasses(kind):
@@ -226,9 +233,10 @@ def test_no_protocol_is_forgotten():
     }  # of one bit: below
     known.add(SpeltPrefixes)  # a mixture of what is here, of hashes: test_spelt_prefixes
     known.add(InputProtocol)  # of which oracle is for its subclasses to say
+    known.add(PartWave)  # of which a pair's law is the product
     known.add(systems.DBitFlip)  # in a system: tests/frequency/longitudinal/systems
     known |= {Survey, SurveyChannel}  # byte for byte the reports of what they hold: test_survey
-    for case in CASES.values():
+    for case in (*CASES.values(), *COMPARISONS.values()):
         protocol = case.make()
         channel = channel_of(protocol)
         parts = channel.parts if isinstance(channel, Mixture) else [channel]

@@ -31,7 +31,7 @@ from rangeq import grids
 from rangeq.local.item_sets import Slots
 from tests.contracts.examples import COLLECTED, PROTOCOLS, SURVEYS
 from tests.contracts.published import probability
-from tests.contracts.test_laws import CASES
+from tests.contracts.test_laws import CASES, COMPARISONS
 from tests.own_oracles import Bare
 
 RATIOS = tuple(map(Fraction, ("1", "21/20", "3/2", "5/2")))
@@ -262,6 +262,9 @@ def test_what_states_no_likelihoods_is_refused():
         for ask in (own.pair_laws, own.attack_laws, lambda own=own: shuffled(own, 10)):
             with pytest.raises(UnstatedLikelihoods, match=r"Bare .*pair_laws\(\)"):
                 ask()
+    for case in COMPARISONS.values():
+        with pytest.raises(UnstatedLikelihoods):
+            shuffled(case.make(), 10)
 
 
 def test_tables_of_adjacent_counts_are_refused():

@@ -51,7 +51,7 @@ from mechdesign.symbolic.rational_function import rational
 from rangeq import central, grids
 from tests.contracts.examples import CENTRAL, PACKAGES, PROTOCOLS, WITH_VALUES
 from tests.contracts.published import probability
-from tests.contracts.test_laws import CASES, channel_of, laplace, of_ratio, subclasses
+from tests.contracts.test_laws import CASES, COMPARISONS, channel_of, laplace, of_ratio, subclasses
 from tests.own_oracles import Bare, Exclusion
 from tests.rangeq.central.examples import SEVERAL
 from tests.tape import WORD
@@ -244,11 +244,14 @@ def made(name: str, ratio: Fraction) -> tuple[Any, tuple[Any, Any]]:
     if name in OWN:
         make, values = OWN[name]
         return make(ratio), values
-    return CASES[name].make(), CASES[name].values
+    case = {**CASES, **COMPARISONS}[name]
+    return case.make(), case.values
 
 
 ENUMERATED = [name for name in CASES if not name.startswith(("SuccinctHistogram", "PaddedSets"))]
-"""A set has a mixture of the laws that `PaddedSets` is proved by."""
+"""A set has a mixture of the laws that `PaddedSets` is proved by; and a cell the sum of those of
+points that `DiskArea` is: see `test_what_is_proved_for_points_is_what_is_drawn_for_cells`.
+"""
 
 
 def every_value(protocol: Any, values: tuple[Any, Any]) -> tuple[Any, ...]:
@@ -261,7 +264,7 @@ def every_value(protocol: Any, values: tuple[Any, Any]) -> tuple[Any, ...]:
     return tuple(range(size))
 
 
-@pytest.mark.parametrize("name", ENUMERATED)
+@pytest.mark.parametrize("name", [*ENUMERATED, "SquareWave2D"])
 def test_the_proof_states_the_law(name):
     """Of two values that differ as much as any, at several alphas; and of all values at one."""
     for ratio in RATIOS:

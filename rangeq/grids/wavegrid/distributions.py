@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import rel_entr
 
+from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.fitting.piecewise import Line
@@ -162,6 +164,21 @@ class Joint(ABC):
         """
 
     @abstractmethod
+    def variance_of(self, region: Floats) -> float:
+        """The posterior variance of a weighted sum of cells, with the margins held.
+
+        Parameters
+        ----------
+        region : numpy.ndarray of float64
+            Shape (cells, cells): the weights, such as which part of each cell is in a region.
+
+        Returns
+        -------
+        float
+            At least 0; NaN where it is not known.
+        """
+
+    @abstractmethod
     def reordered(self, rows: Items, columns: Items) -> Joint:
         """The same with cells in another order: of the cells' numbers, shape (cells,) each."""
 
@@ -283,6 +300,20 @@ class FittedJoint(Joint):
         apart = np.array(means) - weights @ np.array(means)
         return np.asarray(total + weights @ apart**2)
 
+    def variance_of(self, region: Floats) -> float:
+        weights = np.array([one.weight for one in self.explanations])
+        means = np.array([(region * one.joint).sum() for one in self.explanations])
+        total = float(weights @ (means - weights @ means) ** 2)
+        for one in self.explanations:
+            if one.fit.theta.size:
+                slopes = self.pair.slopes(*one.fit.terms, one.fit.joint)
+                inside = np.tensordot(slopes, region, axes=2)
+                total += one.weight * float(inside @ one.fit.covariance @ inside)
+            if one.mean.size:
+                inside = one.left.T @ region @ one.right
+                total += one.weight * float((inside**2 * one.variance).sum())
+        return total
+
 
 @dataclass(frozen=True, eq=False)
 class ImpliedJoint(Joint):
@@ -306,6 +337,9 @@ class ImpliedJoint(Joint):
 
     def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
         return np.full(len(rows[0]), np.nan)
+
+    def variance_of(self, region: Floats) -> float:
+        return math.nan
 
     def reordered(self, rows: Items, columns: Items) -> ImpliedJoint:
         return ImpliedJoint(self.cells[np.ix_(rows, columns)])
@@ -420,10 +454,13 @@ def at(sums: Floats, places: Floats) -> Floats:
 
 
 def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """A table without negative cells, brought to its margins by iterative proportional fitting."""
+    """A table without negative cells, brought to its margins by iterative proportional fitting.
+
+    Where noise leaves cells below 0, it leaves as much above 0 in empty ones: norm-sub takes both.
+    """
     if (table >= 0).all():
         return table
-    kernel = np.maximum(table, 0.0) + 1e-9 * np.outer(rows, columns)
+    kernel = norm_sub(table.ravel()).reshape(table.shape) + 1e-9 * np.outer(rows, columns)
     right = np.ones(len(columns))
     for _ in range(100):
         left = rows / np.maximum(kernel @ right, _TINY)

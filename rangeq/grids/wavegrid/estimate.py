@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
@@ -28,7 +29,7 @@ from rangeq.core.intervals import InvalidRange
 from rangeq.core.quantiles import place_along
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
-from rangeq.grids.queries import Queries
+from rangeq.grids.queries import Queries, Rectangles
 from rangeq.grids.wavegrid.distributions import Axis, Joint, along, at, before
 from rangeq.grids.wavegrid.pair_tree import tree_answers
 
@@ -176,6 +177,47 @@ class WaveEstimate(ConjunctionEstimate):
             return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
 
         return within
+
+    def _of_region(
+        self, places: tuple[int, int], mask: npt.NDArray[np.bool_], boxes: Rectangles
+    ) -> Answer:
+        """In one sum, in which the noise of cells cancels, with the variance of the whole.
+
+        The change of an answer is that of a rectangle's, `_variances`, summed over all borders of
+        the region across either attribute.
+        """
+        if not self.reports:
+            return super()._of_region(places, mask, boxes)
+        joint, inside = self.joints[places], mask.astype(np.float64)
+        cuts = [self._at(place, np.arange(self.attributes.sizes[place] + 1)) for place in places]
+        shares = [_shares(cut, len(self.axes[k].mass)) for k, cut in zip(places, cuts, strict=True)]
+        region = shares[0].T @ inside @ shares[1]
+        value = float(np.clip((region * joint.mean).sum(), 0.0, 1.0))
+        variance = joint.variance_of(region)
+        if math.isnan(variance):
+            return Answer(value, None, "nobody was asked about this pair of attributes")
+        for axis, place in enumerate(places):
+            sums, one = joint.conditional[axis], self.axes[place]
+            own, other = (inside, shares[1]) if axis == 0 else (inside.T, shares[0])
+            if self.categorical[place]:  # of which every one changes by itself
+                told = (own @ other * np.diff(sums, axis=1)).sum(axis=1)
+                variance += float(told @ one.changes @ told)
+                continue
+            borders = -np.diff(np.pad(own, [(1, 1), (0, 0)]), axis=0) @ other
+            rows = np.minimum(cuts[axis].astype(np.int64), len(sums) - 1)
+            changes = (borders * np.diff(sums, axis=1)[rows]).sum(axis=1)
+            told = np.zeros(len(one.covariance))
+            np.add.at(told, one.nearest(np.arange(len(changes))), changes)
+            variance += float(told @ one.covariance @ told)
+        variance = max(variance, 0.0) + value * (1 - value) / self.reports
+        variance += float(self._of_drawing(np.array(value)))
+
+        def within(confidence: float) -> ConfidenceInterval:
+            half = normal_quantile(confidence) * math.sqrt(variance)
+            ends = max(value - half, 0.0), min(value + half, 1.0)
+            return ConfidenceInterval(*(plain(np.array(end)) for end in ends))
+
+        return Answer(value, variance, _interval=within)
 
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
@@ -386,3 +428,12 @@ def _in_and_out(tables: Floats) -> Floats:
     """Inside, below and above as inside and outside: (queries, pairs, 3, 3) to (.., 2, 2)."""
     out = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
     return np.asarray(np.einsum("ia,jb,mpab->mpij", out, out, tables))
+
+
+def _shares(cuts: Floats, cells: int) -> Floats:
+    """Which part of each cell belongs to each value: shape (values, cells).
+
+    ``cuts`` are the places of boundaries between values among the cells.
+    """
+    inside = np.clip(cuts[:, None] - np.arange(cells), 0.0, 1.0)
+    return np.diff(inside, axis=0)

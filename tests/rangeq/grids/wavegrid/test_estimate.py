@@ -16,7 +16,7 @@ from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import grouped
 from rangeq.grids.wavegrid import estimate as wave_estimate
 from rangeq.grids.wavegrid.density import Told, posterior_densities
-from rangeq.grids.wavegrid.distributions import COARSE, Axis, balanced
+from rangeq.grids.wavegrid.distributions import COARSE, Axis, balanced, distribution
 from tests.rangeq.grids.populations import collected, people, queries, truth
 
 # ---------------------------------------------------------------------------------- one attribute
@@ -55,6 +55,19 @@ def test_places_of_ends_hold_what_lies_before_them() -> None:
             held, axis.line.answers(np.zeros_like(ends), ends - 1), atol=1e-9
         )
         assert (np.array(edges)[axis.nearest(np.array(edges))] == edges).all()
+
+
+def test_noise_of_empty_cells_is_not_left_above_zero() -> None:
+    rng = np.random.default_rng(9)
+    noise = rng.normal(0, 0.003, size=(16, 16))
+    noise -= noise.mean(axis=0) + noise.mean(axis=1)[:, None] - noise.mean()
+    table, even = np.eye(16) / 16 + noise, np.full(16, 1 / 16)
+    found = distribution(table, even, even)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(axis=0), even, atol=1e-3)
+    np.testing.assert_allclose(found.sum(axis=1), even, atol=1e-3)
+    off = ~np.eye(16, dtype=bool)
+    assert found[off].sum() < 0.2 * np.maximum(table, 0)[off].sum()
 
 
 # ----------------------------------------------------------------------------------- from reports

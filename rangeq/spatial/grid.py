@@ -1,0 +1,432 @@
+"""SpatialGrid: square cells over a public area, and the cells that hold points."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.exceptions import FrequencyError
+from frequency.schema import Domain
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.frozen import set_fields
+from mechdesign._support.numbers import whole
+from mechdesign._support.text import shown
+
+EARTH_RADIUS = 6_371_008.8
+"""The mean radius of the earth in metres: lengths err by at most 0.6 % for its flattening."""
+
+MOST_CELLS = 1 << 22
+"""How many cells a grid may have: what an estimate holds for each is in memory."""
+
+_STEEPEST = 85.0
+"""Degrees of latitude up to which a grid may have its centre."""
+
+_ROUNDING = 1e-9
+"""Of a cell: by so much a point may lie beyond the border and be on it."""
+
+
+class InvalidPoint(FrequencyError, ValueError):
+    """A point that is no position, or lies outside of the grid; nothing has been drawn.
+
+    Attributes
+    ----------
+    index : int
+        The place of the first bad one.
+    """
+
+    def __init__(self, message: str, index: int) -> None:
+        self.index = index
+        super().__init__(message, index)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class SpatialGrid:
+    """Square cells over a rectangle of the plane or of the earth's surface: all of it is public.
+
+    Coordinates are those of the users: longitude and latitude in degrees (``geographic``), or any
+    two coordinates in one unit. Degrees are turned into metres by a local equirectangular
+    projection about the centre, with cos(latitude of the centre) between east-west and north-south:
+    see `distortion`. The first axis of cells runs across, the second along the ``bearing``.
+
+    Parameters
+    ----------
+    centre : tuple of float
+        The middle of the rectangle, in the users' coordinates: x and y, or longitude and latitude.
+    cell : float
+        The side of a cell: in metres if ``geographic``, else in the coordinates' unit.
+    shape : tuple of int
+        How many cells there are across and along the bearing, at least 1 each: any numbers.
+    bearing : float, default 0
+        The direction of the second axis in degrees, clockwise from north (or from the y axis), such
+        as 29 for the avenues of Manhattan.
+    geographic : bool, default False
+        Whether coordinates are longitude and latitude.
+
+    Raises
+    ------
+    ValueError
+        The first parameter out of range.
+
+    Examples
+    --------
+    >>> grid = SpatialGrid.covering([(-74.03, 40.69), (-73.90, 40.88)], cell=500, geographic=True)
+    >>> grid.shape, grid.domain
+    ((22, 43), Domain({'x': 22, 'y': 43}))
+    >>> grid.records([(-73.9857, 40.7484)])
+    array([[ 7, 13]])
+    >>> grid.cell_area
+    0.25
+    """
+
+    centre: tuple[float, float]
+    cell: float
+    shape: tuple[int, int]
+    bearing: float = 0.0
+    geographic: bool = False
+
+    def __post_init__(self) -> None:
+        centre = _pair(self.centre, "centre")
+        if self.geographic and not abs(centre[1]) <= _STEEPEST:
+            raise ValueError(
+                f"the centre's latitude must lie within ±{_STEEPEST:g} degrees, got {centre[1]:g}"
+            )
+        cell = _finite(self.cell, "cell")
+        if not cell > 0:
+            raise ValueError(f"cell must be a length above 0, got {shown(self.cell)}")
+        if not isinstance(self.shape, (tuple, list)) or len(self.shape) != 2:
+            raise ValueError(
+                f"shape must be two numbers of cells, such as (32, 64), got {shown(self.shape)}"
+            )
+        across, along = (whole(one, "shape", 1, what="a number of cells") for one in self.shape)
+        if across * along > MOST_CELLS:
+            raise ValueError(f"a grid has at most {MOST_CELLS} cells, got {across} x {along}")
+        set_fields(
+            self,
+            centre=centre,
+            cell=cell,
+            shape=(across, along),
+            bearing=_finite(self.bearing, "bearing"),
+            geographic=bool(self.geographic),
+        )
+
+    @classmethod
+    def covering(
+        cls,
+        outline: npt.ArrayLike,
+        *,
+        cell: float | None = None,
+        cells: int | None = None,
+        bearing: float = 0.0,
+        geographic: bool = False,
+    ) -> SpatialGrid:
+        """The smallest grid of a bearing that covers a public outline, borders included.
+
+        Parameters
+        ----------
+        outline : array_like
+            Shape (points, 2), in the users' coordinates: two opposite corners of a bounding box, or
+            any more points that are to be inside. They must be public: not the users' own.
+        cell : float, optional
+            The side of a cell, in metres or in the coordinates' unit.
+        cells : int, optional
+            Instead: how many cells there may be in all; they are as small as that allows.
+        bearing : float, default 0
+            See `SpatialGrid`.
+        geographic : bool, default False
+            See `SpatialGrid`. An outline across the antimeridian has longitudes beyond 180.
+
+        Returns
+        -------
+        SpatialGrid
+            Whose middle is that of the outline.
+
+        Raises
+        ------
+        ValueError
+            Both or neither of ``cell`` and ``cells``, no outline, one point alone with ``cells``,
+            or a parameter out of range.
+
+        Examples
+        --------
+        >>> SpatialGrid.covering([(0, 0), (30, 10)], cells=80).shape
+        (15, 5)
+        """
+        corners = np.asarray(outline, dtype=np.float64)
+        if corners.ndim != 2 or corners.shape[1] != 2 or not len(corners):
+            raise ValueError(f"outline must have shape (points, 2), got {corners.shape}")
+        if not np.isfinite(corners).all():
+            raise ValueError("all coordinates of the outline must be finite")
+        if (cell is None) == (cells is None):
+            raise ValueError("give the side of a cell, or the number of cells: one of both")
+        if len(corners) == 2:
+            (a, b), (c, d) = corners
+            corners = np.array([(a, b), (c, b), (c, d), (a, d)])
+        middle = (corners.min(axis=0) + corners.max(axis=0)) / 2
+        for _ in range(20):  # the scale of degrees depends on the centre's latitude
+            trial = cls((float(middle[0]), float(middle[1])), 1.0, (1, 1), bearing, geographic)
+            local = trial._local(corners)
+            low, high = local.min(axis=0), local.max(axis=0)
+            middle = trial._global((low + high) / 2)
+        trial = cls((float(middle[0]), float(middle[1])), 1.0, (1, 1), bearing, geographic)
+        sides = 2 * np.abs(trial._local(corners)).max(axis=0)
+        side = _finite(cell, "cell") if cell is not None else _side(sides, cells)
+        if not side > 0:
+            raise ValueError(f"cell must be a length above 0, got {shown(cell)}")
+        across, along = _cells_of(sides, np.array([side]))[0].tolist()
+        return cls(trial.centre, side, (int(across), int(along)), bearing, geographic)
+
+    # --------------------------------------------------------------------------- what it is made of
+
+    @property
+    def domain(self) -> Domain:
+        """The ordered attributes ``x``, across, and ``y``, along the bearing: for any protocol."""
+        return Domain({"x": self.shape[0], "y": self.shape[1]})
+
+    @property
+    def cell_area(self) -> float:
+        """The area of a cell: in square kilometres if geographic, else in squared units."""
+        return (self.cell / 1000 if self.geographic else self.cell) ** 2
+
+    @property
+    def distortion(self) -> float:
+        """By what fraction east-west lengths err at most within the grid: 0 for plane coordinates.
+
+        Cells are square at the latitude of the centre; toward the poles they are narrower in truth.
+        """
+        if not self.geographic:
+            return 0.0
+        # Where it reaches across the equator it reaches as far beyond, and more is lost at its end
+        latitudes = np.clip(self.corners[..., 1], -90.0, 90.0)
+        widths = np.cos(np.radians(latitudes)) / math.cos(math.radians(self.centre[1]))
+        return float(np.abs(widths - 1).max())
+
+    @cached_property
+    def centres(self) -> Floats:
+        """The middle of every cell, in the users' coordinates: shape (\\*shape, 2)."""
+        return self._global(self._places(0.5))
+
+    @cached_property
+    def corners(self) -> Floats:
+        """Where borders of cells meet, in the users' coordinates.
+
+        Shape (across + 1, along + 1, 2).
+        """
+        return self._global(self._places(0.0))
+
+    def polygons(self) -> Floats:
+        """The four corners of every cell, in the users' coordinates.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (\\*shape, 4, 2): counter-clockwise on a map.
+        """
+        at = self.corners
+        return np.stack([at[:-1, :-1], at[1:, :-1], at[1:, 1:], at[:-1, 1:]], axis=2)
+
+    # ----------------------------------------------------------------------------- points and cells
+
+    def records(
+        self, points: npt.ArrayLike, outside: Literal["refuse", "clip"] = "refuse"
+    ) -> Items:
+        """The cells that hold points, as records of a protocol over `domain`.
+
+        Parameters
+        ----------
+        points : array_like
+            Shape (n, 2), in the users' coordinates.
+        outside : {"refuse", "clip"}, default "refuse"
+            What happens to points outside of the grid: InvalidPoint, or the nearest cell.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (n, 2). A point on the border of two cells is in the one further on; those on the
+            outer border are inside.
+
+        Raises
+        ------
+        InvalidPoint
+            A coordinate that is not finite, a latitude beyond 90 degrees, or a point outside. Its
+            ``index`` is the first.
+        ValueError
+            Another shape, or another ``outside``.
+        """
+        if outside not in ("refuse", "clip"):
+            raise ValueError(f'outside must be "refuse" or "clip", got {shown(outside)}')
+        given = self._checked(points)
+        cell = self._local(given) / self.cell + np.array(self.shape) / 2
+        beyond = ((cell < -_ROUNDING) | (cell > np.array(self.shape) + _ROUNDING)).any(axis=1)
+        if outside == "refuse" and beyond.any():
+            k = int(np.argmax(beyond))
+            raise InvalidPoint(
+                f"points[{k}] = ({given[k, 0]:g}, {given[k, 1]:g}) lies outside of the grid;"
+                ' outside="clip" takes the nearest cell; nothing was drawn',
+                k,
+            )
+        return np.clip(np.floor(cell), 0, np.array(self.shape) - 1).astype(np.int64)
+
+    def counts(
+        self, points: npt.ArrayLike, outside: Literal["refuse", "clip"] = "refuse"
+    ) -> npt.NDArray[np.int64]:
+        """How many points each cell holds: the map that a curator would have.
+
+        Parameters
+        ----------
+        points : array_like
+            Shape (n, 2), in the users' coordinates.
+        outside : {"refuse", "clip"}, default "refuse"
+            As for `records`.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Of the grid's shape.
+
+        Raises
+        ------
+        InvalidPoint
+            As for `records`.
+        """
+        found = np.zeros(self.shape, dtype=np.int64)
+        np.add.at(found, tuple(self.records(points, outside).T), 1)
+        return found
+
+    def within(self, polygon: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """The cells whose centres lie within a polygon.
+
+        Parameters
+        ----------
+        polygon : array_like
+            Shape (corners, 2), in the users' coordinates, at least three corners, in the order of
+            the outline; sides are straight in the plane of the grid. Where it crosses itself, what
+            is surrounded an odd number of times is inside. Masks of several polygons are combined
+            by ``|``, ``&`` and ``~``.
+
+        Returns
+        -------
+        numpy.ndarray of bool
+            Of the grid's shape.
+
+        Raises
+        ------
+        ValueError
+            Another shape, fewer corners, or all of them on a line.
+        InvalidPoint
+            A corner that is no position.
+        """
+        corners = self._local(self._checked(polygon, "polygon"))
+        if len(corners) < 3 or np.linalg.matrix_rank(corners - corners[0]) < 2:
+            raise ValueError("a polygon has at least three corners, not all on a line")
+        following = np.roll(corners, -1, axis=0)
+        across, along = np.moveaxis(self._places(0.5), -1, 0)
+        inside = np.zeros(self.shape, dtype=np.bool_)
+        for (a, b), (c, d) in zip(corners, following, strict=True):
+            if b != d:
+                crossed = (b > along) != (d > along)
+                inside ^= crossed & (across < a + (along - b) * (c - a) / (d - b))
+        return inside
+
+    def distance(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
+        """How far the middles of cells are from each other.
+
+        Parameters
+        ----------
+        first, second : array_like
+            Records: integers of shapes (..., 2) that broadcast.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            In metres if geographic, else in the coordinates' unit.
+        """
+        apart = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+        return np.asarray(self.cell * np.hypot(apart[..., 0], apart[..., 1]))
+
+    def _places(self, offset: float) -> Floats:
+        """Corners of cells (0) or their middles (1/2), in the plane of the grid."""
+        ends = [np.arange(size + (offset == 0)) + offset - size / 2 for size in self.shape]
+        return self.cell * np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1)
+
+    def _checked(self, points: npt.ArrayLike, what: str = "points") -> Floats:
+        try:
+            given = np.asarray(points, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{what} must be numbers, got {shown(points)}") from None
+        if given.ndim != 2 or given.shape[1] != 2:
+            raise ValueError(f"{what} must have shape (n, 2), got {given.shape}")
+        bad = ~np.isfinite(given).all(axis=1)
+        if self.geographic:
+            bad |= np.abs(given[:, 1]) > 90
+        if bad.any():
+            k = int(np.argmax(bad))
+            where = "longitude and latitude" if self.geographic else "coordinates"
+            raise InvalidPoint(
+                f"{what}[{k}] = ({given[k, 0]:g}, {given[k, 1]:g}) is no {where};"
+                " nothing was drawn",
+                k,
+            )
+        return given
+
+    @property
+    def _scale(self) -> Floats:
+        """Lengths of a unit of either coordinate."""
+        degree = math.radians(EARTH_RADIUS) if self.geographic else 1.0
+        narrow = math.cos(math.radians(self.centre[1])) if self.geographic else 1.0
+        return np.array([degree * narrow, degree])
+
+    @property
+    def _turn(self) -> Floats:
+        """From east and north to the axes of the grid."""
+        angle = math.radians(self.bearing)
+        return np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+
+    def _local(self, points: Floats) -> Floats:
+        """Lengths along the axes of the grid, from its centre."""
+        apart = points - np.array(self.centre)
+        if self.geographic:  # the short way around
+            apart[..., 0] = (apart[..., 0] + 180) % 360 - 180
+        return np.asarray((apart * self._scale) @ self._turn.T)
+
+    def _global(self, local: Floats) -> Floats:
+        return np.asarray((local @ self._turn) / self._scale + np.array(self.centre))
+
+
+def _finite(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number, got {shown(value)}")
+    return number
+
+
+def _pair(value: Any, name: str) -> tuple[float, float]:
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+        raise ValueError(f"{name} must be two coordinates, got {shown(value)}")
+    return _finite(value[0], name), _finite(value[1], name)
+
+
+def _cells_of(sides: Floats, cell: Floats) -> Floats:
+    """How many cells of each side cover a rectangle: shape (cells, 2)."""
+    return np.maximum(np.ceil(sides / cell[:, None] - _ROUNDING), 1.0)
+
+
+def _side(sides: Floats, cells: Any) -> float:
+    """The shortest side of so many cells at most that cover a rectangle."""
+    most = whole(cells, "cells", 1, MOST_CELLS, what="a number of cells")
+    if not sides.max() > 0:
+        raise ValueError("the outline is one point: give the side of a cell")
+    # One of the rectangle's sides is a whole number of them
+    tried = np.unique(np.concatenate([side / np.arange(1, most + 1) for side in sides if side > 0]))
+    enough = _cells_of(sides, tried).prod(axis=1) <= most
+    return float(tried[np.argmax(enough)])

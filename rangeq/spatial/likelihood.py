@@ -1,0 +1,125 @@
+"""LikelihoodProtocol: two attributes whose distribution is the one that makes reports most likely.
+
+What the mechanisms for positions have in common that are here to compare with.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from frequency.core.aggregate import Aggregate
+from mechdesign._support.arrays import Floats
+from rangeq.core.expectation_maximisation import Fit, averaged, most_likely
+from rangeq.core.record_channel import RecordChannel
+from rangeq.grids.estimate import PairwiseEstimate
+from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.protocol import ConjunctionProtocol
+
+
+@dataclass(frozen=True)
+class LikelihoodChannel(RecordChannel):
+    """A channel over two attributes that knows the probabilities of its reports as a linear map."""
+
+    @abstractmethod
+    def reported(self, frequencies: Floats) -> Floats:
+        """The probability of each output, for users with these frequencies.
+
+        Parameters
+        ----------
+        frequencies : numpy.ndarray of float64
+            The fractions of the users: shaped as the attributes.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of `counts_shape`.
+        """
+
+    @abstractmethod
+    def backward(self, numbers: Floats) -> Floats:
+        """For each item the sum over outputs of their probability times a number of their own.
+
+        Parameters
+        ----------
+        numbers : numpy.ndarray of float64
+            Of `counts_shape`, at least 0.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shaped as the attributes.
+        """
+
+
+@dataclass(frozen=True)
+class LikelihoodProtocol(ConjunctionProtocol):
+    """Positions in two attributes, estimated by expectation maximisation.
+
+    Parameters
+    ----------
+    sizes : sequence of int, mapping or Domain
+        The values of two attributes: see `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        Not used.
+    smooth : bool, default False
+        EMS instead of EM: neighbouring cells are averaged after every round.
+    """
+
+    smooth: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.attributes) != 2:
+            name = type(self).__name__
+            raise ValueError(f"{name} takes two attributes, got {len(self.attributes)}")
+
+    @property
+    @abstractmethod
+    def channel(self) -> LikelihoodChannel:
+        """How a record becomes a report."""
+
+    def fit(self, aggregate: Aggregate) -> Fit:
+        """The distribution with the number of rounds and the log-likelihood.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+
+        Returns
+        -------
+        Fit
+            Ended as `SquareWave.fit` is.
+
+        Raises
+        ------
+        ValueError
+            With no reports.
+        IncompatibleAggregate
+            For the aggregate of another protocol.
+        """
+        channel = self.channel
+        counts = channel.require_own(aggregate).counts
+        if not aggregate.n:
+            raise ValueError("no reports: there is nothing to fit")
+        threshold = 1e-3 * (1.0 if self.smooth else math.exp(min(float(self.epsilon), 700.0)))
+        return most_likely(
+            counts,
+            self.attributes.sizes,
+            channel.reported,
+            channel.backward,
+            threshold,
+            averaged if self.smooth else None,
+        )
+
+    def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
+        if not aggregate.n:
+            return PairwiseEstimate(self.attributes, 0, (), {})
+        first, second = (tuple(range(size + 1)) for size in self.attributes.sizes)
+        plane = Plane((first, second), self.fit(aggregate).frequencies)
+        lines = plane.marginal(0), plane.marginal(1)
+        return PairwiseEstimate(self.attributes, aggregate.n, lines, {(0, 1): plane})
