@@ -31,9 +31,9 @@ from rangeq.grids.systems.uniform import Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid
 from rangeq.grids.wavegrid.square_waves import WaveCells, WaveChannel
 
-_COARSE, _TREES = 32, 64
-"""Larger attributes are simulated with this many values; those of trees with all that a tree of
-three levels of four children has.
+_COARSE, _COARSER = 64, 32
+"""Larger attributes are simulated with this many values: with fewer for `MSW`, whose fits take many
+steps.
 """
 
 _QUERIES = 100
@@ -66,9 +66,9 @@ def conjunction_errors(
     ranges but that of all values; of one attribute, a range of that. Errors are those of
     collections with fixed seeds: of the system over three attributes, where one pair has as many
     users as a pair of all has, and the others stand for what the other attributes tell of the two.
-    Attributes of more than 32 values are simulated with 32, in trees of more than 64
-    with 64. Between the simulated epsilons (powers of the square root of 2) and numbers of users
-    (1, 3, 10, 30, ...; of `MSW` of every other one of both) a power law is assumed.
+    Attributes of more than 64 values are simulated with 64, for `MSW` of more than 32 with 32.
+    `WaveGrid` and `MSW` are simulated at epsilons that are powers of the square root of 2, and 1,
+    3, 10, 30, ... users (`MSW` at every other one of both); in between a power law is assumed.
 
     Parameters
     ----------
@@ -100,15 +100,19 @@ def conjunction_errors(
     if not isinstance(protocol, (TDG, TreeSystem, WaveGrid, MSW, Uniform)):
         return ()
     simulated = _users_of_unbiased(protocol)
-    slow = isinstance(protocol, MSW)
-    users = (
-        [(float(simulated), 1.0)]
-        if simulated
-        else _around(min(n, _MOST_WAVES if slow else _MOST), _user_node, math.log, slow)
+    if simulated or isinstance(protocol, (TDG, Uniform)):
+        users = [(float(simulated or n), 1.0)]
+    else:
+        most = _MOST_WAVES if isinstance(protocol, MSW) else _MOST
+        users = _around(min(n, most), _user_node, math.log, isinstance(protocol, MSW))
+    epsilons = (
+        [(float(epsilon), 1.0)]
+        if isinstance(protocol, (TDG, Uniform))
+        else _around(float(epsilon), _epsilon_node, _gain, isinstance(protocol, MSW))
     )
     nodes = [
         (near, round(number), weight * share)
-        for near, weight in _around(float(epsilon), _epsilon_node, _gain, slow)
+        for near, weight in epsilons
         for number, share in users
     ]
     found = [_errors(system, attributes, near, number, like) for near, number, _ in nodes]
@@ -191,7 +195,7 @@ def _chosen(attributes: Domain, like: ExpectedRecords | None, runs: int) -> list
     """
     d = len(attributes)
     if d == 1:
-        return [(0,)] * runs
+        return [(0,)] * (4 * runs)  # of which one is simulated soon
     if like is not None:
         runs *= 4
     elif len(set(attributes.sizes)) > 1:
@@ -246,7 +250,7 @@ class _Miniature:
         if not isinstance(protocol, (TDG, LHIO, WaveGrid)):
             places = places[:2]  # what others say of a pair, no other attribute tells of
         full = tuple(protocol.attributes.sizes[place] for place in places)
-        most = _TREES if isinstance(protocol, TreeSystem) else _COARSE
+        most = _COARSER if isinstance(protocol, MSW) else _COARSE
         self.sizes = tuple(min(size, most) for size in full)
         changes: dict[str, Any] = {"sizes": list(self.sizes)}
         if isinstance(protocol, TDG):
