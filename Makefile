@@ -81,6 +81,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/shaped_ranges.py
 	$(BIN)/python benchmarks/any_data.py
 	$(BIN)/python benchmarks/grids.py
+	$(BIN)/python benchmarks/grid_predictions.py
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py
 	$(BIN)/python benchmarks/heavy_hitters.py

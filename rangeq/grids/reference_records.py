@@ -123,7 +123,8 @@ class ExpectedRecords:
         """
         if isinstance(like, ExpectedRecords):
             like = like.records
-        records = np.asarray(attributes.records(like), dtype=np.int64)
+        none = isinstance(like, (list, tuple)) and not like  # whose shape says nothing
+        records = np.zeros((0, len(attributes))) if none else attributes.records(like)
         if not len(records):
             raise ValueError("like must have a record at least, got none")
         return cls(attributes, records.tobytes())

@@ -216,6 +216,7 @@ def _populations(
         for name, given in REFERENCE_RECORDS.items():
             yield name, partial(_shares_given, [given(size) for size in sizes])
         return
+    places = places[: len(sizes)]
     full = np.array(like.attributes.sizes)[[*places]]
     yield "like", partial(_shares_of, like.records[:, places] * np.array(sizes) // full, sizes)
 
