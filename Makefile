@@ -71,6 +71,8 @@ bench-all: bench
 	$(BIN)/python benchmarks/any_data.py
 	$(BIN)/python benchmarks/grids.py
 	$(BIN)/python benchmarks/maps.py
+	$(BIN)/python benchmarks/mixed_attributes.py
+	$(BIN)/python benchmarks/grid_predictions.py
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py
 	$(BIN)/python benchmarks/heavy_hitters.py

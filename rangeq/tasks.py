@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 from frequency import HRR
 from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
+from mechdesign._support.text import brief
 from mechdesign.planning.task import CuratedTask, Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.core.reference_populations import checked_shares
-from rangeq.grids.cells import Grid
-from rangeq.grids.channel import GridChannel, cell_variance
-from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.reference_records import ExpectedRecords
+from rangeq.grids.simulated_errors import conjunction_errors
 from rangeq.grids.systems.calm import RangeCALM
 from rangeq.grids.systems.hdg import HDG
 from rangeq.grids.systems.hio import HIO
@@ -262,37 +262,34 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
 _SYSTEMS: dict[str, type[ConjunctionProtocol]] = {
     kind.__name__: kind for kind in (WaveGrid, HDG, TDG, RangeCALM, LHIO, HIO, MSW, Uniform)
 }
-
-_WORSE_THAN_A_GUESS = 0.25
-"""A query with half of each of two attributes is answered by 1/4 without any reports: noise above
-that makes estimates worse than that.
-"""
-
-_NOTHING_TO_GAIN = 0.002
-"""Unbiased answers of single values as cells that are this good are as good as those of any system:
-attributes have few values.
-"""
+_GUESS = Uniform.__name__
+"""What no report changes."""
 
 
 @dataclass(frozen=True)
 class Conjunctions(Task):
     """Ranges over several ordered attributes at once: the systems of `rangeq.grids`.
 
-    The error of grids is that of their guideline: noise and sampling of a query of half of each of
-    two attributes (of the only one, for one attribute), and the allowance for users who are
-    unevenly spread within cells that the query cuts, before post-processing. Granularities are
-    powers of two, so that it does not fall with epsilon and n all the way. The errors of
-    `WaveGrid`, of hierarchies and of what sees no dependence rest on the data: unknown beforehand,
-    and not searched by.
+    Errors are those of a range of each of two attributes, of one where there is one, predicted by
+    simulation on populations (`rangeq.grids.simulated_errors`), and ranked by their root mean
+    square over these: what a system cannot see of a population is in them as well as its noise.
 
     Attributes
     ----------
     domain : sequence of int or mapping
         The numbers of values of the attributes: a list, or a mapping of names to them.
+    like : array_like, DataFrame or mapping, optional
+        Records like those to come, a row each, of which errors are predicted: integers of shape
+        (records, attributes). None: those of
+        `rangeq.grids.reference_records.REFERENCE_RECORDS`.
     """
+
+    like: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         set_fields(self, domain=Domain.of(self.domain))
+        if self.like is not None:
+            set_fields(self, like=ExpectedRecords.of(self.like, self.domain))
 
     @property
     def question(self) -> str:
@@ -303,11 +300,9 @@ class Conjunctions(Task):
 
     @property
     def error_is(self) -> str:
-        return (
-            "of a query of half of each of two attributes, for users nearly even within cells:"
-            " noise, sampling, and the guideline's allowance; on peaked data TDG's large cells err"
-            " ten times more, HDG up to twice"
-        )
+        asked = "a range of each of two attributes" if len(self.domain) > 1 else "a range"
+        where = "reference populations" if self.like is None else "the records given"
+        return f"root mean square error of {asked}, over {where}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -317,42 +312,51 @@ class Conjunctions(Task):
         system = _made(self.domain, epsilon, n).get(name)
         if system is None:
             raise ValueError(f"{name} cannot serve these attributes with {n} users")
-        return _offer(system, n)
+        return self._offer(_SYSTEMS[name], system, epsilon, n)
+
+    def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
+        if name == _GUESS:
+            return math.inf  # no number of users, and no epsilon, makes it any better
+        return super().error(name, epsilon, n)
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
-        return _offer(candidate(self.domain, epsilon, n), n)
+        return self._offer(candidate, candidate(self.domain, epsilon, n), epsilon, n)
+
+    def _offer(
+        self,
+        candidate: Callable[..., ConjunctionProtocol],
+        system: ConjunctionProtocol,
+        epsilon: float | Fraction,
+        n: int,
+    ) -> Offer:
+        errors = conjunction_errors(candidate, self.domain, epsilon, n, self.like)
+        error = _root_mean_square(errors) if errors else math.nan
+        resting = errors if len(errors) > 1 or self.like is not None else ()
+        return Offer(system, error, system.report_bits, populations=resting)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        found = _made(self.domain, epsilon, n)
-        single = _deviation(found["RangeCALM"], n) if "RangeCALM" in found else math.inf
-        if single <= _NOTHING_TO_GAIN:
-            return "RangeCALM", (
-                f"noise of {single:.3g} with single values as cells leaves nothing for assumptions"
-                " to gain"
+        errors = {
+            name: self.offer(name, epsilon, n).error for name in _made(self.domain, epsilon, n)
+        }
+        guess = errors.pop(_GUESS)
+        best = min(errors, key=errors.__getitem__)
+        if guess < errors[best]:
+            return best, (
+                f"error {errors[best]:.3g} is the least of those that learn from reports, of which"
+                f" {n} at epsilon {brief(epsilon)} tell next to nothing: {_GUESS}, which takes all"
+                f" records for equally frequent whatever users report, would err {guess:.3g}"
             )
-        if "WaveGrid" in found:
-            return "WaveGrid", (
-                "square waves tell of attributes and of pairs at once, and estimates are as smooth"
-                " as the data"
+        if best == "MSW" and len(self.domain) > 1:
+            return best, (
+                f"error {errors[best]:.3g} is the least; it takes attributes for independent, and"
+                " errs more where they depend on each other more than in these populations"
             )
-        if len(self.domain) == 1:
-            return "MSW", "there is one attribute, and the square wave needs no cells"
-        hybrid = found["HDG"]
-        noise = _deviation(hybrid, n)
-        if noise > _WORSE_THAN_A_GUESS:
-            return "MSW", (
-                f"noise of {noise:.3g} would drown how attributes go together; their distributions"
-                " are left"
-            )
-        if single <= noise:
-            return "RangeCALM", (
-                f"single values as cells have noise of {single:.3g}, no more than grids that merge"
-                " them"
-            )
-        finest = max((grid.cells for grid in _grids(hybrid) if len(grid.places) == 1), default=1)
-        return "HDG", (
-            f"noise of {noise:.3g} is small enough to tell how attributes go together; 1-D grids of"
-            f" up to {finest} cells show what 2-D cells hide"
+        return "", ""
+
+    def bound(self, epsilon: float | Fraction, n: int) -> str:
+        return (
+            f"{_GUESS}, which takes all records for equally frequent whatever users report, errs"
+            f" {self.offer(_GUESS, epsilon, n).error:.3g} on the same populations"
         )
 
 
@@ -364,48 +368,3 @@ def _made(attributes: Domain, epsilon: float | Fraction, n: int) -> dict[str, Co
         with suppress(ValueError):
             found[name] = kind(attributes, epsilon, n)
     return found
-
-
-def _offer(system: ConjunctionProtocol, n: int) -> Offer:
-    uneven = _uneven(system.channel.grids) if isinstance(system, TDG) else math.nan
-    return Offer(system, math.hypot(_deviation(system, n), uneven), system.report_bits)
-
-
-def _grids(system: ConjunctionProtocol) -> tuple[Grid, ...]:
-    return system.channel.grids if isinstance(system.channel, GridChannel) else ()
-
-
-def _deviation(system: ConjunctionProtocol, n: int) -> float:
-    """The standard deviation of noise and sampling of a query, as a fraction of the population.
-
-    That query covers half of the cells along each of two attributes of the largest grid, whose
-    cells are brought to a sum of 1, before other post-processing. Of what hierarchies make of their
-    grids it is an upper bound of little use, and that of square waves depends on the data: NaN.
-    """
-    if isinstance(system, Uniform):
-        return 0.0
-    if not isinstance(system, TDG):
-        return math.nan
-    several = min(len(system.attributes), 2)
-    inside = 0.5**several
-    variances = [
-        grid.cells * inside * (1 - inside) * cell_variance(part) * len(system.channel.parts) / n
-        for grid, part in zip(_grids(system), system.channel.parts, strict=True)
-        if len(grid.places) == several
-    ]
-    return math.sqrt(max(variances))
-
-
-def _uneven(grids: Sequence[Grid]) -> float:
-    """What the guideline allows for users unevenly spread within cells, at most.
-
-    An average query cuts one cell in g along an attribute of g cells, unless these are single
-    values.
-    """
-    several = max(len(grid.places) for grid in grids)
-    alpha = ALPHA2 if several == 2 else ALPHA1
-
-    def cut(grid: Grid) -> float:
-        return sum(1 / (len(edges) - 1) for edges in grid.edges if len(edges) - 1 < edges[-1])
-
-    return alpha * max(cut(grid) for grid in grids if len(grid.places) == several)

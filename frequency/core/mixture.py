@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -282,6 +282,26 @@ class Mixture(PublicCoinChannel):
                 drawn = channel.simulated_counts(self.part_items(k, mine), held, rng)
                 total[self._places[k]] = drawn.ravel()
         return total
+
+    def joined(self, told: Mapping[int, tuple[int, npt.NDArray[np.int64]]]) -> Aggregate:
+        """The aggregate of what the users of some parts report; nobody reports on the others.
+
+        Parameters
+        ----------
+        told : mapping of int to (int, numpy.ndarray of int64)
+            By the number of a part, how many report on it, and their counts, of the shape that its
+            channel has.
+
+        Returns
+        -------
+        Aggregate
+            Of the reports of all these users.
+        """
+        total = np.zeros(self.counts_shape, dtype=np.int64)
+        for k, (users, counts) in told.items():
+            total[k] = users
+            total[self._places[k]] = counts.ravel()
+        return Aggregate(self.signature, sum(users for users, _ in told.values()), total)
 
     def _assigned(
         self, items: Items, counts: Items, rng: np.random.Generator

@@ -156,20 +156,36 @@ def add_details(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=(
             "a population to predict errors on (.csv): for each item in order a line that ends in"
-            " how many hold it; of tasks about ranges, prefixes and quantiles"
+            " how many hold it, of tasks about ranges, prefixes and quantiles; of conjunctions"
+            " records, each a line of the attributes' values as numbers from 0 on"
         ),
     )
 
 
-def details_of(options: argparse.Namespace) -> dict[str, Any]:
+def details_of(options: argparse.Namespace, attributes: int = 0) -> dict[str, Any]:
     """The details of a task: of those that spell a number or true or false, the value.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        With those of `add_details`.
+    attributes : int, default 0
+        How many fields the lines of ``--like`` have; 0: any number, of which the last one counts.
+
+    Returns
+    -------
+    dict of str to object
+        By their names.
 
     Raises
     ------
     ValueError
         One that is given twice, or that is an option by itself; a ``--like`` that holds no numbers.
     """
-    details: dict[str, Any] = {} if options.like is None else {"like": _numbers(options.like)}
+    details: dict[str, Any] = {}
+    if options.like is not None:
+        found = _records(options.like, attributes) if attributes else _numbers(options.like)
+        details["like"] = found
     for name, value in map(_detail, options.detail):
         if name in details or hasattr(options, name):
             raise ValueError(
@@ -192,6 +208,22 @@ def _numbers(path: Path) -> list[float]:
                         f"--like {path}: line {place + 1} does not end in a number"
                     ) from None
     return numbers
+
+
+def _records(path: Path, attributes: int) -> list[list[int]]:
+    """So many integers of every line; the first line may be a header."""
+    records = []
+    with path.open(encoding="utf-8", newline="") as stream:
+        for place, row in enumerate(csv.reader(stream)):
+            try:
+                values = [int(field) for field in row]
+            except ValueError:
+                values = []
+            if len(values) == attributes:
+                records.append(values)
+            elif place:
+                raise ValueError(f"--like {path}: line {place + 1} is not {attributes} integers")
+    return records
 
 
 def _detail(text: str) -> tuple[str, int | bool | str]:

@@ -108,14 +108,15 @@ def _plan(options: argparse.Namespace) -> int:
     check_targets(options, options.out, options.plot)
     check_suffix(options.out, ".csv")
     check_suffix(options.plot, *PICTURES)
-    details = details_of(options)
+    domain = _domain(options.domain)
+    details = details_of(options, 0 if isinstance(domain, int) else len(domain))
     for name in ("days", "changes", "day"):
         if getattr(options, name) is not None:
             details[name] = getattr(options, name)
     candidates = [member_of(text, "--candidate") for text in options.candidate]
     found = plan(
         options.task,
-        _domain(options.domain),
+        domain,
         n=options.n,
         epsilon=options.epsilon,
         error=options.error,

@@ -117,6 +117,11 @@ class SquareWave(PublicCoinChannel):
         )
 
     @cached_property
+    def _difference_and_q(self) -> tuple[float, float]:
+        """p - q, and q: looked up in every round of a fit."""
+        return float(self.p - self.q), float(self.q)
+
+    @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("output", smallest_integer(self.outputs - 1))])
 
@@ -312,13 +317,14 @@ class SquareWave(PublicCoinChannel):
         spread[: self.domain] += frequencies
         spread[self._near : self._near + self.domain] -= frequencies
         near = np.maximum(np.cumsum(spread[:-1]), 0.0)
-        p, q = float(self.p), float(self.q)
-        result: Floats = q * frequencies.sum() + (p - q) * near
+        difference, q = self._difference_and_q
+        result: Floats = q * frequencies.sum() + difference * near
         return result
 
     def _backward(self, ratios: Floats) -> Floats:
         """For each item the sum over outputs of their probability times a number of their own."""
         sums = np.concatenate([[0.0], np.cumsum(ratios)])
         near = np.maximum(sums[self._near :] - sums[: self.domain], 0.0)
-        result: Floats = float(self.q) * sums[-1] + float(self.p - self.q) * near
+        difference, q = self._difference_and_q
+        result: Floats = q * sums[-1] + difference * near
         return result

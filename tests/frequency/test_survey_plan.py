@@ -167,7 +167,5 @@ def test_protocols_that_cannot_serve_or_reach_an_error():
         plan_survey("marginals", many, k=1, epsilon=1, n=10**6, protocol="InpRR")
     with pytest.raises(InvalidRequest, match="not predicted to reach that error with an epsilon"):
         plan_survey("ranges", PEOPLE, "age", n=100, error="0.03", protocol="HaarHRR")
-    with pytest.raises(InvalidRequest, match="nothing is predicted of WaveGrid"):
-        plan_survey(
-            "conjunctions", PEOPLE, ["age", "sex"], n=10**6, error="0.1", protocol="WaveGrid"
-        )
+    with pytest.raises(InvalidRequest, match="nothing is predicted of SquareWave"):
+        plan_survey("shaped", PEOPLE, "age", n=10**6, error="0.1", protocol="SquareWave")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -255,6 +256,47 @@ class WaveCells(PublicDraw):
         for wave, configuration, values in zip(self.waves, setting, records, strict=True):
             cell = cell * wave.arcs + wave.arc(configuration, values)
         return cell
+
+    def drawn_counts(
+        self, shares: Floats, users: int, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """Counts with the distribution of those of users drawn from a population.
+
+        The cost does not depend on their number.
+
+        Parameters
+        ----------
+        shares : numpy.ndarray of float64
+            Shape (sizes of the waves,): the records' shares of the population, of sum 1.
+        users : int
+            How many report.
+        rng : numpy.random.Generator
+            The randomness.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape `counts_shape`.
+        """
+        settings, cells = np.ones(()), shares
+        for wave in self.waves:
+            settings = np.multiply.outer(settings, wave.probabilities)
+            # From (..., values) to (configurations, arcs) behind what comes before
+            arcs = wave.shares(tuple(range(wave.size + 1)))
+            cells = np.tensordot(cells, arcs, axes=([0], [2]))
+        several = len(self.waves)
+        cells = np.moveaxis(cells, range(1, 2 * several, 2), range(several, 2 * several))
+        cells = cells.reshape(settings.size, math.prod(self.arcs))
+        asked = rng.multinomial(users, settings.ravel())
+        # A set that holds the own cell has p over their number, any other one what is left
+        sets = list(combinations(range(self.base.domain), self.base.size))
+        holds = np.zeros((len(sets), self.base.domain), dtype=np.int64)
+        holds[np.arange(len(sets))[:, None], sets] = 1
+        own, p = holds[:, 0].sum(), float(self.base.p)
+        odds = np.where(holds, p / own, (1 - p) / max(len(sets) - own, 1))
+        chances = cells @ odds.T
+        drawn = rng.multinomial(asked, chances / chances.sum(axis=1, keepdims=True))
+        return np.asarray((drawn @ holds).reshape(self.counts_shape))
 
     def _details(self) -> dict[str, Any]:
         return {

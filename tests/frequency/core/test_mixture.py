@@ -39,3 +39,14 @@ def test_the_proof_of_a_mixture_names_its_parts_once() -> None:
 def test_a_part_that_loses_more_than_the_mixture_has_no_proof() -> None:
     with pytest.raises(PrivacyViolation):
         levels(1.0, 1.5).proof()
+
+
+def test_what_parts_tell_is_joined() -> None:
+    """As one aggregate, of which each part's is what was given; no one reports on the others."""
+    channel, rng = levels(1.0, 0.5), np.random.default_rng(1)
+    drawn = channel.parts[1].simulated_counts(np.array([0, 3]), np.array([5, 2]), rng)
+    joined = channel.joined({1: (7, drawn)})
+    assert joined.n == 7
+    assert channel.part_users(joined).tolist() == [0, 7]
+    assert channel.part_aggregate(joined, 1).counts.tolist() == drawn.tolist()
+    assert channel.consistent(channel.require_own(joined))

@@ -73,7 +73,7 @@ def test_the_command_on_ranges_and_attributes(capsys):
         == 0
     )
     assert "marginals of 3 of 3 attributes of 5 x 2 x 2 values" in capsys.readouterr().out
-    assert main(["plan", "conjunctions", "--domain", "8,8", "--n", "10000", "--epsilon", "1"]) == 0
+    assert main(["plan", "conjunctions", "--domain", "4,4", "--n", "10000", "--epsilon", "1"]) == 0
     assert (
         main(
             [
@@ -210,3 +210,24 @@ def test_a_population_to_predict_errors_on_comes_from_a_file(tmp_path, capsys):
     path.write_text("1\n2\n")
     assert main([*given, str(path)]) == 2
     assert "like must be 4 numbers, one for each item in order" in capsys.readouterr().err
+
+
+def test_records_to_predict_errors_on_come_from_a_file(tmp_path, capsys):
+    path = tmp_path / "pilot.csv"
+    given = ["plan", "conjunctions", "--domain", "a=4,b=3", "--n", "1000", "--epsilon", "1"]
+    like = [[0, 2], [3, 1], [3, 1]]
+    for header in ("", "a,b\n"):
+        path.write_text(header + "".join(f"{a},{b}\n" for a, b in like))
+        assert main([*given, "--like", str(path)]) == 0
+        expected = plan("conjunctions", {"a": 4, "b": 3}, n=1000, epsilon=Fraction(1), like=like)
+        assert capsys.readouterr().out == f"{expected}\n"
+        assert "over the records given" in str(expected)
+    for text, message in (
+        ("a,b\n1,2\n1,x\n", "line 3 is not 2 integers"),
+        ("1,2\n1\n", "line 2 is not 2 integers"),
+        ("1,5\n", "5"),
+        ("a,b\n", "like must"),
+    ):
+        path.write_text(text)
+        assert main([*given, "--like", str(path)]) == 2
+        assert message in capsys.readouterr().err

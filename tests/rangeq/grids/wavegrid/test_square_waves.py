@@ -263,3 +263,37 @@ def test_impossible_aggregates_are_refused() -> None:
         with pytest.raises(IncompatibleAggregate):
             protocol.estimate(bad)
     assert protocol.estimate(changed()).n == 200
+
+
+@pytest.mark.parametrize(("epsilon", "arcs"), [(0.3, 2), (1.0, 2), (4.0, 4)])
+def test_counts_of_a_population_have_the_law_of_reports(epsilon: float, arcs: int) -> None:
+    """The counts of each setting and cell, against probabilities from the arcs of every record."""
+    cells = WaveCells(40, epsilon, (Wave(8, arcs), Wave(5, 2)))
+    rng, users = np.random.default_rng(3), 10**9
+    shares = rng.dirichlet(np.full(40, 0.5)).reshape(8, 5)
+    p, q = float(cells.base.p), float(cells.base.q)
+
+    def expected(shares: np.ndarray) -> np.ndarray:
+        found = np.full(cells.counts_shape, q)
+        for x, y in np.ndindex(8, 5):
+            for one, other in np.ndindex(*cells.counts_shape[:2]):
+                a, b = (
+                    int(wave.arc(np.array([configuration]), np.array([value]))[0])
+                    for wave, configuration, value in zip(
+                        cells.waves, (one, other), (x, y), strict=True
+                    )
+                )
+                found[one, other, a * 2 + b] += (p - q) * shares[x, y]
+        settings = np.multiply.outer(*(wave.probabilities for wave in cells.waves))
+        return settings[:, :, None] * found
+
+    drawn = cells.drawn_counts(shares, users, rng)
+    assert drawn.sum() == users * cells.base.size
+    assert (drawn.sum(axis=2) % cells.base.size == 0).all()
+
+    def least_p_value(shares: np.ndarray) -> float:
+        law = stats.binom(users, expected(shares))
+        return float(2 * np.minimum(law.cdf(drawn), law.sf(drawn - 1)).min() * drawn.size)
+
+    assert least_p_value(shares) > FALSE_ALARM
+    assert least_p_value(np.full((8, 5), 1 / 40)) < FALSE_ALARM

@@ -1,0 +1,371 @@
+"""What answers about two attributes err by, which rests on the data: predicted by simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from frequency.algebra.exact_draws import WORD
+from frequency.core.aggregate import Aggregate
+from frequency.core.mixture import Mixture
+from frequency.schema import Domain
+from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.blas import one_thread
+from mechdesign._support.numbers import Rational
+from rangeq.grids.channel import GridChannel
+from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords
+from rangeq.grids.systems.calm import RangeCALM
+from rangeq.grids.systems.hdg import HDG
+from rangeq.grids.systems.hio import HIO
+from rangeq.grids.systems.lhio import LHIO
+from rangeq.grids.systems.msw import MSW, AttributeWaves
+from rangeq.grids.systems.tdg import TDG
+from rangeq.grids.systems.tree_system import TreeSystem
+from rangeq.grids.systems.uniform import Uniform
+from rangeq.grids.wavegrid.protocol import WaveGrid
+from rangeq.grids.wavegrid.square_waves import WaveCells, WaveChannel
+
+_COARSE, _COARSER = 64, 32
+"""Larger attributes are simulated with this many values: with fewer for `MSW`, whose fits take many
+steps.
+"""
+
+_QUERIES = 100
+"""Queries of each collection."""
+
+_MOST, _MOST_WAVES = 1e8, 1e7
+"""More users are taken to leave errors as they are: what systems cannot see is left by then. Fits
+of square waves, of `MSW`, take long with so many.
+"""
+
+_USERS = 10_000
+"""Of each group, where errors fall with their number as noise does."""
+
+System: TypeAlias = Callable[..., ConjunctionProtocol]
+
+Shares: TypeAlias = Callable[[tuple[int, ...]], Floats]
+"""From one or two axes to the shares of their values: shape (sizes of these)."""
+
+
+def conjunction_errors(
+    system: System,
+    attributes: Domain,
+    epsilon: float | Rational,
+    n: int,
+    like: ExpectedRecords | None = None,
+) -> tuple[tuple[str, float], ...]:
+    """The root mean square errors of queries of two attributes, on some populations.
+
+    A query is a range of each of two attributes, all pairs of attributes being as likely, and all
+    ranges but that of all values; of one attribute, a range of that. Errors are those of
+    collections with fixed seeds: of the system over three attributes, where one pair has as many
+    users as a pair of all has, and the others stand for what the other attributes tell of the two.
+    Attributes of more than 64 values are simulated with 64, for `MSW` of more than 32 with 32.
+    `WaveGrid` and `MSW` are simulated at epsilons that are powers of the square root of 2, and 1,
+    3, 10, 30, ... users (`MSW` at every other one of both); in between a power law is assumed.
+
+    Parameters
+    ----------
+    system : callable
+        What makes the protocol from attributes, epsilon and n: a class, or a function.
+    attributes : Domain
+        The sizes of the attributes.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    n : int
+        The number of users.
+    like : ExpectedRecords, optional
+        The population to expect; None: those of
+        `rangeq.grids.reference_records.REFERENCE_RECORDS`.
+
+    Returns
+    -------
+    tuple of (str, float)
+        The populations' names, "like" for that one, and the errors as fractions of the users;
+        none for a system of which nothing is known, and of unbiased ones only the first, since
+        theirs are nearly the same on all.
+
+    Raises
+    ------
+    ValueError
+        The system cannot serve these attributes.
+    """
+    protocol = system(attributes, epsilon, n)
+    if not isinstance(protocol, (TDG, TreeSystem, WaveGrid, MSW, Uniform)):
+        return ()
+    simulated = _users_of_unbiased(protocol)
+    if simulated or isinstance(protocol, (TDG, Uniform)):
+        users = [(float(simulated or n), 1.0)]
+    else:
+        most = _MOST_WAVES if isinstance(protocol, MSW) else _MOST
+        users = _around(min(n, most), _user_node, math.log, isinstance(protocol, MSW))
+    epsilons = (
+        [(float(epsilon), 1.0)]
+        if isinstance(protocol, (TDG, Uniform))
+        else _around(float(epsilon), _epsilon_node, _gain, isinstance(protocol, MSW))
+    )
+    nodes = [
+        (near, round(number), weight * share)
+        for near, weight in epsilons
+        for number, share in users
+    ]
+    found = [_errors(system, attributes, near, number, like) for near, number, _ in nodes]
+    logs = np.array([[math.log(max(error, 1e-300)) for _, error in one] for one in found])
+    errors = np.exp(np.array([weight for *_, weight in nodes]) @ logs)
+    if simulated:
+        errors *= math.sqrt(simulated / n)
+    return tuple((name, error) for (name, _), error in zip(found[0], errors.tolist(), strict=True))
+
+
+def _users_of_unbiased(protocol: ConjunctionProtocol) -> int:
+    """How many users to simulate of protocols whose errors fall as 1 / sqrt(n) on any population.
+
+    0 for others.
+    """
+    unbiased = isinstance(protocol, HIO) or not getattr(protocol, "nonnegative", True)
+    return _USERS * _groups(protocol) if unbiased else 0
+
+
+def _groups(protocol: ConjunctionProtocol) -> int:
+    if isinstance(protocol, HIO):  # perhaps with a sketch of all
+        return math.prod(len(levels) for levels in protocol.levels)
+    assert isinstance(protocol.channel, Mixture)
+    return len(protocol.channel.parts)
+
+
+def _epsilon_node(k: int) -> float:
+    return float(2.0 ** (k / 2))
+
+
+def _user_node(k: int) -> float:
+    return float(10 ** (k // 2) * (3 if k % 2 else 1))
+
+
+def _gain(epsilon: float) -> float:
+    """The logarithm of what noise falls with: e^(eps / 2) - e^(-eps / 2)."""
+    return epsilon / 2 + math.log(-math.expm1(-epsilon))
+
+
+def _around(
+    value: float,
+    node: Callable[[int], float],
+    scale: Callable[[float], float],
+    every_other: bool,
+) -> list[tuple[float, float]]:
+    """The nodes next to a value, with their weights; one alone where the value is at it."""
+    step = 2 if every_other else 1
+    k = step * math.ceil(2 * math.log2(value) / step)  # at least that of the node below
+    while node(k) > value * (1 + 1e-9):
+        k -= step
+    low, high = node(k), node(k + step)
+    if value <= low * (1 + 1e-9):
+        return [(low, 1.0)]
+    share = (scale(value) - scale(low)) / (scale(high) - scale(low))
+    return [(low, 1 - share), (high, share)]
+
+
+@lru_cache(maxsize=4096)
+@one_thread
+def _errors(
+    system: System, attributes: Domain, epsilon: float, n: int, like: ExpectedRecords | None
+) -> tuple[tuple[str, float], ...]:
+    protocol = system(attributes, epsilon, n)
+    squares: dict[str, list[float]] = {}
+    on_any = _users_of_unbiased(protocol) > 0
+    runs = 4 if on_any else 2 if isinstance(protocol, (TDG, Uniform)) else 1  # as they take time
+    for run, places in enumerate(_chosen(attributes, like, runs)):
+        small = _Miniature(protocol, places, n)
+        populations = list(_populations(small.sizes, places, like))
+        for number, (name, shares) in enumerate(populations[:1] if on_any else populations):
+            found = small.squared_error(shares, np.random.default_rng([run, number]))
+            squares.setdefault(name, []).append(found)
+    return tuple((name, math.sqrt(np.mean(found))) for name, found in squares.items())
+
+
+def _chosen(attributes: Domain, like: ExpectedRecords | None, runs: int) -> list[tuple[int, ...]]:
+    """Pairs of attributes that stand for all, each with another one, if there are so many.
+
+    More where they are not alike.
+    """
+    d = len(attributes)
+    if d == 1:
+        return [(0,)] * (4 * runs)  # of which one is simulated soon
+    if like is not None:
+        runs *= 4
+    elif len(set(attributes.sizes)) > 1:
+        runs *= 2
+    pairs = sorted(attributes.pairs, key=lambda pair: math.prod(attributes.sizes[j] for j in pair))
+    chosen = [pairs[(2 * run + 1) * len(pairs) // (2 * runs)] for run in range(runs)]
+    others = [[place for place in range(d) if place not in pair] for pair in chosen]
+    return [
+        (*pair, *other[run % max(len(other), 1) :][:1])
+        for run, (pair, other) in enumerate(zip(chosen, others, strict=True))
+    ]
+
+
+def _populations(
+    sizes: tuple[int, ...], places: tuple[int, ...], like: ExpectedRecords | None
+) -> Iterator[tuple[str, Shares]]:
+    if like is None:
+        for name, given in REFERENCE_RECORDS.items():
+            yield name, partial(_shares_given, [given(size) for size in sizes])
+        return
+    places = places[: len(sizes)]
+    full = np.array(like.attributes.sizes)[[*places]]
+    yield "like", partial(_shares_of, like.records[:, places] * np.array(sizes) // full, sizes)
+
+
+def _shares_given(given: list[Floats], axes: tuple[int, ...]) -> Floats:
+    """Of attributes that are independent given what is hidden."""
+    first, *others = (given[axis] for axis in axes)
+    found = first.T @ others[0] if others else first.sum(axis=0)
+    return np.asarray(found / found.sum())
+
+
+def _shares_of(records: Items, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Floats:
+    shape = tuple(sizes[axis] for axis in axes)
+    cells = np.ravel_multi_index(tuple(records[:, axis] for axis in axes), shape)
+    return np.asarray(np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(records))
+
+
+class _Miniature:
+    """A protocol over a pair of its attributes, and perhaps a third that stands for the others.
+
+    Parameters
+    ----------
+    protocol : ConjunctionProtocol
+        One whose channel is a mixture, of parts that tell of one attribute or of a pair each.
+    places : tuple of int
+        The attributes: one, two, or three, of which the first two are asked about.
+    n : int
+        How many users the protocol has.
+    """
+
+    def __init__(self, protocol: ConjunctionProtocol, places: tuple[int, ...], n: int) -> None:
+        if not isinstance(protocol, (TDG, LHIO, WaveGrid)):
+            places = places[:2]  # what others say of a pair, no other attribute tells of
+        full = tuple(protocol.attributes.sizes[place] for place in places)
+        most = _COARSER if isinstance(protocol, MSW) else _COARSE
+        self.sizes = tuple(min(size, most) for size in full)
+        changes: dict[str, Any] = {"sizes": list(self.sizes)}
+        if isinstance(protocol, TDG):
+            names = ["granularity", *(["line_granularity"] if isinstance(protocol, HDG) else [])]
+            for name in names:
+                cells = getattr(protocol, name)
+                changes[name] = tuple(
+                    min(cells[place], size) for place, size in zip(places, self.sizes, strict=True)
+                )
+        if getattr(protocol, "oracle", None) == "OLH":  # simulated user by user
+            changes["oracle"] = "OUE"  # of about the same variance
+        self._protocol = replace(protocol, **changes)
+        self._n, self._d = n, len(protocol.attributes)
+        if isinstance(protocol.channel, Mixture):
+            weights = [weight / WORD for weight in protocol.channel.part_weights]
+            self._alone, self._together = weights[0], weights[-1]
+        else:
+            self._alone = self._together = 1 / _groups(protocol)
+        self._coarser = 1.0
+        if isinstance(protocol, RangeCALM):
+            self._coarser = math.prod(full[:2]) / math.prod(self.sizes[:2])
+        if isinstance(protocol, TreeSystem) and isinstance(self._protocol, TreeSystem):
+            for place, small in zip(places[:2], self._protocol.heights[:2], strict=True):
+                self._coarser *= protocol.heights[place] / max(small, 1)
+
+    @property
+    def _channel(self) -> Mixture:
+        channel = self._protocol.channel
+        assert isinstance(channel, Mixture)
+        return channel
+
+    def _tells_of(self, part: int) -> tuple[int, ...]:
+        """Which attributes a part is about."""
+        channel = self._channel
+        if isinstance(channel, GridChannel):
+            return channel.grids[part].places
+        if isinstance(channel, WaveChannel):
+            return channel.groups[part]
+        assert isinstance(channel, AttributeWaves)
+        return (part,)
+
+    def squared_error(self, shares: Shares, rng: np.random.Generator) -> float:
+        """The mean squared error of queries, from one collection.
+
+        Parameters
+        ----------
+        shares : callable
+            Of the values of some of the attributes.
+        rng : numpy.random.Generator
+            To draw with.
+
+        Returns
+        -------
+        float
+            Of fractions of the users.
+        """
+        asked = tuple(range(min(len(self.sizes), 2)))
+        held = rng.multinomial(self._n, shares(asked).ravel()).reshape(self.sizes[:2])
+        estimate = self._protocol.estimate(self._collected(shares, held, rng))
+        left, right = (
+            np.stack(ends, axis=1)
+            for ends in zip(*(_ranges(size, rng) for size in self.sizes[:2]), strict=True)
+        )
+        true = _inside(held / self._n, left, right)
+        found = estimate.answers(asked, left, right)
+        even = ((right - left + 1) / self.sizes[:2]).prod(axis=1)
+        found = np.where(np.isnan(found), even, found)  # nobody may have reported
+        return self._coarser * float(np.mean((found - true) ** 2))
+
+    def _collected(self, shares: Shares, held: Items, rng: np.random.Generator) -> Aggregate:
+        """What the parts' users report."""
+        told, left, rest = {}, held, float(self._n)
+        for part, oracle in enumerate(self._channel.parts):
+            places = self._tells_of(part)
+            users = self._n * (self._alone if len(places) == 1 else self._together)
+            if max(places) > 1 and len(places) > 1:
+                users *= self._d - 2
+            if isinstance(oracle, WaveCells):
+                of = held / self._n if max(places) < 2 else shares(places)
+                number = min(rng.poisson(users), self._n)
+                told[part] = number, oracle.drawn_counts(of, number, rng)
+                continue
+            if max(places) < 2:  # some of the users whose records are known
+                here = rng.binomial(left, min(users / rest, 1.0))
+                left, rest = left - here, max(rest - users, 1e-9)
+                if len(places) < left.ndim:
+                    here = here.sum(axis=1 - places[0])
+            else:
+                here = rng.multinomial(rng.poisson(users), shares(places).ravel())
+            cells = np.flatnonzero(here)
+            if not len(cells):
+                continue
+            records = np.zeros((len(cells), len(self.sizes)), dtype=np.int64)
+            values = np.unravel_index(cells, [self.sizes[place] for place in places])
+            records[:, places] = np.stack(values, axis=1)
+            counts, items = here.ravel()[cells], self._channel.part_items(part, records)
+            told[part] = int(counts.sum()), oracle.simulated_counts(items, counts, rng)
+        return self._channel.joined(told)
+
+
+def _ranges(size: int, rng: np.random.Generator) -> tuple[Items, Items]:
+    """Ends of ranges, each as likely, but not that of all values if there are others."""
+    first, last = np.triu_indices(size)
+    proper = np.flatnonzero(last - first < max(size - 1, 1))
+    chosen = proper[rng.integers(0, len(proper), _QUERIES)]
+    return first[chosen], last[chosen]
+
+
+def _inside(table: Floats, left: Items, right: Items) -> Floats:
+    """The sums over ranges of one axis, or of each of two."""
+    sums = table
+    for axis in range(table.ndim):
+        sums = np.insert(sums.cumsum(axis=axis), 0, 0.0, axis=axis)
+    if table.ndim == 1:
+        return np.asarray(sums[right[:, 0] + 1] - sums[left[:, 0]])
+    (a, b), (c, d) = ((left[:, axis], right[:, axis] + 1) for axis in range(2))
+    return np.asarray(sums[b, d] - sums[a, d] - sums[b, c] + sums[a, c])
