@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from frequency import HRR
 from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.text import brief
 from mechdesign.planning.task import CuratedTask, Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.core.reference_populations import checked_shares
@@ -262,8 +261,6 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
 _SYSTEMS: dict[str, type[ConjunctionProtocol]] = {
     kind.__name__: kind for kind in (WaveGrid, HDG, TDG, RangeCALM, LHIO, HIO, MSW, Uniform)
 }
-_GUESS = Uniform.__name__
-"""What no report changes."""
 
 
 @dataclass(frozen=True)
@@ -305,6 +302,10 @@ class Conjunctions(Task):
         return f"root mean square error of {asked}, over {where}"
 
     @property
+    def baseline(self) -> str:
+        return Uniform.__name__
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(_made(self.domain, 1.0, 10**6))
 
@@ -315,7 +316,7 @@ class Conjunctions(Task):
         return self._offer(_SYSTEMS[name], system, epsilon, n)
 
     def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
-        if name == _GUESS:
+        if name == self.baseline:
             return math.inf  # no number of users, and no epsilon, makes it any better
         return super().error(name, epsilon, n)
 
@@ -335,28 +336,23 @@ class Conjunctions(Task):
         return Offer(system, error, system.report_bits, populations=resting)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        found = _made(self.domain, epsilon, n)
         errors = {
-            name: self.offer(name, epsilon, n).error for name in _made(self.domain, epsilon, n)
+            name: self.offer(name, epsilon, n).error for name in found if name != self.baseline
         }
-        guess = errors.pop(_GUESS)
         best = min(errors, key=errors.__getitem__)
-        if guess < errors[best]:
-            return best, (
-                f"error {errors[best]:.3g} is the least of those that learn from reports, of which"
-                f" {n} at epsilon {brief(epsilon)} tell next to nothing: {_GUESS}, which takes all"
-                f" records for equally frequent whatever users report, would err {guess:.3g}"
-            )
-        if best == "MSW" and len(self.domain) > 1:
-            return best, (
-                f"error {errors[best]:.3g} is the least; it takes attributes for independent, and"
-                " errs more where they depend on each other more than in these populations"
-            )
-        return "", ""
+        if best != "MSW" or len(self.domain) == 1:
+            return "", ""
+        return best, (
+            f"error {errors[best]:.3g} is the least of those that learn from reports; it takes"
+            " attributes for independent, and errs more where they depend on each other more than"
+            " in these populations"
+        )
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         return (
-            f"{_GUESS}, which takes all records for equally frequent whatever users report, errs"
-            f" {self.offer(_GUESS, epsilon, n).error:.3g} on the same populations"
+            f"{self.baseline}, which takes all records for equally frequent whatever users report,"
+            f" errs {self.offer(self.baseline, epsilon, n).error:.3g} on the same populations"
         )
 
 

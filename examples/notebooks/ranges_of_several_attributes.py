@@ -84,14 +84,14 @@ for asked in (
 #
 # ## Which system?
 #
-# `plan` lists those that can serve these attributes, with the error of an average answer about two
-# attributes where that is known beforehand, and the bits of a report.
+# `plan` ranks those that can serve these attributes, by the error of ranges of two attributes that
+# is predicted on public populations, and shows the bits of a report.
 
 # %%
 print(plan("conjunctions", sizes, epsilon=1.0, n=n))
 
 # %% [markdown]
-# What noise does not tell is what assumptions cost. `Uniform` assumes everything; `MSW` assumes
+# What assumptions cost rests on the data. `Uniform` assumes everything; `MSW` assumes
 # that attributes are independent; `TDG` and `HDG` that users are uniform inside cells, coarse ones
 # for pairs; `RangeCALM` assumes nothing and takes every pair of values for a cell. `WaveGrid` asks
 # about square waves of random period and phase, and is as smooth as the reports say.

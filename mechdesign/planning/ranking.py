@@ -317,13 +317,18 @@ def ranked(
         return math.inf if math.isnan(value) else value, item.bits or 0, item.error
 
     candidates.sort(key=rank)
-    first = candidates[0]
+    first = next((item for item in candidates if item.name != task.baseline), candidates[0])
     preferred, why = "", ""
     if first.name not in task.added:  # the task knows nothing of those
         preferred, why = task.preferred(first.epsilon, first.n or 0)
     best = next((item for item in candidates if item.name == preferred), first)
     if solved_for != "error" or not why or best.name != preferred:
         why = _reason(candidates, best, solved_for)
+    if candidates[0].name == task.baseline and best is not candidates[0]:
+        why += (
+            f"; {task.baseline} ranks first, and learns nothing from reports, which are too few or"
+            " too private here to tell more"
+        )
     if preferred in unknown:
         why += (
             f", of those of which something is predicted; {preferred} is the one to take for a"

@@ -138,6 +138,14 @@ class Task(ABC):
     def names(self) -> tuple[str, ...]:
         """The candidates."""
 
+    @property
+    def baseline(self) -> str:
+        """The candidate that learns nothing from reports, if there is one.
+
+        It is ranked to be compared with, and never recommended.
+        """
+        return ""
+
     @abstractmethod
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         """A candidate at this epsilon, for n reports, with its predicted error.

@@ -95,6 +95,10 @@ class ByShuffler(Task):
         return self.asked.error_is
 
     @property
+    def baseline(self) -> str:
+        return self.asked.baseline
+
+    @property
     def names(self) -> tuple[str, ...]:
         return all_names(self.asked)
 

@@ -321,7 +321,7 @@ def test_what_reads_no_report_never_wins():
     first = found.candidates[0]
     assert first.name == "Uniform"
     assert found.best.name != "Uniform"
-    assert "tell next to nothing: Uniform" in found.reason
+    assert "Uniform ranks first, and learns nothing from reports" in found.reason
     assert "Uniform, which takes all records for equally frequent" in found.bound
     assert math.isinf(found.task.error("Uniform", 1.0, 10**6))
 

@@ -253,21 +253,51 @@ class WaveEstimate(ConjunctionEstimate):
             return self.axes[queries.places[0]].line.answers(
                 queries.left[:, 0], queries.right[:, 0]
             )
-        tables = self._tables(queries)
         if len(queries.places) == 2:
-            return tables[:, 0, 0, 0]
-        return self._of_tables(tables, len(queries.places))
+            return self._tables(queries)[:, 0, 0, 0]
+        return self._together([queries])[0]
 
     def _all_answers(self, groups: Sequence[Queries]) -> list[Floats]:
         found = {k: self._answers(one) for k, one in enumerate(groups) if len(one.places) < 3}
         for several in {len(one.places) for one in groups if len(one.places) > 2}:
             # Many groups are few queries each: all are updated at once
             alike = [k for k, one in enumerate(groups) if len(one.places) == several]
-            tables = np.concatenate([self._tables(groups[k]) for k in alike])
-            answers = self._of_tables(tables, several)
-            ends = np.cumsum([len(groups[k].rows) for k in alike])
-            found.update(zip(alike, np.split(answers, ends[:-1]), strict=True))
+            found.update(zip(alike, self._together([groups[k] for k in alike]), strict=True))
         return [found[k] for k in range(len(groups))]
+
+    def _together(self, groups: Sequence[Queries]) -> list[Floats]:
+        """The answers of queries that all name as many attributes, more than two."""
+        split = [self._by_category(one) for one in groups]
+        tables = np.concatenate([self._tables(one) for one in split])
+        answers = self._of_tables(tables, len(groups[0].places))
+        parts = np.split(answers, np.cumsum([len(one.rows) for one in split])[:-1])
+        return [
+            np.bincount(one.rows, part, len(own.rows))
+            for own, one, part in zip(groups, split, parts, strict=True)
+        ]
+
+    def _by_category(self, queries: Queries) -> Queries:
+        """Each category of one attribute by itself, and the number of its query as its row.
+
+        Of those asked about that which says most of the others. What others have in common given
+        that it is one of several is not what they have given each.
+        """
+        rows, places = np.arange(len(queries.rows)), queries.places
+        named = [axis for axis, place in enumerate(places) if self.categorical[place]]
+        if not named:
+            return queries._replace(rows=rows)
+
+        def told(axis: int) -> float:
+            pairs = (tuple(sorted((places[axis], place))) for place in places)
+            return sum(self.joints[j, k].dependence for j, k in pairs if j != k)
+
+        axis = max(named, key=told)
+        first, many = queries.left[:, axis], queries.right[:, axis] - queries.left[:, axis] + 1
+        rows = np.repeat(rows, many)
+        left, right = queries.left[rows], queries.right[rows]
+        each = first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(many) - many, many)
+        left[:, axis] = right[:, axis] = each
+        return Queries(rows, places, left, right)
 
     def _places(self, queries: Queries) -> list[tuple[Floats, Floats]]:
         """Where the ranges of each attribute begin and end among coarse cells."""
