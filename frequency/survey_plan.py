@@ -277,7 +277,11 @@ _TASKS: dict[str, Asked] = {
         lambda schema: {"k": min(len(schema), MOST_OF_A_MARGINAL)},
         "a cell of a marginal errs by about {}",
     ),
-    "conjunctions": Asked(_boxes, _nothing, "a conjunction errs by about {}"),
+    "conjunctions": Asked(
+        _boxes,
+        lambda schema: {"categorical": [one.name for one in schema if not one.ordered]},
+        "a conjunction errs by about {}",
+    ),
     "heavy-hitters": Asked(
         _bits,
         lambda schema: {"text": isinstance(schema.attributes[0], Text)},

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import UnknownVariance
+from frequency import UnknownVariance, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Boolean, Categorical, Numeric, Schema
+from mechdesign import InvalidRequest, plan
 from mechdesign._support.arrays import Integers
 from rangeq.grids import WaveEstimate, WaveGrid, best
 from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities
@@ -324,3 +325,17 @@ def test_few_users_and_odd_domains(sizes: list[int]) -> None:
     nobody = collected(protocol, records[:0])
     assert np.isnan(nobody.answer({0: 0}).value)
     assert nobody.answer({0: [0, sizes[0] - 1]}).value != 0
+
+
+def test_plans_take_categories_for_what_they_are() -> None:
+    found = plan("conjunctions", SIZES, epsilon=2.0, n=100_000, categorical=NAMED)
+    assert {one.name for one in found.candidates} == {"WaveGrid", "Uniform"}
+    assert found.best.protocol.parameters == WaveGrid(SIZES, 2.0, categorical=NAMED).parameters
+    assert "as if all attributes were ordered" in str(found)
+    with pytest.raises(InvalidRequest, match="height"):
+        plan("conjunctions", SIZES, epsilon=2.0, n=100_000, categorical=["height"])
+    schema = Schema(
+        [Numeric("age", low=0, high=30, bins=30), Categorical("job", list("abcdefghi"))]
+    )
+    survey = plan_survey("conjunctions", schema, epsilon=2.0, n=100_000).survey
+    assert survey.protocol.categorical == ("job",)
