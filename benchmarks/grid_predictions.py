@@ -39,7 +39,7 @@ SYSTEMS: dict[str, Any] = {
     kind.__name__: kind for kind in (WaveGrid, HDG, TDG, RangeCALM, LHIO, HIO, MSW, Uniform)
 }
 
-CASES = ((2, 32, 1.0, 30_000), (3, 64, 2.0, 100_000), (6, 64, 1.0, 300_000), (6, 64, 4.0, 200_000))
+CASES = ((1, 64, 1.0, 100_000), (2, 32, 1.0, 30_000), (3, 64, 2.0, 100_000), (6, 64, 1.0, 300_000))
 
 QUERIES = 400
 KNOWN = 5_000
