@@ -18,6 +18,7 @@ os.environ.update(
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,10 @@ class Fitted:
         return self.inner.estimate(aggregate).fitted()
 
 
+def fitted_calm(domain: Domain, epsilon: float) -> Fitted:
+    return Fitted(CALM(domain, 3, epsilon))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--adult", help="the census extract, as CSV")
@@ -107,11 +112,11 @@ def main() -> None:
     for title, (table, named) in populations.items():
         sizes = {name: int(column.max()) + 1 for name, column in table.items()}
         protocols: dict[str, Callable[[float], Any]] = {
-            "WaveGrid": lambda epsilon, s=sizes, c=named: WaveGrid(s, epsilon, categorical=c),
-            "WaveGrid, all ordered": lambda epsilon, s=sizes: WaveGrid(s, epsilon),
+            "WaveGrid": partial(WaveGrid, sizes, categorical=named),
+            "WaveGrid, all ordered": partial(WaveGrid, sizes),
         }
         if len(sizes) < 6:
-            protocols["CALM, fitted"] = lambda epsilon, s=sizes: Fitted(CALM(Domain(s), 3, epsilon))
+            protocols["CALM, fitted"] = partial(fitted_calm, Domain(sizes))
         asked = {str(several): queries(sizes, named, several, several) for several in LAMBDAS}
         found = evaluate(
             protocols, {title: table}, asked, given.epsilons, given.repeats, users=given.users

@@ -1049,7 +1049,7 @@ def _mask_arc(size: int, arcs: int, masks: Sequence[Sequence[int]]) -> Any:
     return arc
 
 
-_CUTS = {"wave": _wave_arc, "masks": _mask_arc}
+_CUTS: dict[str, Callable[..., Any]] = {"wave": _wave_arc, "masks": _mask_arc}
 
 
 def _levels(text: str, places: int, widths: Any) -> Any:

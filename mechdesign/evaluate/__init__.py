@@ -12,7 +12,8 @@
 ['GRR', 'OUE']
 """
 
-from mechdesign.evaluate.evaluation import Evaluation, Measured, Summary, evaluate
+from mechdesign.evaluate.evaluation import Evaluation, evaluate
+from mechdesign.evaluate.rows import Measured, Summary
 from mechdesign.evaluate.sweeps import add_arguments, apart, sweep
 
 __all__ = ["Evaluation", "Measured", "Summary", "add_arguments", "apart", "evaluate", "sweep"]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from mechdesign._support.figures import COLOURS, DASHES, GRID, MARKERS, mark_numbers
 from mechdesign._support.text import listed, printable, shown
-
-if TYPE_CHECKING:
-    from mechdesign.evaluate.evaluation import Summary
+from mechdesign.evaluate.rows import Summary
 
 _ACROSS = 3
 """Panels in a row, at most."""

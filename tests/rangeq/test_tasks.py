@@ -265,6 +265,7 @@ def test_conjunctions_are_ranked_by_errors_on_reference_populations():
     assert "Uniform, which takes all records for equally frequent" in found.bound
 
 
+@pytest.mark.slow
 def test_a_guess_of_the_records():
     """What independent attributes have is no error of MSW; nor is dependence, where it is given."""
     rng = np.random.default_rng(5)

@@ -272,7 +272,7 @@ class WaveEstimate(ConjunctionEstimate):
         answers = self._of_tables(tables, len(groups[0].places))
         parts = np.split(answers, np.cumsum([len(one.rows) for one in split])[:-1])
         return [
-            np.bincount(one.rows, part, len(own.rows))
+            np.bincount(one.rows, part, len(own.rows)).astype(np.float64)
             for own, one, part in zip(groups, split, parts, strict=True)
         ]
 

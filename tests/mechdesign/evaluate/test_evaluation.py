@@ -132,14 +132,16 @@ def test_the_truth_is_counted(kind: str) -> None:
     values = rng.integers(0, 6, 500)
     held = np.bincount(values, minlength=6) if kind == "counts" else values[:, None]
     first, last = np.array([0, 2, 5]), np.array([3, 2, 5])
-    for where, inside in (
+    cases: list[tuple[Any, Any]] = [
         (4, values == 4),
         ([1, 5], np.isin(values, [1, 5])),
         ({0, 2}, np.isin(values, [0, 2])),
         ((1, 4), (values >= 1) & (values <= 4)),
-    ):
-        asked = where if kind == "counts" else {0: where}
-        assert truth(asked, held) == pytest.approx(inside.mean())
+    ]
+    for where, inside in cases:
+        assert truth(where if kind == "counts" else {0: where}, held) == pytest.approx(
+            inside.mean()
+        )
     asked = (first, last) if kind == "counts" else {0: (first, last)}
     expected = [np.mean((values >= a) & (values <= b)) for a, b in zip(first, last, strict=True)]
     np.testing.assert_allclose(truth(asked, held), expected)
