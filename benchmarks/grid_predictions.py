@@ -31,7 +31,6 @@ from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid
 from rangeq.grids.reference_records import (
     REFERENCE_RECORDS,
     ExpectedRecords,
-    reference_records,
 )
 from rangeq.grids.simulated_errors import conjunction_errors
 
@@ -130,7 +129,9 @@ def main() -> None:
         data: dict[str, np.ndarray] = (
             {name: make(n, d, c, rng) for name, make in OTHERS.items()}
             if options.others
-            else {name: reference_records(name, attributes, n, rng) for name in REFERENCE_RECORDS}
+            else {
+                name: records_of_population(name, attributes, n, rng) for name in REFERENCE_RECORDS
+            }
         )
         for name in options.systems:
             try:

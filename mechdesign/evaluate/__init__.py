@@ -12,8 +12,8 @@
 ['GRR', 'OUE']
 """
 
-from mechdesign.evaluate.evaluation import Evaluation, evaluate
-from mechdesign.evaluate.rows import Measured, Summary
+from mechdesign.evaluate.evaluation import ErrorTable, evaluate
+from mechdesign.evaluate.rows import RepeatErrors, Summary
 from mechdesign.evaluate.sweeps import add_arguments, apart, sweep
 
-__all__ = ["Evaluation", "Measured", "Summary", "add_arguments", "apart", "evaluate", "sweep"]
+__all__ = ["ErrorTable", "RepeatErrors", "Summary", "add_arguments", "apart", "evaluate", "sweep"]

@@ -19,25 +19,25 @@ import numpy as np
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import aligned, comma_separated, shown
-from mechdesign.evaluate.rows import Measured, Summary
+from mechdesign.evaluate.populations import Population, truth
+from mechdesign.evaluate.rows import RepeatErrors, Summary
 from mechdesign.evaluate.sweeps import apart, sweep
-from mechdesign.evaluate.truth import Population, truth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ErrorTable:
     """What `evaluate` measured. ``print(found)`` shows the summary as a table.
 
     Attributes
     ----------
-    rows : tuple of Measured
+    rows : tuple of RepeatErrors
         One for each repeat and family of queries.
     """
 
-    rows: tuple[Measured, ...]
+    rows: tuple[RepeatErrors, ...]
 
     def summary(self) -> list[Summary]:
         """All repeats together, by population, family, epsilon and protocol.
@@ -47,7 +47,7 @@ class Evaluation:
         list of Summary
             One for each protocol, population, epsilon and family of queries.
         """
-        groups: dict[tuple[Any, ...], list[Measured]] = {}
+        groups: dict[tuple[Any, ...], list[RepeatErrors]] = {}
         for row in self.rows:
             case = row.population, row.queries, row.epsilon, row.protocol, row.users
             groups.setdefault(case, []).append(row)
@@ -79,10 +79,10 @@ class Evaluation:
         return found
 
     def to_frame(self) -> Any:
-        """All rows as a pandas DataFrame, one column a field of `Measured`."""
+        """All rows as a pandas DataFrame, one column a field of `RepeatErrors`."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=Measured._fields)
+        return pd.DataFrame(self.rows, columns=RepeatErrors._fields)
 
     def plot(self, queries: str | None = None) -> Figure:
         """Errors against epsilon, a panel for each population, both axes logarithmic.
@@ -139,7 +139,7 @@ def evaluate(
     out: str | os.PathLike[str] | None = None,
     workers: int = 1,
     scheduler: str | None = None,
-) -> Evaluation:
+) -> ErrorTable:
     """Try protocols out: every one, on every population, at every epsilon, some times.
 
     In a repeat all protocols have the same users. Results do not depend on where cases are
@@ -176,7 +176,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    ErrorTable
         The errors of every case.
 
     Raises
@@ -222,7 +222,7 @@ def evaluate(
     known = {} if path is None else _kept(path, set(keys), len(asked))
     left = [place for place, case in enumerate(keys) if case not in known]
 
-    def keep(place: int, rows: list[Measured]) -> None:
+    def keep(place: int, rows: list[RepeatErrors]) -> None:
         if path is not None:
             with path.open("a", encoding="utf-8", newline="") as file:
                 file.write(comma_separated(rows))
@@ -231,7 +231,7 @@ def evaluate(
         measured, [cases[place] for place in left], workers, scheduler, "evaluation", keep
     )
     known.update({keys[place]: rows for place, rows in zip(left, computed, strict=True)})
-    return Evaluation(tuple(row for case in keys for row in known[case]))
+    return ErrorTable(tuple(row for case in keys for row in known[case]))
 
 
 def measured(
@@ -244,7 +244,7 @@ def measured(
     key: str,
     confidence: float,
     rng: np.random.Generator,
-) -> list[Measured]:
+) -> list[RepeatErrors]:
     """One repeat of a case: see `evaluate`."""
     held = population.drawn(apart(rng, population.name, repeat))
     own = apart(rng, name, population.name, epsilon, repeat)
@@ -271,7 +271,7 @@ def measured(
             variances.append(_stated(answer, true.shape))
         errors = np.concatenate(off)
         rows.append(
-            Measured(
+            RepeatErrors(
                 name,
                 population.name,
                 epsilon,
@@ -345,17 +345,17 @@ def _arrays(given: Any) -> Iterator[bytes]:
 
 def _kept(
     path: Path, wanted: set[tuple[str, int]], families: int
-) -> dict[tuple[str, int], list[Measured]]:
+) -> dict[tuple[str, int], list[RepeatErrors]]:
     """The rows of a file by case; what an interrupt left half-written is taken out of it."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     lines = text[: text.rfind("\n") + 1]
     reader = csv.reader(lines.splitlines())
-    head = tuple(next(reader, Measured._fields))
-    if head != Measured._fields:
+    head = tuple(next(reader, RepeatErrors._fields))
+    if head != RepeatErrors._fields:
         raise ValueError(f"{path} is no table of an evaluation: it has other columns")
-    found: dict[tuple[str, int], list[Measured]] = {}
+    found: dict[tuple[str, int], list[RepeatErrors]] = {}
     for cells in reader:
-        row = Measured(*(kind(cell) for kind, cell in zip(_KINDS, cells, strict=True)))
+        row = RepeatErrors(*(kind(cell) for kind, cell in zip(_KINDS, cells, strict=True)))
         found.setdefault((row.key, row.repeat), []).append(row)
     torn = [case for case in found if case in wanted and len(found[case]) != families]
     for case in torn:
@@ -363,7 +363,7 @@ def _kept(
     if torn or lines != text or not text:
         rows = [row for case in found.values() for row in case]
         with replacing(path) as file:
-            file.write(comma_separated([Measured._fields, *rows]).encode())
+            file.write(comma_separated([RepeatErrors._fields, *rows]).encode())
     return {case: rows for case, rows in found.items() if case in wanted}
 
 

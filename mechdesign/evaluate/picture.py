@@ -16,7 +16,7 @@ _ACROSS = 3
 
 
 def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) -> Figure:
-    """Errors against epsilon: see `mechdesign.evaluate.Evaluation.plot`.
+    """Errors against epsilon: see `mechdesign.evaluate.ErrorTable.plot`.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Measured(NamedTuple):
+class RepeatErrors(NamedTuple):
     """The errors of the answers to the queries of one family, in one repeat.
 
     Attributes
@@ -58,7 +58,7 @@ class Summary(NamedTuple):
     Attributes
     ----------
     protocol, population, epsilon, users, queries : str, str, float, int, str
-        As of `Measured`.
+        As of `RepeatErrors`.
     repeats : int
         How many there are.
     error : float

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from frequency import GRR, OUE
-from mechdesign.evaluate import Evaluation, evaluate
-from mechdesign.evaluate.truth import Population, truth
+from mechdesign.evaluate import ErrorTable, evaluate
+from mechdesign.evaluate.populations import Population, truth
 from rangeq.grids import WaveGrid
 
 ZIPF = np.array([600, 300, 200, 150, 120, 100])
@@ -54,7 +54,7 @@ class Shifted:
         return Told(below[last + 1] - below[first] + self.off)
 
 
-def small(**more: Any) -> Evaluation:
+def small(**more: Any) -> ErrorTable:
     given: dict[str, Any] = {
         "protocols": PROTOCOLS,
         "populations": {"Zipf": ZIPF},
@@ -270,7 +270,7 @@ def test_the_picture_has_a_panel_for_each_population() -> None:
     with pytest.raises(ValueError, match="queries are"):
         found.plot("ranges")
     with pytest.raises(ValueError, match="nothing"):
-        Evaluation(()).plot()
+        ErrorTable(()).plot()
 
 
 def test_tables_are_read_by_people_and_programs() -> None:

@@ -11,7 +11,6 @@ from rangeq.core.reference_populations import reference_shares
 from rangeq.grids.reference_records import (
     REFERENCE_RECORDS,
     ExpectedRecords,
-    reference_records,
 )
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
@@ -20,7 +19,7 @@ from tests.goodness_of_fit import FALSE_ALARM, goodness
 def test_records_have_the_law_of_their_population(name: str) -> None:
     """Chi-square of pairs of values: not what independent attributes have, but for "even"."""
     attributes = Domain.of([6, 9, 6])
-    records = reference_records(name, attributes, 50_000, np.random.default_rng(2))
+    records = records_of_population(name, attributes, 50_000, np.random.default_rng(2))
     given = [REFERENCE_RECORDS[name](size) for size in attributes.sizes]
     for j, k in attributes.pairs:
         shares = given[j].T @ given[k] / len(given[j])
