@@ -28,10 +28,7 @@ import numpy as np
 
 from frequency.schema import Domain
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid
-from rangeq.grids.reference_records import (
-    REFERENCE_RECORDS,
-    ExpectedRecords,
-)
+from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords, drawn_records
 from rangeq.grids.simulated_errors import conjunction_errors
 
 SYSTEMS: dict[str, Any] = {
@@ -129,9 +126,7 @@ def main() -> None:
         data: dict[str, np.ndarray] = (
             {name: make(n, d, c, rng) for name, make in OTHERS.items()}
             if options.others
-            else {
-                name: records_of_population(name, attributes, n, rng) for name in REFERENCE_RECORDS
-            }
+            else {name: drawn_records(name, attributes, n, rng) for name in REFERENCE_RECORDS}
         )
         for name in options.systems:
             try:

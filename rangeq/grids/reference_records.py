@@ -55,7 +55,7 @@ on the same side.
 """
 
 
-def records_of_population(name: str, attributes: Domain, n: int, rng: np.random.Generator) -> Items:
+def drawn_records(name: str, attributes: Domain, n: int, rng: np.random.Generator) -> Items:
     """Records drawn from a reference population.
 
     Parameters

@@ -8,10 +8,7 @@ import pytest
 from frequency.exceptions import InvalidValue
 from frequency.schema import Domain
 from rangeq.core.reference_populations import reference_shares
-from rangeq.grids.reference_records import (
-    REFERENCE_RECORDS,
-    ExpectedRecords,
-)
+from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords, drawn_records
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
 
@@ -19,7 +16,7 @@ from tests.goodness_of_fit import FALSE_ALARM, goodness
 def test_records_have_the_law_of_their_population(name: str) -> None:
     """Chi-square of pairs of values: not what independent attributes have, but for "even"."""
     attributes = Domain.of([6, 9, 6])
-    records = records_of_population(name, attributes, 50_000, np.random.default_rng(2))
+    records = drawn_records(name, attributes, 50_000, np.random.default_rng(2))
     given = [REFERENCE_RECORDS[name](size) for size in attributes.sizes]
     for j, k in attributes.pairs:
         shares = given[j].T @ given[k] / len(given[j])

@@ -10,10 +10,7 @@ import pytest
 
 from frequency.schema import Domain
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, HaarHRR2D, RangeCALM, Uniform, WaveGrid
-from rangeq.grids.reference_records import (
-    REFERENCE_RECORDS,
-    ExpectedRecords,
-)
+from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords, drawn_records
 from rangeq.grids.simulated_errors import (
     _epsilon_node,
     _errors,
@@ -52,7 +49,7 @@ def predicted_over_measured(
     attributes, squares = Domain.of(sizes), []
     for run in range(repeats):
         for name in REFERENCE_RECORDS:
-            records = records_of_population(name, attributes, n, np.random.default_rng([run, 7]))
+            records = drawn_records(name, attributes, n, np.random.default_rng([run, 7]))
             squares.append(measured(system, attributes, epsilon, n, records))
     predicted = root_mean_square(conjunction_errors(system, attributes, epsilon, n))
     return predicted / math.sqrt(np.mean(squares))
@@ -166,7 +163,7 @@ def test_what_is_known_of_systems() -> None:
 @pytest.mark.parametrize("system", [HDG, TDG, RangeCALM, LHIO, HIO, MSW, Uniform])
 def test_a_guess_stands_for_the_population(system: Any) -> None:
     attributes = Domain.of([4, 4, 4])
-    records = records_of_population("clusters", attributes, 20_000, np.random.default_rng(3))
+    records = drawn_records("clusters", attributes, 20_000, np.random.default_rng(3))
     like = ExpectedRecords.of(records, attributes)
     ((name, error),) = conjunction_errors(system, attributes, 1.0, 30_000, like)
     assert name == "like"
