@@ -179,8 +179,8 @@ class WaveGrid(ConjunctionProtocol):
         n : int
             How many users the second round will have, at least 1.
         most : int, optional
-            How many pairs at most, at least 1, but for those without which an attribute would not
-            be asked about; None: as many as are predicted to err least.
+            How many pairs at most, at least 1, but for those with which each attribute is in two;
+            None: as many as are predicted to err least.
 
         Returns
         -------

@@ -17,6 +17,11 @@ from rangeq.grids.wavegrid.estimate import WaveEstimate
 _COEFFICIENTS = 4.0
 """J."""
 
+_PARTNERS = 2
+"""In how many pairs each attribute is, at least: with one it would have half as many reports as in
+a round on all pairs, and answers about it alone would err more.
+"""
+
 
 def chosen_pairs(
     estimate: WaveEstimate, told_by_all: float, most: int | None = None
@@ -31,13 +36,13 @@ def chosen_pairs(
         What all reports of the second tell of an orthonormal function of cells: their number times
         `rangeq.grids.wavegrid.square_waves.information`.
     most : int, optional
-        How many pairs at most, but for those that attributes need to be asked about at all; None:
-        as many as are predicted to err least.
+        How many pairs at most, but for those with which each attribute is in two; None: as many as
+        are predicted to err least.
 
     Returns
     -------
     tuple of (int, int)
-        Places of attributes, in order: every attribute is in one at least.
+        Places of attributes, in order.
     """
     keys, signals, told, before = [], [], [], []
     for key, joint in estimate.joints.items():
@@ -58,8 +63,10 @@ def chosen_pairs(
     number = int(np.argmin(left)) + 1
     chosen = ranked[: number if most is None else min(number, most)]
     for place in range(len(estimate.attributes)):
-        if not any(place in key for key in chosen):
-            chosen.append(next(key for key in ranked if place in key))
+        partners = [key for key in ranked if place in key]
+        lacking = min(_PARTNERS, len(partners)) - sum(place in key for key in chosen)
+        others = [key for key in partners if key not in chosen]
+        chosen += others[: max(lacking, 0)]
     return tuple(sorted(chosen))
 
 
