@@ -16,7 +16,7 @@ from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.fitting.piecewise import Line
 from rangeq.grids.wavegrid.density import Density
-from rangeq.grids.wavegrid.interactions import Pair
+from rangeq.grids.wavegrid.interactions import Pair, scaled_to
 from rangeq.grids.wavegrid.local_terms import PairExplanation
 
 COARSE = 64
@@ -99,6 +99,15 @@ class Axis(NamedTuple):
         sums[1:, 1:] = self.changes[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1)
         line = Line(self.line.edges, self.line.cells[order])
         return Axis(line, sums, self.groups, self.mass[order])
+
+    def drawn(self, rng: np.random.Generator) -> Axis:
+        """Another distribution that is as likely, of the same cells."""
+        values, vectors = np.linalg.eigh(self.changes)
+        off = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.normal(size=len(values)))
+        cells = np.maximum(self.line.cells + off, 0.0)
+        cells /= cells.sum()
+        mass: Floats = np.bincount(self.groups, cells).astype(np.float64)
+        return self._replace(line=Line(self.line.edges, cells), mass=mass)
 
     def place(self, ends: Items) -> Floats:
         """Where boundaries between values (0 .. size) lie among the coarse cells, by mass.
@@ -313,6 +322,34 @@ class FittedJoint(Joint):
                 inside = one.left.T @ region @ one.right
                 total += one.weight * float((inside**2 * one.variance).sum())
         return total
+
+    def drawn(self, rows: Floats, columns: Floats, rng: np.random.Generator) -> ImpliedJoint:
+        """Another distribution that is as likely, with these margins.
+
+        Parameters
+        ----------
+        rows, columns : numpy.ndarray of float64
+            The distribution of each attribute: shape (cells,).
+        rng : numpy.random.Generator
+            To draw with.
+
+        Returns
+        -------
+        ImpliedJoint
+            Of one of the explanations.
+        """
+        weights = np.array([one.weight for one in self.explanations])
+        one = self.explanations[rng.choice(len(weights), p=weights / weights.sum())]
+        joint = np.outer(rows, columns)
+        if one.fit.theta.size:
+            theta = rng.multivariate_normal(one.fit.theta.ravel(), one.fit.covariance)
+            psi, phi = one.fit.terms
+            logarithms = psi @ theta.reshape(one.fit.theta.shape) @ phi.T
+            joint = scaled_to(logarithms, rows, columns)[0]
+        if one.mean.size:
+            coefficients = one.mean + np.sqrt(one.variance) * rng.normal(size=one.mean.shape)
+            joint = joint + one.left @ coefficients @ one.right.T
+        return ImpliedJoint(distribution(joint, rows, columns))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from frequency.core.answer import (
     place_of,
     plain,
 )
+from frequency.core.synthetic import checked_sample
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from frequency.schema.domain import MOST_ATTRIBUTES
@@ -30,7 +31,7 @@ from rangeq.core.quantiles import place_along
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import Queries, Rectangles
-from rangeq.grids.wavegrid.distributions import Axis, Joint, along, at, before
+from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, Joint, along, at, before
 from rangeq.grids.wavegrid.pair_tree import tree_answers
 
 _TOGETHER = 12
@@ -97,6 +98,45 @@ class WaveEstimate(ConjunctionEstimate):
         super().__init__(attributes, n)
         self.axes, self.joints = tuple(axes), dict(joints)
         self.categorical = tuple(categorical)
+
+    def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
+        """Several synthetic samples, each of another distribution that is as likely.
+
+        Distributions of attributes and of pairs are drawn from their posteriors. How what is
+        computed from each sample differs between them tells its error: `frequency.of_samples`.
+
+        Parameters
+        ----------
+        n : int
+            Records in each, at least 1.
+        number : int
+            How many samples, at least 1.
+        rng : numpy.random.Generator, optional
+            To draw with.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Each of shape (n, attributes): nobody's records.
+
+        Raises
+        ------
+        ValueError
+            No number of records or samples, or no reports.
+        """
+        records, times, generator = checked_sample(n, number, self.reports, rng)
+        return [self._drawn_from(generator).sample(records, generator) for _ in range(times)]
+
+    def _drawn_from(self, rng: np.random.Generator) -> WaveEstimate:
+        """Another estimate that is as likely; pairs that nobody was asked about stay the same."""
+        axes = [axis.drawn(rng) for axis in self.axes]
+        joints = {
+            (j, k): joint.drawn(axes[j].mass, axes[k].mass, rng)
+            if isinstance(joint, FittedJoint)
+            else joint
+            for (j, k), joint in self.joints.items()
+        }
+        return WaveEstimate(self.attributes, self.reports, axes, joints, self.categorical)
 
     def _ranged(self, asked: Sequence[Condition]) -> tuple[WaveEstimate, Sequence[Condition]]:
         """Sets of values as ranges: of an estimate of the same values in another order."""

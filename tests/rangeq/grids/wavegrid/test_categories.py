@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import UnknownVariance, plan_survey
+from frequency import UnknownVariance, of_samples, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
@@ -186,6 +186,48 @@ def test_intervals_cover() -> None:
                 inside &= np.isin(column, wanted)
             held.append(low <= inside.mean() <= high)
     assert np.mean(held) > 0.85
+
+
+# ---------------------------------------------------------------------------------------- samples
+
+
+def test_samples_differ_as_much_as_answers_err() -> None:
+    _, estimate = found()
+    samples = estimate.samples(100_000, 24, np.random.default_rng(12))
+    assert all(sample.shape == (100_000, 4) for sample in samples)
+    ratios = []
+    for where in (
+        {"job": [0, 2, 7]},
+        {"age": (5, 14)},
+        {"job": [1, 4], "smokes": 1},
+        {"age": (0, 9), "town": [0, 3, 5]},
+        {"age": (10, 20), "job": [3, 5, 6]},
+    ):
+        told = []
+        for sample in samples:
+            inside = np.ones(len(sample), dtype=bool)
+            for name, asked in where.items():
+                column = sample[:, list(SIZES).index(name)]
+                values = np.arange(asked[0], asked[1] + 1) if isinstance(asked, tuple) else asked
+                inside &= np.isin(column, values)
+            told.append(inside.mean())
+        answer = estimate.answer(where)
+        together = of_samples(told)
+        assert abs(together.value - answer.value) < 4 * answer.variance**0.5
+        ratios.append(together.variance / answer.variance)
+    # Of 5 variances, each with 23 degrees of freedom: by chance hardly ever off by half
+    assert 0.5 < np.mean(ratios) < 1.6
+    # Copies of one sample would tell nothing
+    assert len({sample.tobytes() for sample in samples}) == 24
+    for number in (0, 1.5):
+        with pytest.raises(ValueError, match="number"):
+            estimate.samples(10, number)
+
+
+def test_nobody_has_no_samples() -> None:
+    nobody = collected(WaveGrid(SIZES, 1.0), people(1, np.random.default_rng(1))[:0])
+    with pytest.raises(ValueError, match="no reports"):
+        nobody.samples(10, 2)
 
 
 # ------------------------------------------------------------------------------- many attributes
