@@ -132,25 +132,28 @@ class CollectionBootstrap:
         self._protocol, self._n, self._like = protocol, aggregate.n, like
         self._few = aggregate.counts.size <= _KEPT
 
-    def squared_errors(self, places: Sequence[int], left: Items, right: Items) -> Floats:
-        """The mean squared error of answers over replicates.
+    def squared_errors(self, places: Sequence[int], boxes: Sequence[tuple[Items, Items]]) -> Floats:
+        """The mean squared error of answers over replicates, each the sum of those about boxes.
 
         Parameters
         ----------
         places : sequence of int
             The attributes of all queries.
-        left, right : numpy.ndarray of int64
-            Shape (queries, attributes): the ends of closed ranges.
+        boxes : sequence of (numpy.ndarray of int64, numpy.ndarray of int64)
+            The ends of closed ranges, shape (queries, attributes) each: no record is in two boxes
+            of a query.
 
         Returns
         -------
         numpy.ndarray of float64
             Shape (queries,).
         """
-        total = np.zeros(len(left))
+        total = np.zeros(len(boxes[0][0]))
         for records, counts, estimate in self._replicates():
-            true = _shares(records[:, list(places)], counts, left, right)
-            total += (estimate.answers(places, left, right) - true) ** 2
+            own, off = records[:, list(places)], np.zeros(len(total))
+            for left, right in boxes:
+                off += estimate.answers(places, left, right) - _shares(own, counts, left, right)
+            total += off**2
         return total / REPLICATES
 
     def squared_error_of_region(

@@ -40,6 +40,14 @@ from rangeq.grids.sampling import records_of
 
 MOST_TOLERANCE = 1e-7
 
+_MOST_BOXES = 256
+"""Of one answer whose interval is simulated: each is asked about in every replicate."""
+
+Boxes = Sequence[tuple[Items, Items]]
+"""The ends of closed ranges of queries, each about the sum of disjoint boxes: shape (queries,
+attributes).
+"""
+
 
 class PredictedError(NamedTuple):
     """The squared error to expect of an answer, by source (section 4.5).
@@ -125,8 +133,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             (`UnknownVariance`) where ranges cut cells, where no theory gives it, and for lists of
             values that are no range (but by `WaveEstimate`, of attributes of up to 64 values and
             of categories). Intervals are then those of a parametric bootstrap
-            (`rangeq.grids.bootstrap`), the same at every call, but for lists of values, and for
-            `HIO`, of which there are none.
+            (`rangeq.grids.bootstrap`), the same at every call, but for `HIO`, and for lists
+            that are more than 256 boxes, which have none.
 
         Raises
         ------
@@ -144,12 +152,17 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def _of_conditions(self, shape: tuple[int, ...], asked: Sequence[Condition]) -> Answer:
         places = [one.place for one in asked]
         boxes = list(product(*(one.runs() for one in asked)))
+        ends = [
+            (_columns([run[0] for run in box], shape), _columns([run[1] for run in box], shape))
+            for box in boxes
+        ]
         value = np.zeros(shape)
-        for box in boxes:
-            left, right = (_columns([ends[side] for ends in box], shape) for side in (0, 1))
+        for left, right in ends:
             value = value + self.answers(places, left, right).reshape(shape)
-        if len(boxes) != 1:
-            return Answer(plain(value), None, SUM_OF_RANGES)
+        if len(ends) != 1:
+            few = 0 < len(ends) <= _MOST_BOXES
+            simulated = self._simulated(places, ends, shape) if few else None
+            return Answer(plain(value), None, SUM_OF_RANGES, simulated)
         error = self.predicted_error(places, left, right)
         if self.reports and (error.non_uniformity > 0).any():
             return Answer(
@@ -157,7 +170,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
                 None,
                 "the range cuts cells, in which the distribution of users is not known: see"
                 " predicted_error",
-                self._simulated(places, left, right, shape),
+                self._simulated(places, ends, shape),
             )
         variance = (error.noise + error.sampling).reshape(shape)
         if np.isnan(variance).any():
@@ -165,7 +178,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
                 plain(value),
                 None,
                 "no theory gives the error of this answer",
-                self._simulated(places, left, right, shape),
+                self._simulated(places, ends, shape),
             )
         return Answer(
             plain(value), plain(variance), _interval=self._interval(places, left, right, shape)
@@ -248,25 +261,25 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         return CollectionBootstrap(*self._collection, like)
 
     def _simulated(
-        self, places: Sequence[int], left: Items, right: Items, shape: tuple[int, ...]
+        self, places: Sequence[int], boxes: Boxes, shape: tuple[int, ...]
     ) -> Callable[[float], ConfidenceInterval] | None:
         """Intervals by the bootstrap, by confidence; None where there is none."""
         if self._bootstrap is None:
             return None
 
         def within(confidence: float) -> ConfidenceInterval:
-            ends = self._bootstrapped(places, left, right, confidence)
+            ends = self._bootstrapped(places, boxes, confidence)
             return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
 
         return within
 
     def _bootstrapped(
-        self, places: Sequence[int], left: Items, right: Items, confidence: float
+        self, places: Sequence[int], boxes: Boxes, confidence: float
     ) -> tuple[Floats, Floats]:
         """The ends of intervals: shape (queries,) each."""
         assert self._bootstrap is not None
-        middle = self.answers(places, left, right)
-        squares = self._bootstrap.squared_errors(places, left, right) + self._of_drawing(middle)
+        middle = np.sum([self.answers(places, *box) for box in boxes], axis=0)
+        squares = self._bootstrap.squared_errors(places, boxes) + self._of_drawing(middle)
         half = student_quantile(confidence) * np.sqrt(squares)
         return (
             np.minimum(middle, np.maximum(middle - half, 0.0)),
@@ -422,15 +435,16 @@ class ProductEstimate(ConjunctionEstimate):
         return Likeness(edges, first, [one[None] for one in others])
 
     def _bootstrapped(
-        self, places: Sequence[int], left: Items, right: Items, confidence: float
+        self, places: Sequence[int], boxes: Boxes, confidence: float
     ) -> tuple[Floats, Floats]:
         # How attributes go together is not known: all that their own distributions allow
         # (Frechet's bounds), with their errors
         each = 1 - (1 - confidence) / len(places)
-        ends = [
-            super(ProductEstimate, self)._bootstrapped([place], a[:, None], b[:, None], each)
-            for place, a, b in zip(places, left.T, right.T, strict=True)
-        ]
+        ends = []
+        for axis, place in enumerate(places):
+            alone = [(left[:, [axis]], right[:, [axis]]) for left, right in boxes]
+            own = list({(a.tobytes(), b.tobytes()): (a, b) for a, b in alone}.values())
+            ends.append(super()._bootstrapped([place], own, each))
         low, high = (np.array([end[side] for end in ends]) for side in (0, 1))
         return np.maximum(low.sum(axis=0) - (len(places) - 1), 0.0), high.min(axis=0)
 

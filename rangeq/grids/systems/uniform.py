@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.arrays import Floats
 from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel
-from rangeq.grids.estimate import ConjunctionEstimate, ProductEstimate, even
+from rangeq.grids.estimate import Boxes, ConjunctionEstimate, ProductEstimate, even
 from rangeq.grids.protocol import ConjunctionProtocol
 
 
@@ -53,6 +53,6 @@ class UniformEstimate(ProductEstimate):
     """What reports that say nothing leave: any fraction is possible."""
 
     def _bootstrapped(
-        self, places: Sequence[int], left: Items, right: Items, confidence: float
+        self, places: Sequence[int], boxes: Boxes, confidence: float
     ) -> tuple[Floats, Floats]:
-        return np.zeros(len(left)), np.ones(len(left))
+        return np.zeros(len(boxes[0][0])), np.ones(len(boxes[0][0]))

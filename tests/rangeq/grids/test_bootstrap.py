@@ -107,3 +107,36 @@ def test_replicates_of_large_collections_are_not_kept(monkeypatch: pytest.Monkey
     monkeypatch.setattr(bootstrap, "_KEPT", 0)
     estimate = collected(protocol, records)
     assert estimate.answer(where).interval() == kept
+
+
+@pytest.mark.parametrize(("kind", "width"), [(HDG, 0.3), (MSW, 0.5)])
+def test_lists_of_values_have_intervals(kind: Any, width: float) -> None:
+    rng = np.random.default_rng(31)
+    records = np.stack([rng.binomial(15, 0.3, 60_000), rng.integers(0, 16, 60_000)], axis=1)
+    estimate = collected(kind([16, 16], 2.0, 60_000), records)
+    # Of one run they are those of its range
+    run, ends = estimate.answer({0: [2, 3, 4], 1: [5]}), estimate.answer({0: (2, 4), 1: 5})
+    assert run.interval() == ends.interval()
+    apart = {0: [0, 1, 4, 5, 9], 1: [0, 2, 3, 11]}
+    answer = estimate.answer(apart)
+    low, high = answer.interval(0.999999)
+    assert low < answer.value < high
+    inside = np.isin(records[:, 0], apart[0]) & np.isin(records[:, 1], apart[1])
+    assert low < inside.mean() < high
+    assert high - low < width
+    # Boxes err together: the interval of a sum is not the sum of theirs
+    parts = [estimate.answer({0: 4}), estimate.answer({0: 6})]
+    both = estimate.answer({0: [4, 6]})
+    wide = sum(np.diff(part.interval(0.9))[0] for part in parts)
+    assert 0.2 * wide < np.diff(both.interval(0.9))[0] < 1.1 * wide
+    # An empty list is nobody, without an interval; and neither has one of too many boxes
+    assert estimate.answer({0: []}).value == 0
+    with pytest.raises(UnknownVariance):
+        estimate.answer({0: []}).interval()
+
+
+def test_too_many_boxes_have_no_interval() -> None:
+    rng = np.random.default_rng(32)
+    estimate = collected(HDG([64, 64], 2.0, 1000), rng.integers(0, 64, (1000, 2)))
+    with pytest.raises(UnknownVariance):
+        estimate.answer({0: list(range(0, 64, 2)), 1: list(range(0, 64, 2))}).interval()
