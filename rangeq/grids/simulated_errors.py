@@ -261,6 +261,8 @@ class _Miniature:
                 changes[name] = tuple(
                     min(cells[place], size) for place, size in zip(places, self.sizes, strict=True)
                 )
+        if isinstance(protocol, WaveGrid):  # as if all were ordered
+            changes |= {"categorical": (), "pairs": None}
         if getattr(protocol, "oracle", None) == "OLH":  # simulated user by user
             changes["oracle"] = "OUE"  # of about the same variance
         self._protocol = replace(protocol, **changes)

@@ -6,7 +6,7 @@ Statistical bounds have a false alarm in less than one of 10^6 runs, and generat
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -384,5 +384,8 @@ def test_plans_take_categories_for_what_they_are() -> None:
     schema = Schema(
         [Numeric("age", low=0, high=30, bins=30), Categorical("job", list("abcdefghi"))]
     )
+    some = partial(WaveGrid, categorical=["job"], pairs=[("age", "job"), ("smokes", "town")])
+    own = plan("conjunctions", SIZES, epsilon=2.0, n=100_000, candidates={"mine": some})
+    assert next(one for one in own.candidates if one.name == "mine").error > 0
     survey = plan_survey("conjunctions", schema, epsilon=2.0, n=100_000).survey
     assert survey.protocol.categorical == ("job",)
