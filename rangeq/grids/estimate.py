@@ -133,8 +133,9 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             (`UnknownVariance`) where ranges cut cells, where no theory gives it, and for lists of
             values that are no range (but by `WaveEstimate`, of attributes of up to 64 values and
             of categories). Intervals are then those of a parametric bootstrap
-            (`rangeq.grids.bootstrap`), the same at every call, but for `HIO`, and for lists
-            that are more than 256 boxes, which have none.
+            (`rangeq.grids.bootstrap`), the same at every call (of `HIO` normal ones, of
+            its noise); none where `HIO` has a sketch of its levels, and for lists that are more
+            than 256 boxes.
 
         Raises
         ------

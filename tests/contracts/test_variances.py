@@ -41,10 +41,10 @@ MODULES = (
     tests.rangeq.grids.test_variances,
 )
 
-BOUNDED = {LHIO, MSW, Uniform, HaarHRR2D, HierarchicalHistogram2D}
+BOUNDED = {HIO, LHIO, MSW, Uniform, HaarHRR2D, HierarchicalHistogram2D}
 """Whose estimates have intervals, by a bootstrap or a bound, and no variances."""
 
-SILENT = {SquareWave, HIO} | BOUNDED
+SILENT = {SquareWave} | BOUNDED
 """Whose estimates are processed so that nobody knows their variances."""
 
 SMOOTHED = {Shaped, WaveGrid}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -11,12 +12,13 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.answer import ConfidenceInterval, normal_quantile, plain
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges, Grid, tree_widths
 from rangeq.grids.channel import GridChannel
-from rangeq.grids.estimate import ConjunctionEstimate
+from rangeq.grids.estimate import Boxes, ConjunctionEstimate
 from rangeq.grids.level_sketch import LevelSketch
-from rangeq.grids.queries import Queries
+from rangeq.grids.queries import Queries, grouped
 from rangeq.grids.systems.tree_system import TreeSystem
 
 MOST_LEVELS = 1 << 20
@@ -157,10 +159,15 @@ class HIOEstimate(ConjunctionEstimate):
 
     def _answers(self, queries: Queries) -> Floats:
         result = np.zeros(len(queries.rows))
-        for start in range(0, len(result), _QUERIES):
-            rows = range(start, min(start + _QUERIES, len(result)))
+        for part, held in self._by_part(queries):
+            result[[row for row, _ in held]] += self._sums(part, [block for _, block in held])
+        return result
+
+    def _by_part(self, queries: Queries) -> Iterator[tuple[int, list[tuple[int, Block]]]]:
+        """The blocks that make up queries by their d-dim level, with the queries' numbers."""
+        for start in range(0, len(queries.rows), _QUERIES):
             blocks: dict[int, list[tuple[int, Block]]] = {}
-            for row in rows:
+            for row in range(start, min(start + _QUERIES, len(queries.rows))):
                 nodes = [[(0, np.zeros(1, dtype=np.int64))]] * len(self._levels)
                 for axis, place in enumerate(queries.places):
                     nodes[place] = self._nodes(
@@ -168,9 +175,46 @@ class HIOEstimate(ConjunctionEstimate):
                     )
                 for block in product(*nodes):
                     blocks.setdefault(self._part(block), []).append((row, block))
-            for part, held in blocks.items():
-                result[[row for row, _ in held]] += self._sums(part, [block for _, block in held])
-        return result
+            yield from blocks.items()
+
+    def _simulated(
+        self, places: Sequence[int], boxes: Boxes, shape: tuple[int, ...]
+    ) -> Callable[[float], ConfidenceInterval]:
+        """Normal intervals: the noise of all cells of the sum, and the users of each level as a
+        sample. Nothing is known where nobody reported on a level.
+        """
+
+        def within(confidence: float) -> ConfidenceInterval:
+            quantile = normal_quantile(confidence)
+            middle, squares = np.zeros(len(boxes[0][0])), np.zeros(len(boxes[0][0]))
+            for left, right in boxes:
+                middle += self.answers(places, left, right)
+                _, groups = grouped(self.attributes, places, left, right)
+                for group in groups:
+                    for part, held in self._by_part(group):
+                        rows = group.rows[[row for row, _ in held]]
+                        np.add.at(squares, rows, self._squares(part, [block for _, block in held]))
+            half = quantile * np.sqrt(squares + self._of_drawing(middle))
+            half = np.where(np.isfinite(half), half, 1 + np.abs(middle))
+            low = np.minimum(middle, np.maximum(middle - half, 0.0))
+            high = np.maximum(middle, np.minimum(middle + half, 1.0))
+            return ConfidenceInterval(plain(low.reshape(shape)), plain(high.reshape(shape)))
+
+        return within
+
+    def _squares(self, part: int, blocks: list[Block]) -> Floats:
+        """The variances of the sums over blocks of cells of one d-dim level."""
+        level = self._channel.part_aggregate(self.aggregate, part)
+        if not level.n:
+            return np.full(len(blocks), np.inf)
+        cells = np.array([math.prod(len(nodes) for _, nodes in block) for block in blocks])
+        shares = np.clip(self._sums(part, blocks), 0.0, 1.0)
+        oracle = self._channel.parts[part]
+        noise = [
+            k * float(oracle.variance(level.n, share))
+            for k, share in zip(cells.tolist(), (shares / cells).tolist(), strict=True)
+        ]
+        return np.array(noise) + shares * (1 - shares) / level.n
 
     def _nodes(self, place: int, left: int, right: int) -> list[tuple[int, Items]]:
         """The fewest nodes that make up a range of an attribute, by level."""

@@ -96,8 +96,12 @@ def test_nothing_is_claimed_of_what_reports_do_not_tell() -> None:
     same = np.repeat(records[:, :1], 2, axis=1)
     low, high = collected(MSW([8, 8], 2.0), same).answer(where).interval()
     assert low <= np.mean(same[:, 0] <= 3) <= high
+    # Of levels in one sketch nothing is stated
     with pytest.raises(UnknownVariance):
-        collected(HIO([8, 8], 1.0), records).answer(where).interval()
+        collected(HIO([1 << 12] * 5, 1.0), np.zeros((9, 5), dtype=int)).answer(where).interval()
+    # Where nobody reported on a level anything is possible
+    several = {0: (0, 4), 1: (0, 4)}
+    assert collected(HIO([8, 8], 1.0), records[:1]).answer(several).interval(0.5)[1] == 1
 
 
 def test_replicates_of_large_collections_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,3 +144,24 @@ def test_too_many_boxes_have_no_interval() -> None:
     estimate = collected(HDG([64, 64], 2.0, 1000), rng.integers(0, 64, (1000, 2)))
     with pytest.raises(UnknownVariance):
         estimate.answer({0: list(range(0, 64, 2)), 1: list(range(0, 64, 2))}).interval()
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_intervals_of_hierarchies_cover(epsilon: float) -> None:
+    """Of 600 answers of 10 collections 95 % are expected, and 92 to 98 measured."""
+    held, widths = [], []
+    for seed in range(10):
+        records = people("normal", 20_000, 2, 16, np.random.default_rng(seed))
+        estimate = collected(HIO([16, 16], epsilon), records, 100 + seed)
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            left = rng.integers(0, 14, 2)
+            right = np.minimum(left + rng.integers(1, 9, 2), 15)
+            where = {0: (int(left[0]), int(right[0])), 1: sorted({int(left[1]), int(right[1]), 7})}
+            inside = np.isin(records[:, 1], where[1])
+            inside &= (records[:, 0] >= left[0]) & (records[:, 0] <= right[0])
+            low, high = estimate.answer(where).interval()
+            held.append(low <= inside.mean() <= high)
+            widths.append(high - low)
+    assert 0.9 < np.mean(held) < 0.995
+    assert np.mean(widths) < 0.9
