@@ -19,7 +19,7 @@ test: check
 	$(BIN)/python -m pytest -n auto --dist worksteal --cases 2
 
 # All cases, and the slow tests: an hour on two cores. PART=3/16: the fourth of sixteen parts.
-test-all: check
+test-all: .venv/test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or not slow" $(if $(PART),--part $(PART))
 
 # What reads the code, and does not run it.
