@@ -30,6 +30,7 @@ def worker(peers: SimpleNamespace) -> Iterator[Any]:
         yield running
 
 
+@pytest.mark.slow
 def test_a_worker_answers(worker: Any) -> None:
     features = worker.ask("features")["value"]
     assert "import" in features

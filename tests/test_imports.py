@@ -50,6 +50,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_nothing_large_is_loaded_and_nobody_is_warned(package: str) -> None:
     assert set(run(f"import sys, {package}; print(*sys.modules)").split()) & LATER == set()

@@ -32,6 +32,7 @@ def test_one_version_everywhere() -> None:
         assert found[1] == VERSION
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [["-m", "mechdesign"], ["-c", "import sys; from mechdesign.cli import main; sys.exit(main())"]],

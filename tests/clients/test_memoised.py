@@ -79,6 +79,7 @@ def values_of(takes: dict[str, Any]) -> list[Any] | None:
     return None
 
 
+@pytest.mark.slow
 def test_reports_of_days_are_those_of_arrays(tmp_path: Path) -> None:
     """Of every step that a description may have, and of what has been kept."""
     steps = set()

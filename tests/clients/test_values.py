@@ -147,6 +147,7 @@ EDGES = st.lists(
 ).map(sorted)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(EDGES, st.data())
 def test_edges_of_every_precision(edges, data):
@@ -157,6 +158,7 @@ def test_edges_of_every_precision(edges, data):
         assert told(client, value) == payload_of(schema, value)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.integers(-(2**53) + 2, 2**53 - 2), st.integers(0, 2**24), st.data())
 def test_whole_numbers_at_equal_steps(low, more, data):

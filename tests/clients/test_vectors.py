@@ -193,6 +193,7 @@ def test_arrays_refuse_these_values(family: str) -> None:
                 assert refuses(take, ValueError), (part["client"]["protocol"], value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", QUICK)
 def test_writing_them_again_changes_nothing(family: str) -> None:
     written = vectors.text_of(family, families()[family])

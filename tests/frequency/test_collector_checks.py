@@ -297,6 +297,7 @@ def test_least_p_values_of_overlapping_marginals_are_not_too_small():
     assert math.isnan(draws[0].p)
 
 
+@pytest.mark.slow
 def test_checks_of_many_honest_collectors_of_all_sizes_rarely_flag_one():
     rng = np.random.default_rng(14)
     sizes = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000)

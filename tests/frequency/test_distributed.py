@@ -167,6 +167,7 @@ def test_a_cluster_that_is_lost_in_the_middle(lost, threads, tmp_path, monkeypat
     assert aggregate_files(protocol, tmp_path / "reports", resume=state).aggregate == expected
 
 
+@pytest.mark.slow
 def test_reports_of_a_dask_dataframe(client):
     protocol, items = HRR(64, 1.0), values(64, 1000)
     frame = dd.from_pandas(pd.DataFrame({"item": items}), npartitions=4)

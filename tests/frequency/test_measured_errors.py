@@ -67,6 +67,7 @@ def by_user(survey, table, ask, truth):
     return float(np.mean(squares))
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_users_own_reports():
     survey = Survey(GRR(4, 1.0), Schema([MASS]))
     found = measure_errors(survey, TABLE, RUNS, np.random.default_rng(1))

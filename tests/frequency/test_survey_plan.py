@@ -158,6 +158,7 @@ def test_what_is_wrong_is_said(given, error, message):
         )
 
 
+@pytest.mark.slow
 def test_protocols_that_cannot_serve_or_reach_an_error():
     asked = {"task": "heavy-hitters", "schema": PEOPLE, "attributes": "word"}
     with pytest.raises(InvalidRequest, match="text follows from the attribute"):

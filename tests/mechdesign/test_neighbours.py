@@ -57,6 +57,7 @@ def tables(draw):
     return [list(row) for row in zip(*columns, strict=True)]
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     tables(),
@@ -187,6 +188,7 @@ def test_all_inputs_being_neighbours_has_the_optimum_of_krr():
     assert design(15, Privacy("1/3", "all")).mechanism == named.krr(16, "1/3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [L0(), L1(), L2(), L1(worst_case=True)], ids=repr)
 @pytest.mark.parametrize(
     "neighbours",

@@ -90,6 +90,7 @@ def test_every_figure_renders_and_is_labelled() -> None:
             assert axes.get_xlabel() or axes.get_label() == "<colorbar>", name
 
 
+@pytest.mark.slow
 def test_no_window_and_no_global_state() -> None:
     """In a fresh interpreter pyplot is not even imported, and importing the package does not import
     matplotlib.

@@ -374,6 +374,7 @@ def test_edges_beyond_the_table(edges):
     assert Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy("1/2", [(0, 2)])).inputs == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", [1, 3, 6, 28])
 def test_the_callers_decimal_context_changes_nothing(precision):
     program = f"""

@@ -233,6 +233,7 @@ def square_tables(draw):
     return table
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(square_tables(), st.sampled_from([Fraction(1, 2), Fraction(9, 10), Fraction(1)]))
 def test_checks_follow_the_definitions(table, beta):
@@ -260,6 +261,7 @@ def test_the_definitions_above_see_both_sides(name):
     assert not resolve(name).holds(Mechanism(have_not, HALF))
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(square_tables())
 def test_implications_are_true(table):

@@ -28,6 +28,7 @@ def exact_unbiased(mechanism: Mechanism, weights: tuple[Fraction, ...] | None) -
         return None
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(tables(square=True) | tables(), st.data())
 def test_both_errors_by_exact_arithmetic(table, data):

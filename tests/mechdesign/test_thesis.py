@@ -426,6 +426,7 @@ def test_section_6_4_implications_and_their_converses():
         )
 
 
+@pytest.mark.slow
 @given(tables(least=1, most=4, largest=2))
 @settings(derandomize=True, deadline=None, max_examples=200)
 def test_section_6_4_implications_hold_for_random_tables(table):
@@ -492,6 +493,7 @@ def test_lemma_11_fair_optima_are_optimal_for_every_prior(properties):
         assert {brute.loss(fair.table, 0, 0, prior) for prior in priors} == losses
 
 
+@pytest.mark.slow
 @given(tables(most=4, largest=2), st.sampled_from([Q(1, 4), Q(1, 2)]))
 @settings(derandomize=True, deadline=None, max_examples=150)
 def test_theorem_8_symmetrising_keeps_privacy_properties_and_loss(table, alpha):

@@ -91,6 +91,7 @@ def test_frequencies():
         check(item.name, squares, item.error, at_most=sketch)
 
 
+@pytest.mark.slow
 def test_marginals():
     domain, n, rng = Domain.binary("a", "b", "c", "d"), 4_000, np.random.default_rng(1)
     even = np.full(domain.size, n // domain.size)
@@ -161,6 +162,7 @@ def test_the_ranges_task_says_what_optimise_says():
     )
 
 
+@pytest.mark.slow
 def test_smoothed_estimates_are_ranked_by_their_errors_on_reference_populations():
     """The errors are those of `shaped_errors`, by their root mean square; with a guess by its."""
     found = plan("ranges", 64, n=50_000, epsilon=1.0)

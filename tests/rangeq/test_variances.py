@@ -274,6 +274,7 @@ def test_means_of_values_by_key() -> None:
         check(sample._replace(told=2 * sample.told), Band(0.95, 1.05), Band(), Band())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", [even, heaped])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])
 def test_shaped_estimates_cover_on_average(epsilon, population) -> None:

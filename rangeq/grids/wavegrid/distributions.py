@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr
+import scipy
 
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Items
@@ -221,7 +221,7 @@ class Joint(ABC):
     @cached_property
     def dependence(self) -> float:
         """The mutual information of both attributes, in nats."""
-        return float(rel_entr(self.table, np.outer(*self.margins)).sum())
+        return float(scipy.special.rel_entr(self.table, np.outer(*self.margins)).sum())
 
 
 @dataclass(frozen=True, eq=False)

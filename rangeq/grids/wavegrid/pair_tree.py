@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr
+import scipy
 
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.wavegrid.distributions import Axis, ImpliedJoint, Joint
@@ -141,7 +141,9 @@ def tree_answers(tables: Floats, several: int) -> TreeAnswers:
     single = np.zeros((m, several))
     for place, (j, k) in enumerate(pairs):
         number[j, k] = number[k, j] = place
-        told[:, j, k] = told[:, k, j] = rel_entr(tables, rows * columns).sum(axis=(2, 3))[:, place]
+        told[:, j, k] = told[:, k, j] = scipy.special.rel_entr(tables, rows * columns).sum(
+            axis=(2, 3)
+        )[:, place]
         single[:, j] += rows[:, place, 0, 0] / (several - 1)
         single[:, k] += columns[:, place, 0, 0] / (several - 1)
     parents, order = spanning_tree(told)

@@ -191,6 +191,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_lost_cluster_is_one_line_in_a_shell(tmp_path):
     save_protocol(tmp_path / "protocol.json", PROTOCOL)
     report(tmp_path / "0.parquet", 500)

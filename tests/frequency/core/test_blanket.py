@@ -52,6 +52,7 @@ def tables():
             yield list(zip(*[[Fraction(n, 8) for n in column] for column in three], strict=True))
 
 
+@pytest.mark.slow
 def test_blanket_ratio_and_distance_are_enough():
     seen = 0
     for table in tables():

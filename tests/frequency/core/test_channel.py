@@ -241,6 +241,7 @@ def corrupted_messages(name: str, rng: np.random.Generator) -> Iterator[bytes]:
     yield from (b"LDPF" + rng.bytes(length) for length in range(100))
 
 
+@pytest.mark.slow
 @every_oracle
 def test_corrupted_messages_give_what_the_definition_says_or_a_typed_error(name: str) -> None:
     oracle, made, kept_some = ORACLES[name], 0, 0

@@ -192,6 +192,7 @@ def tables(rng):
                 yield rng.dirichlet(np.full(5, concentration), d).T
 
 
+@pytest.mark.slow
 def test_no_report_tells_more():
     """Every table is (epsilon, delta)-private for many pairs of them: for each the delta is counted
     report by report.

@@ -460,6 +460,7 @@ def test_intervals_cover(name):
     assert stats.ttest_1samp([*wrong, 0.0, 0.3], 0.05, alternative="greater").pvalue < FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["listed", "two lengths", "tree"])
 def test_noise_is_not_listed_by_default(name):
     """All users hold one item, at small epsilon: another one is listed in not significantly more

@@ -182,6 +182,7 @@ def direct(protocol, aggregate, text, others):
     return total / users
 
 
+@pytest.mark.slow
 def test_estimates_are_pooled_over_all_lengths_that_decide_a_text():
     protocol = PrefixExtension(160, 6.0, text=True)
     aggregate = some_reports(protocol, 60_000)
@@ -215,6 +216,7 @@ def test_users_of_longer_prefixes_count():
     assert len(walk.gates) == len(channel.levels)
 
 
+@pytest.mark.slow
 def test_what_shares_cells_with_a_heavy_text_does_not_hide_others():
     """With few cells, where one text has most of the users."""
     protocol = PrefixExtension(80, 5.4, text=True)

@@ -242,6 +242,7 @@ def test_one_bit_finds_items():
 # ---------------------------------------------------------------------------------------- finding
 
 
+@pytest.mark.slow
 def test_the_paper_s_sizes_for_200_users():
     """8 bits and a large epsilon: both items are found, and nothing else by default."""
     protocol = SuccinctHistogram(8, 30.0, n=200, **theory(200))
@@ -316,6 +317,7 @@ def test_the_channels_are_pairwise_independent():
     assert stats.binomtest(met, runs, 1 / 6).pvalue < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_isolation_and_decoding_succeed_as_often_as_is_said():
     """Over seeds, among 40 rarer items: 40 runs at each of three frequencies, against the gates of
     the same runs.

@@ -83,6 +83,7 @@ def test_the_covariance_of_two_days_of_bits(name: str) -> None:
 DAYS, USERS, TIMES = 4, 400, 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", [SubsetSelection(16, 1), OUE(16, 1), SUE(16, 1), GRR(16, 1)])
 def test_measured_over_predicted(oracle: Any) -> None:
     """Of 400 collections of four days and 16 items, the last day after a tenth have changed.
@@ -174,6 +175,7 @@ def answers_of_turnover(
     return changes, means, true[1] - true[0], np.mean(true[2:], axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", [SubsetSelection(16, 1), OUE(16, 1)])
 def test_users_who_arrive_leave_and_miss_days(oracle: Any) -> None:
     """Measured errors over those stated, and coverage, of 300 collections: 7 standard errors, as

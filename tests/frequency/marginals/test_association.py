@@ -126,6 +126,7 @@ def test_the_size_is_what_was_asked_for_and_that_of_the_textbook_s_value_is_not(
         chi_square(protocol.estimate(protocol.simulate(np.zeros(12, dtype=int), rng)), "a", "b")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_the_power_is_that_of_a_shifted_normal(kind: type[MarginalProtocol]) -> None:
     """One degree of freedom: the root of the statistic over its scale is normal around the true

@@ -251,6 +251,7 @@ def test_part_weights_are_the_roots_of_what_they_cost(domain) -> None:
         assert sum(channel.part_weights) == WORD
 
 
+@pytest.mark.slow
 def test_attributes_of_many_values_cost_less_than_as_bits() -> None:
     """d = 6, k = 2: the root of the mean variance of the cells of all marginals, at most 0.9 of
     that over binary attributes.

@@ -240,6 +240,7 @@ def test_marginals_of_whole_records_agree_and_those_of_views_are_weighed():
             assert len(estimate.report(["a"])) == 3
 
 
+@pytest.mark.slow
 def test_extremes():
     for kind in ALL:
         one = make(kind, Domain({"a": 1}), 1, 1.0)
@@ -290,6 +291,7 @@ def test_errors_are_refused():
         sketch.likelihood_of(sketch.simulate([1, 1, 1, 1]))
 
 
+@pytest.mark.slow
 def test_what_is_too_large_or_not_held():
     wide = InpHT(Domain.binary(*(f"x{k}" for k in range(13))), 13, 1.0)
     reports = wide.privatize(np.zeros((5, 13), dtype=int), np.random.default_rng(15))
@@ -302,6 +304,7 @@ def test_what_is_too_large_or_not_held():
         most_likely(calm.estimate(aggregate)).marginal(["a", "b", "c", "d"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [InpRR, MargRR, MargHT])
 def test_parts_of_reports_tell_nearly_all(kind):
     """Where an aggregate keeps less than the reports, the maximum is near that of their likelihood.

@@ -480,6 +480,7 @@ def test_domains_that_are_too_large() -> None:
         InpHT(Domain({"a": 97, "b": 101}), 2, 1.0)
 
 
+@pytest.mark.slow
 def test_many_attributes() -> None:
     """Items of 62 bits: marginals of two attributes out of 62, from few users on each."""
     domain, rng = Domain.binary(*map(str, range(62))), np.random.default_rng(0)

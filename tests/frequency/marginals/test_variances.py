@@ -117,6 +117,7 @@ def measured_over_told(protocol, held, sets, runs, rng):
     return float(ratio), float(np.concatenate(covered).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "sets"),
     [

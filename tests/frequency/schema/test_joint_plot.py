@@ -46,6 +46,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: "-".join(one.name for one in pair))
 def test_heat_maps_have_room(pair) -> None:
     shape = tuple(one.size for one in pair)
@@ -160,6 +161,7 @@ def test_what_no_mosaic_shows() -> None:
         joint_plot.mosaic((SMOKES, COUNTRY), np.zeros((2, 62)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["svg", "pdf", "png"])
 def test_every_format(format) -> None:
     target = io.BytesIO()

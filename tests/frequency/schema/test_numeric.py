@@ -21,6 +21,7 @@ def test_edges_begin_their_bins(low, high, bins):
     assert attribute.coded([f"{edge:.6f}" for edge in edges]).items.tolist()[:-1] == [*range(bins)]
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(
     low=st.integers(-(10**5), 10**5),

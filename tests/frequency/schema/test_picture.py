@@ -61,6 +61,7 @@ def kind_of(figure) -> str:
     return "histogram" if any(isinstance(one, StepPatch) for one in axes.patches) else "bars"
 
 
+@pytest.mark.slow
 def test_the_kind_that_fits(records) -> None:
     for names, kind in (
         ("sex", "bars"),

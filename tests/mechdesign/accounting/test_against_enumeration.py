@@ -55,6 +55,7 @@ def require_between(bounds, exact, epsilon):
 # ------------------------------------------------------------------------------ shuffled reports
 
 
+@pytest.mark.slow
 @given(table=tables(), n=st.integers(1, 3), epsilon=EPSILONS)
 @example(table=NEAR, n=3, epsilon=Fraction(0))
 @example(table=NEAR, n=2, epsilon=TINY / 3)
@@ -103,6 +104,7 @@ def test_the_bounds_are_nearly_what_their_formulas_say(table, n, epsilon):
             assert told <= 1.2 * blanket
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "n", "delta"),
     [(NEAR, 2, "1e-300"), (FAR, 2, "0.5"), (named.krr(3, "1/9"), 1000, "1e-300")],

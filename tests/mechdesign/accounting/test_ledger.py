@@ -487,6 +487,7 @@ def test_a_kill_leaves_a_ledger_that_has_every_spend_that_returned(tmp_path):
 RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
 
 
+@pytest.mark.slow
 def test_shuffled_reports_cost_what_the_collection_tells_and_print_what_a_report_does():
     ledger = Ledger("0.2", delta="1e-8")
     reports = shuffled(RESPONSE, 10_000)

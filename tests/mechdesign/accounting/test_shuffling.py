@@ -31,6 +31,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("table", TABLES, ids=range(len(TABLES)))
 def test_enumeration_lies_between_the_bounds(table, n):

@@ -93,6 +93,7 @@ def test_estimates_and_other_files(capsys):
     assert "0.9 interval" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_mechanisms_for_totals(capsys):
     words = "--alpha 9/10 --property WH --property CM --out r.json --json --force"
     errors = []

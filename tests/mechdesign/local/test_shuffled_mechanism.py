@@ -53,6 +53,7 @@ CASES = [
 designed = cache(shuffle_optimal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "k", "n", "epsilon", "delta"), CASES)
 def test_the_certificate_is_that_of_the_table(name, k, n, epsilon, delta, tmp_path):
     design = designed(name, k, n, epsilon, delta)
@@ -145,6 +146,7 @@ def test_few_users_are_not_promised_what_shuffling_cannot_give(n):
     assert exp(1) * (1 - 1e-6) <= design.mechanism.audit().ratio <= exp(1) * (1 + 1e-3)
 
 
+@pytest.mark.slow
 def test_more_users_mean_less_noise():
     found = [shuffle_optimal("prefixes", 6, n, 0.5, 1e-8).variance for n in (10**2, 10**4, 10**6)]
     assert found[0] > found[1] * 2 > found[2] * 4

@@ -278,6 +278,7 @@ def test_a_curator_with_a_delta_may_add_gaussian_noise(task, domain):
     assert "gaussian" not in {item.name for item in without.candidates}
 
 
+@pytest.mark.slow
 def test_a_candidate_of_ones_own_is_shuffled_too():
     found = plan("frequencies", 8, **SHUFFLED, delta=1e-6, candidates={"again": GRR})
     items = {item.name: item for item in found.candidates}

@@ -64,6 +64,7 @@ def test_interchangeable_items_change_nothing():
         check_prices(merged, alpha)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weights", [some_prior(30, 3), prior([1] * 10 + [2] * 20 + [3] * 15 + [4] * 25)]
 )

@@ -55,6 +55,7 @@ def test_optimal_budget_is_a_minimum(domain, branching, inference):
         ).average_variance() * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_optimal_budget_of_two_levels_by_a_grid():
     for shape, branching in (((64,), [4, 16]), ((20,), 16), ((9, 7), [3, 3])):
         tree = tree_over(shape, branching)

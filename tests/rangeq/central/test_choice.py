@@ -146,6 +146,7 @@ def test_prefixes_are_planned_by_their_own_errors(domain):
     assert "prefix" in str(found) or "box" in str(found)
 
 
+@pytest.mark.slow
 def test_a_delta_admits_gaussian_noise():
     found = ranking(CuratedRanges(64, delta="1e-6"))
     (gaussian,) = (item for item in found.candidates if item.name == "gaussian")
@@ -205,6 +206,7 @@ def test_few_quantiles_by_the_exponential_mechanism_and_many_by_a_tree():
     assert [item.name for item in beyond.candidates] == ["exponential"]
 
 
+@pytest.mark.slow
 def test_the_planner_knows_the_tasks():
     found = plan("curated-ranges", {"age": 121, "sex": 2}, epsilon=1, unordered="sex")
     assert [item.name for item in found.candidates] == ["strategy", "tree", "flat"]
@@ -235,6 +237,7 @@ def test_what_cannot_be_planned(task, domain, details):
         plan(task, domain, epsilon=1, **details)
 
 
+@pytest.mark.slow
 def test_marginals_by_a_curator_from_one_table_or_from_one_each():
     sizes = {"age": 5, "sex": 2, "works": 3}
     found = {item.name: item for item in plan("curated-marginals", sizes, epsilon=1).candidates}

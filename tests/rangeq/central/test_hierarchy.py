@@ -216,6 +216,7 @@ def test_padding_does_not_show():
         estimate.range(0, 17)
 
 
+@pytest.mark.slow
 def test_a_domain_of_a_million():
     """A release of 2^20 cells and a million questions, each within seconds; the mean square of the
     errors is the predicted one.

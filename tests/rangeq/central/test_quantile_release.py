@@ -67,6 +67,7 @@ def test_what_is_drawn_has_the_law(q, places) -> None:
         assert goodness(found, other) < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_far_places_are_drawn_alike() -> None:
     """A table of two weights: all places but the nearest have the last one."""
     places = np.array([2, 3, 7, 8, 8, 10])

@@ -157,6 +157,7 @@ def missed(less, runs=400):
     return off
 
 
+@pytest.mark.slow
 def test_intervals_in_units_cover():
     """False alarms: intervals are off independently, each with a probability of at most 0.1."""
     assert at_most(missed(1), 400, 0.1) > FALSE_ALARM

@@ -190,6 +190,7 @@ def test_quantiles_are_monotone_and_their_intervals_bracket_them(protocol) -> No
     assert all(isinstance(end, int) for end in estimate.quantile_interval(0.5))
 
 
+@pytest.mark.slow
 def test_quantile_intervals_cover() -> None:
     protocol = HaarHRR(64, 1.0)
     held = np.full(64, 400)
@@ -287,6 +288,7 @@ def test_inconsistent_prefixes_are_what_quantiles_use() -> None:
     assert estimate.cdf() != pytest.approx(np.cumsum(estimate.frequencies))
 
 
+@pytest.mark.slow
 @kinds
 def test_a_million_queries(protocol) -> None:
     estimate = estimated(protocol)

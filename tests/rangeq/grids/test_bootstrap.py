@@ -60,6 +60,7 @@ def covered(estimate: Any, records: Any, several: int) -> float:
     return float(np.mean((low <= true + 1e-12) & (true <= high + 1e-12)))
 
 
+@pytest.mark.slow
 def test_intervals_cover(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     found, short = [], []

@@ -68,6 +68,7 @@ def test_blocks_are_of_all_values():
         assert len(edges) <= 33
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [HDG, WaveGrid])
 def test_samples_err_as_answers_do(kind):
     truth = population(40_000, 3) % 16

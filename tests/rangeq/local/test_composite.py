@@ -452,6 +452,7 @@ def test_predictions_against_simulation(protocol) -> None:
     assert found.rejects(predicted / 1.06)
 
 
+@pytest.mark.slow
 def test_predictions_for_a_population_against_simulation() -> None:
     """Nearly everybody holds one item: the error is not that of an even population, and is what is
     predicted.

@@ -87,6 +87,7 @@ def by_levels(protocol, estimate, users, first, last):
     return np.array(result)
 
 
+@pytest.mark.slow
 def test_sums_of_items_are_sums_of_leaves() -> None:
     """The variance that a consistent tree has for the same sum is 20 times less: it was stated."""
     protocol, n = DecomposedHistogram(64, 1.0, 4, "OUE"), 100_000

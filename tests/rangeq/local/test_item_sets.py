@@ -58,6 +58,7 @@ def in_slots(protocol: PaddedSets, sets: list[Any], rng: np.random.Generator) ->
     return protocol.privatize(sets, rng)["item"].astype(np.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [None, (3, 5, 9)])
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("items", KINDS, ids=str)

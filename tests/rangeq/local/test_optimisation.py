@@ -84,6 +84,7 @@ def test_never_worse_than_the_best_published(domain: int, workload: str) -> None
                 assert min(own) < best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "ratio"), [(0.2, 0.83), (0.6, 0.80), (1.1, 0.745), (1.4, 0.74)]
 )
@@ -98,6 +99,7 @@ def test_gains_at_256_items(epsilon: float, ratio: float) -> None:
     assert result.bound <= result.rmse <= 1.012 * result.bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "ratio"), [(0.2, 0.80), (0.6, 0.77), (1.1, 0.745), (1.4, 0.745)]
 )

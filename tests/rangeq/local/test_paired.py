@@ -23,6 +23,7 @@ def people() -> tuple[np.ndarray, np.ndarray]:
     return bits, np.clip(rng.normal(14 + 6 * bits, 6).astype(int), 0, 31)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protocol",
     [HaarHRR(64, 3.0), HierarchicalHistogram(64, 3.0, (2, 4, 4, 2), "GRR"), OUE(64, 3.0)],
@@ -50,6 +51,7 @@ def test_auc_without_noise_is_the_definition(people) -> None:
     assert estimate.auc().value == pytest.approx(slow_auc(bits, scores), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_means_over_ranges_of_keys() -> None:
     protocol = HaarHRR(64, 3.0)
     pairs, rng = Paired(protocol), np.random.default_rng(4)

@@ -434,6 +434,7 @@ def test_the_more_users_the_less_the_collection_is_tilted() -> None:
     assert errors[0] > 1.5 * errors[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("domain", "epsilon", "n"), DESIGNS[:4])
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_circles_are_padded_by_a_tenth_to_a_fifth_and_users_report_on_their_levels(

@@ -83,6 +83,7 @@ def test_intervals_cover(confidence):
             assert rate < confidence + 6 * deviation
 
 
+@pytest.mark.slow
 def test_what_a_ledger_is_asked_for():
     ledger = Ledger("3", "1e-6")
     for name, promise in [("pure", Privacy.from_epsilon(1.0)), ("both", ApproximateDP(1, "1e-6"))]:

@@ -76,6 +76,7 @@ def test_all_ranges_of_512_cells():
     assert design.variance < 0.81 * tree.average_variance()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [5, 16, 60, 100])
 @pytest.mark.parametrize("name", ["ranges", "prefixes", "width-5", "cells"])
 def test_never_above_what_else_there_is(name, cells):
@@ -155,6 +156,7 @@ def test_differences_are_measured(weight):
     assert (found < 0.95 * np.trace(gram)) == (weight == 300)
 
 
+@pytest.mark.slow
 def test_cells_of_no_query_beside_another_attribute():
     queries = np.zeros((3, 60))
     queries[0, :3] = queries[1, 2:5] = queries[2, 7] = 1
