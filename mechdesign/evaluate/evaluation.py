@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -214,7 +215,7 @@ def evaluate(
     keys, cases = [], []
     for one in people:
         for name, epsilon, protocol in made:
-            key = _key(name, protocol, one, asked, seed, confidence)
+            key = _key(name, epsilon, protocol, one, asked, seed, confidence)
             for repeat in range(repeats):
                 keys.append((key, repeat))
                 cases.append((name, epsilon, protocol, one, asked, repeat, key, confidence, rng))
@@ -305,6 +306,7 @@ def _stated(answer: Any, shape: tuple[int, ...]) -> Any:
 
 def _key(
     name: str,
+    epsilon: float,
     protocol: Any,
     population: Population,
     queries: dict[str, list[Any]],
@@ -314,9 +316,12 @@ def _key(
     digest = hashlib.sha256()
     parameters = getattr(protocol, "parameters", None)
     told = (
-        json.dumps(parameters, sort_keys=True) if isinstance(parameters, dict) else repr(protocol)
+        json.dumps(parameters, sort_keys=True)
+        if isinstance(parameters, dict)
+        else re.sub(" at 0x[0-9a-f]+", "", repr(protocol))  # of classes that do not say more
     )
-    digest.update(repr((name, told, population.name, population.users, seed, confidence)).encode())
+    case = name, epsilon, told, population.name, population.users, seed, confidence
+    digest.update(repr(case).encode())
     for part in _arrays(population.columns if population.columns is not None else population.given):
         digest.update(part)
     for part in _arrays(queries):

@@ -179,6 +179,24 @@ def test_what_was_computed_is_kept(tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 1 + 2 * 11
 
 
+def test_a_class_that_says_nothing_of_itself_is_known_by_its_name(tmp_path: Path) -> None:
+    class Plain:
+        def __init__(self, epsilon: float) -> None:
+            self.inner = Shifted(epsilon / 100)
+
+        privatize = staticmethod(lambda values, rng: values)
+        aggregate = staticmethod(lambda reports: reports)
+
+        def estimate(self, aggregate: Any) -> Any:
+            return self.inner
+
+    path = tmp_path / "errors.csv"
+    given = {"protocols": {"mine": Plain}, "out": path, "epsilons": [1.0, 2.0]}
+    first = small(**given)
+    assert small(**given).rows == first.rows
+    assert len({row.key for row in first.rows}) == 2
+
+
 def test_an_interrupt_at_any_byte_loses_one_case_at_most(tmp_path: Path) -> None:
     path = tmp_path / "errors.csv"
     given = {"protocols": {"GRR": PROTOCOLS["GRR"]}, "out": path, "repeats": 2}
