@@ -135,7 +135,7 @@ def evaluate(
     repeats: int = 10,
     *,
     users: int | None = None,
-    confidence: float = 0.95,
+    confidence: float | None = 0.95,
     seed: int = 1,
     out: str | os.PathLike[str] | None = None,
     workers: int = 1,
@@ -164,8 +164,9 @@ def evaluate(
         How often, at least 1.
     users : int, optional
         How many users are drawn from the population for each repeat; None: those given report.
-    confidence : float, default 0.95
-        Of the intervals whose coverage is measured.
+    confidence : float, optional
+        Of the intervals whose coverage is measured, default 0.95. None: none are asked for, as
+        where a bootstrap would take long.
     seed : int, default 1
         Of all randomness.
     out : path, optional
@@ -197,7 +198,7 @@ def evaluate(
         raise ValueError("there are no queries, or no epsilons")
     whole(repeats, "repeats", 1)
     whole(seed, "seed", 0)
-    if not 0 < confidence < 1:
+    if confidence is not None and not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
     people = [Population(name, given, users) for name, given in populations.items()]
     rng = np.random.default_rng(seed)
@@ -243,7 +244,7 @@ def measured(
     queries: dict[str, list[Any]],
     repeat: int,
     key: str,
-    confidence: float,
+    confidence: float | None,
     rng: np.random.Generator,
 ) -> list[RepeatErrors]:
     """One repeat of a case: see `evaluate`."""
@@ -291,7 +292,9 @@ def measured(
     return rows
 
 
-def _inside(answer: Any, true: Any, confidence: float) -> Any:
+def _inside(answer: Any, true: Any, confidence: float | None) -> Any:
+    if confidence is None:
+        return np.full(true.size, math.nan)
     with suppress(ValueError, TypeError, AttributeError):
         low, high = answer.interval(confidence)
         return np.ravel((np.asarray(low) <= true) & (true <= np.asarray(high))).astype(np.float64)
@@ -311,7 +314,7 @@ def _key(
     population: Population,
     queries: dict[str, list[Any]],
     seed: int,
-    confidence: float,
+    confidence: float | None,
 ) -> str:
     digest = hashlib.sha256()
     parameters = getattr(protocol, "parameters", None)

@@ -97,6 +97,12 @@ def test_results_do_not_depend_on_other_cases() -> None:
     assert [row.squared for row in other.rows] != [row.squared for row in whole.rows]
 
 
+def test_intervals_need_not_be_asked_for() -> None:
+    found = small(confidence=None)
+    assert all(math.isnan(row.covered) for row in found.rows)
+    assert [row.squared for row in found.rows] == [row.squared for row in small().rows]
+
+
 def test_shares_are_drawn_from() -> None:
     found = small(populations={"even": np.full(6, 1 / 6)}, users=500)
     assert {row.users for row in found.rows} == {500}
