@@ -180,8 +180,9 @@ class HIOEstimate(ConjunctionEstimate):
     def _simulated(
         self, places: Sequence[int], boxes: Boxes, shape: tuple[int, ...]
     ) -> Callable[[float], ConfidenceInterval]:
-        """Normal intervals: the noise of all cells of the sum, and the users of each level as a
-        sample. Nothing is known where nobody reported on a level.
+        """Normal intervals: the noise of the sum's cells, and the users of each level as a sample.
+
+        Nothing is known where nobody reported on a level.
         """
 
         def within(confidence: float) -> ConfidenceInterval:
