@@ -320,11 +320,10 @@ class Conjunctions(Task):
         return tuple(self._made(1.0, 10**6))
 
     def _made(self, epsilon: float | Fraction, n: int) -> dict[str, ConjunctionProtocol]:
-        found = _made(self.domain, epsilon, n)
         if not len(self.categorical):
-            return found
+            return _made(self.domain, epsilon, n)
         told = WaveGrid(self.domain, epsilon, n, categorical=self.categorical)
-        return {"WaveGrid": told, self.baseline: found[self.baseline]}
+        return {"WaveGrid": told, self.baseline: Uniform(self.domain, epsilon, n)}
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         system = self._made(epsilon, n).get(name)
