@@ -20,7 +20,7 @@ import scipy
 
 from frequency.algebra.exact_draws import WORD, bernoulli, uniform
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer
+from frequency.core.channel import Reports
 from mechdesign import Audit
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.randomness import BitSource
@@ -170,11 +170,6 @@ class DiskChannel(LikelihoodChannel):
         excess = len(self._outputs) * int(self.kernel.max())
         return -int(-WORD * excess // (excess + (self.max_ratio - 1) * int(self._sums[-1])))
 
-    @cached_property
-    def report_dtype(self) -> np.dtype[np.void]:
-        across, along = self.counts_shape
-        return np.dtype([("x", smallest_integer(across - 1)), ("y", smallest_integer(along - 1))])
-
     @property
     def report_bits(self) -> int:
         return (len(self._outputs) - 1).bit_length()
@@ -199,16 +194,14 @@ class DiskChannel(LikelihoodChannel):
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         x, y = (reports[name].astype(np.int64) for name in ("x", "y"))
         across, along = self.counts_shape
-        inside = (x < across) & (y < along)
-        return inside & self._reached[np.minimum(x, across - 1), np.minimum(y, along - 1)]
+        return (
+            super().possible(reports)
+            & self._reached[np.minimum(x, across - 1), np.minimum(y, along - 1)]
+        )
 
     @property
     def counts_shape(self) -> tuple[int, ...]:
         return tuple(size + 2 * self.reach for size in self.attributes.sizes)
-
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        cell = reports["x"].astype(np.int64) * self.counts_shape[1] + reports["y"]
-        return np.bincount(cell, minlength=math.prod(self.counts_shape)).reshape(self.counts_shape)
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return super().consistent(aggregate) and not aggregate.counts[~self._reached].any()

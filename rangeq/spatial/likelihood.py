@@ -8,8 +8,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
+from frequency.core.channel import Reports, smallest_integer
 from mechdesign._support.arrays import Floats
 from rangeq.core.expectation_maximisation import Fit, averaged, most_likely
 from rangeq.core.record_channel import RecordChannel
@@ -20,7 +25,24 @@ from rangeq.grids.protocol import ConjunctionProtocol
 
 @dataclass(frozen=True)
 class LikelihoodChannel(RecordChannel):
-    """A channel over two attributes that knows the probabilities of its reports as a linear map."""
+    """A channel over two attributes that knows the probabilities of its reports as a linear map.
+
+    A report is a cell of a table, ``x`` and ``y``.
+    """
+
+    @cached_property
+    def report_dtype(self) -> np.dtype[np.void]:
+        across, along = self.counts_shape
+        return np.dtype([("x", smallest_integer(across - 1)), ("y", smallest_integer(along - 1))])
+
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        across, along = self.counts_shape
+        result: npt.NDArray[np.bool_] = (reports["x"] < across) & (reports["y"] < along)
+        return result
+
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        cell = reports["x"].astype(np.int64) * self.counts_shape[1] + reports["y"]
+        return np.bincount(cell, minlength=math.prod(self.counts_shape)).reshape(self.counts_shape)
 
     @abstractmethod
     def reported(self, frequencies: Floats) -> Floats:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from frequency.algebra.exact_draws import root
 from frequency.core.channel import Reports
@@ -69,11 +67,6 @@ class WavePair(LikelihoodChannel):
         one, other = (PartWave(size, each, ratio) for size in self.attributes.sizes)
         return one, other
 
-    @cached_property
-    def report_dtype(self) -> np.dtype[np.void]:
-        one, other = (wave.report_dtype["output"] for wave in self.waves)
-        return np.dtype([("x", one), ("y", other)])
-
     @property
     def report_bits(self) -> int:
         return sum(wave.report_bits for wave in self.waves)
@@ -87,18 +80,9 @@ class WavePair(LikelihoodChannel):
             wave.fill(values, part, source)
             reports[name] = part["output"]
 
-    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        across, along = self.counts_shape
-        result: npt.NDArray[np.bool_] = (reports["x"] < across) & (reports["y"] < along)
-        return result
-
     @property
     def counts_shape(self) -> tuple[int, ...]:
         return tuple(wave.outputs for wave in self.waves)
-
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        cell = reports["x"].astype(np.int64) * self.counts_shape[1] + reports["y"]
-        return np.bincount(cell, minlength=math.prod(self.counts_shape)).reshape(self.counts_shape)
 
     def audit(self) -> Audit:
         one, other = (wave.audit() for wave in self.waves)
