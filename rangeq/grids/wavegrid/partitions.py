@@ -11,6 +11,7 @@ import numpy as np
 
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges
+from rangeq.grids.wavegrid.value_sets import ValueSets
 
 _TIMES = ((0, 0), (1, 2), (2, 3), (3, 1))
 """Bit masks of the two bits of a x over the field of 4 elements, for a = 0, 1, w, w + 1: bit b of a
@@ -19,7 +20,7 @@ x is the parity of mask b & x, where x = 2 x_1 + x_0 stands for x_1 w + x_0 and 
 
 
 @dataclass(frozen=True)
-class Partition:
+class Partition(ValueSets):
     """Ways to cut the values of an attribute into a few sets that do not rest on their order.
 
     A configuration is a linear function of a value, as a vector over the field of ``arcs``
@@ -33,9 +34,6 @@ class Partition:
     arcs : int
         The number of sets: 2 or 4, or 3 of 3 values.
     """
-
-    size: int
-    arcs: int
 
     @cached_property
     def masks(self) -> Items:
@@ -59,51 +57,23 @@ class Partition:
         return (len(self.masks),)
 
     @property
-    def configurations(self) -> int:
-        """How many there are."""
-        return len(self.masks)
-
-    @property
     def deck(self) -> Items:
-        """All configurations, each as often as it is likely."""
         return np.arange(self.configurations)
 
-    @property
-    def probabilities(self) -> Floats:
-        """Of the configurations."""
-        return np.full(self.configurations, 1 / self.configurations)
-
     def arc(self, configuration: Items, values: Items) -> Items:
-        """Which set holds each value.
-
-        Parameters
-        ----------
-        configuration : numpy.ndarray of int64
-            Numbers of configurations.
-        values : numpy.ndarray of int64
-            Values 0 .. size - 1, of the same shape.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Sets 0 .. arcs - 1, of that shape.
-        """
         masks = self.masks[configuration]
         parities = np.bitwise_count(masks & np.asarray(values)[..., None]).astype(np.int64) & 1
         return np.asarray((parities << np.arange(masks.shape[-1])).sum(axis=-1))
 
     def shares(self, edges: Edges) -> Floats:
-        """Which part of each cell's values lies in each set: (configurations, arcs, cells)."""
         held = self.arc(np.arange(self.configurations)[:, None], np.arange(self.size)[None])
         inside = (held[:, None] == np.arange(self.arcs)[:, None]).astype(np.float64)
         return np.asarray(np.add.reduceat(inside, edges[:-1], axis=2) / np.diff(edges))
 
     @property
     def details(self) -> dict[str, Any]:
-        """What client and server must agree on."""
         return {"categories": self.size, "arcs": self.arcs}
 
     @property
     def expression(self) -> list[Any]:
-        """What `arc` is, as descriptions have it: see ``docs/wire.md``."""
         return ["masks", self.size, self.arcs, self.masks.tolist()]

@@ -24,7 +24,8 @@ from rangeq.grids.wavegrid.local_terms import (
 )
 from rangeq.grids.wavegrid.pair_tree import implied
 from rangeq.grids.wavegrid.partitions import Partition
-from rangeq.grids.wavegrid.square_waves import FINE, Cut, Heard
+from rangeq.grids.wavegrid.square_waves import FINE, Heard
+from rangeq.grids.wavegrid.value_sets import ValueSets
 
 SMOOTH = 32
 """Cells along each axis in which smooth terms are fitted, at most."""
@@ -34,7 +35,7 @@ Key = tuple[int, int]
 
 @one_thread
 def estimated(
-    attributes: Domain, n: int, waves: Sequence[Cut], heard: Sequence[Heard]
+    attributes: Domain, n: int, waves: Sequence[ValueSets], heard: Sequence[Heard]
 ) -> WaveEstimate:
     """The estimate from the reports of all parts.
 
@@ -162,7 +163,7 @@ def _with_categories(
     return {key: FittedJoint(pair, found[key]) for key, pair in pairs.items()}
 
 
-def _gram(wave: Cut, functions: Floats) -> Floats:
+def _gram(wave: ValueSets, functions: Floats) -> Floats:
     """E f f' over the configurations and the orthonormal functions of the arcs.
 
     That is g times that of centred indicators.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.wavegrid.partitions import Partition
+from rangeq.grids.wavegrid.value_sets import ValueSets
 
 PHASES = 32
 """Shifts of a wave over one arc, at most; those beyond it only number the arcs anew. The longest
@@ -48,7 +49,7 @@ many, most of them finer than data usually are.
 
 
 @dataclass(frozen=True)
-class Wave:
+class Wave(ValueSets):
     """Ways to cut the values of an attribute into a few sets, each of every g-th of equal arcs.
 
     A configuration has a level m = 0, 1, ... and a phase: arcs of size / (2^m g) values repeat with
@@ -63,9 +64,6 @@ class Wave:
     arcs : int
         g, the number of sets: a power of two, or 1 for a constant attribute.
     """
-
-    size: int
-    arcs: int
 
     @cached_property
     def phases(self) -> tuple[int, ...]:
@@ -89,11 +87,6 @@ class Wave:
         phase = np.concatenate([np.arange(phases) for phases in self.phases])
         return np.repeat(levels, self.phases), phase, np.repeat(self.phases, self.phases)
 
-    @property
-    def configurations(self) -> int:
-        """How many there are."""
-        return sum(self.phases)
-
     @cached_property
     def deck(self) -> Items:
         """All configurations, each as often as it is likely.
@@ -105,11 +98,6 @@ class Wave:
         return np.repeat(
             np.arange(len(level)), (max(self.phases) // phases) << (len(self.phases) - 1 - level)
         )
-
-    @property
-    def probabilities(self) -> Floats:
-        """Of the configurations."""
-        return np.bincount(self.deck) / len(self.deck)
 
     def arc(self, configuration: Items, values: Items) -> Items:
         """Which arc holds the middle of each value.
@@ -159,17 +147,11 @@ class Wave:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What client and server must agree on."""
         return {"size": self.size, "arcs": self.arcs, "phases": list(self.phases)}
 
     @property
     def expression(self) -> list[Any]:
-        """What `arc` is, as descriptions have it: see ``docs/wire.md``."""
         return ["wave", self.size, self.arcs, list(self.phases)]
-
-
-Cut: TypeAlias = Wave | Partition
-"""Ways to cut the values of an attribute into a few sets."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +172,7 @@ class WaveCells(PublicDraw):
         One for each attribute.
     """
 
-    waves: tuple[Cut, ...]
+    waves: tuple[ValueSets, ...]
 
     fields: ClassVar[tuple[str, str]] = ("waves", "cell")
     largest_domain: ClassVar[int] = LARGEST**2
@@ -364,7 +346,7 @@ class WaveChannel(GroupChannel):
     pairs: tuple[tuple[int, int], ...] | None = None
 
     @cached_property
-    def waves(self) -> tuple[Cut, ...]:
+    def waves(self) -> tuple[ValueSets, ...]:
         """Of each attribute."""
         sixteen, four = (
             (cells - 1) * information(SubsetSelection(cells, self.epsilon)) for cells in (16, 4)
@@ -386,7 +368,7 @@ class WaveChannel(GroupChannel):
 
     @cached_property
     def parts(self) -> tuple[WaveCells, ...]:
-        made: dict[tuple[Cut, ...], WaveCells] = {}
+        made: dict[tuple[ValueSets, ...], WaveCells] = {}
         for group in self.groups:
             waves = tuple(self.waves[place] for place in group)
             if waves not in made:
