@@ -31,7 +31,15 @@ from rangeq.core.quantiles import place_along
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import Queries, Rectangles
-from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, Joint, along, at, before
+from rangeq.grids.wavegrid.distributions import (
+    Axis,
+    FittedJoint,
+    Joint,
+    along,
+    at,
+    before,
+    parts_before,
+)
 from rangeq.grids.wavegrid.pair_tree import tree_answers
 
 _TOGETHER = 12
@@ -230,7 +238,10 @@ class WaveEstimate(ConjunctionEstimate):
             return super()._of_region(places, mask, boxes)
         joint, inside = self.joints[places], mask.astype(np.float64)
         cuts = [self._at(place, np.arange(self.attributes.sizes[place] + 1)) for place in places]
-        shares = [_shares(cut, len(self.axes[k].mass)) for k, cut in zip(places, cuts, strict=True)]
+        shares = [
+            np.diff(parts_before(cut, len(self.axes[k].mass)), axis=0)
+            for k, cut in zip(places, cuts, strict=True)
+        ]
         region = shares[0].T @ inside @ shares[1]
         value = float(np.clip((region * joint.mean).sum(), 0.0, 1.0))
         variance = joint.variance_of(region)
@@ -498,12 +509,3 @@ def _in_and_out(tables: Floats) -> Floats:
     """Inside, below and above as inside and outside: (queries, pairs, 3, 3) to (.., 2, 2)."""
     out = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
     return np.asarray(np.einsum("ia,jb,mpab->mpij", out, out, tables))
-
-
-def _shares(cuts: Floats, cells: int) -> Floats:
-    """Which part of each cell belongs to each value: shape (values, cells).
-
-    ``cuts`` are the places of boundaries between values among the cells.
-    """
-    inside = np.clip(cuts[:, None] - np.arange(cells), 0.0, 1.0)
-    return np.diff(inside, axis=0)
