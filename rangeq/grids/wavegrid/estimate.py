@@ -69,10 +69,11 @@ class WaveEstimate(ConjunctionEstimate):
     """Answers with standard errors given their priors: what `WaveGrid` estimates.
 
     An attribute's distribution is the posterior mean of `rangeq.grids.wavegrid.density`; a pair's
-    has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, or none, and the
-    terms of `rangeq.grids.wavegrid.local_terms` that the reports tell of, 64 x 64 cells at most,
-    within which an attribute is distributed as it is by itself; answers about more attributes come
-    from the distribution of most entropy that all pairs allow, of below, inside and above of every
+    has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, or none, or what
+    the tree of the most dependent pairs implies (`rangeq.grids.wavegrid.pair_tree`), and the terms
+    of `rangeq.grids.wavegrid.local_terms` that the reports tell of, 64 x 64 cells at most, within
+    which an attribute is distributed as it is by itself; answers about more attributes come from
+    the distribution of most entropy that all pairs allow, of below, inside and above of every
     range; about more than 12, from that which a tree of their most dependent pairs allows. Of
     categories every one by itself has such terms, and none is a neighbour of another. Pairs that
     nobody was asked about are as a tree of the others implies: answers that need one have no
