@@ -1,9 +1,12 @@
 """Figures that compare mechanisms: heat maps, losses and errors (thesis 6.3, 6.6.3, 6.7).
 
-Every function but `save` returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes
-it, ``save(figure, "gm.png")`` does so in one step, and a notebook that has run
-``%matplotlib inline`` shows it. No window opens and pyplot keeps no reference, so there is nothing
-to close. All values are exact expectations, turned into floats only to be drawn.
+Those that draw return a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it,
+``save(figure, "gm.png")`` does so in one step, and a notebook that has run ``%matplotlib inline``
+shows it. No window opens and pyplot keeps no reference, so there is nothing to close. All values
+are exact expectations, turned into floats only to be drawn.
+
+``with style():`` makes figures of one's own look like these; `look` is how a series looks, and
+`mark_numbers` marks an axis with as many plain numbers as have room.
 """
 
 from __future__ import annotations
@@ -21,21 +24,19 @@ from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from mechdesign._support.figures import (
     BAND,
     COLOURS,
     DASHES,
-    DPI,
     ESTIMATE,
-    GRID,
     HATCHES,
-    MARKERS,
     MUTED,
     ink_on,
+    look,
     mark_numbers,
     panel,
+    style,
 )
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
@@ -44,6 +45,19 @@ from mechdesign.exceptions import NotSquare
 from mechdesign.explanation import QUESTIONS, Explanation
 from mechdesign.mechanism import Mechanism
 from mechdesign.values import Counts, Values
+
+__all__ = [
+    "error_against_epsilon",
+    "error_histograms",
+    "explanation_page",
+    "heatmaps",
+    "l0d_against_d",
+    "lines",
+    "look",
+    "mark_numbers",
+    "save",
+    "style",
+]
 
 _Point = TypeVar("_Point", int, Fraction)
 
@@ -68,8 +82,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
         Its suffix says which format: .png, of 200 points an inch, .pdf, .svg, or another that
         matplotlib writes.
     """
-    with replacing(path) as stream:
-        figure.savefig(stream, format=Path(path).suffix[1:], dpi=DPI)
+    with replacing(path) as stream, style():
+        figure.savefig(stream, format=Path(path).suffix[1:])
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
@@ -85,6 +99,11 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
     ----------
     mechanisms : mapping of str to Mechanism
         title -> mechanism, at least one; drawn in this order.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each mechanism, with one colour scale.
 
     Raises
     ------
@@ -139,6 +158,11 @@ def error_histograms(
         n + 1 exact weights over the inputs that sum to one, such as `losses.binomial`; uniform if
         None.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
     Raises
     ------
     ValueError
@@ -176,8 +200,22 @@ def l0d_against_d(
 ) -> Figure:
     """The chance of an answer more than d steps off, for d = 0 .. n-1 (Figure 6.11).
 
-    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
-    those of `error_histograms`; a ValueError also when n = 0, which leaves no d.
+    This is the plain L0,d, a probability: not the scaled one of eq. 6.1.
+
+    Parameters
+    ----------
+    mechanisms, prior : mapping of str to Mechanism, sequence of Fraction, optional
+        As for `error_histograms`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ValueError
+        As for `error_histograms`; also when n = 0, which leaves no d.
     """
     n = _common_n(mechanisms)
     if n == 0:
@@ -199,8 +237,19 @@ def explanation_page(told: Explanation) -> Figure:
     ----------
     told : Explanation
         What `mechdesign.explanation.explain` returns.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One page, upright.
     """
-    figure = Figure(figsize=_PAGE, layout="constrained")
+    with style():
+        figure = _page(told)
+    return figure
+
+
+def _page(told: Explanation) -> Figure:
+    figure = Figure(figsize=_PAGE)
     figure.suptitle(filled(told.statement, 96), fontsize=11, x=0.01, ha="left", parse_math=False)
     drawings = (_errors, _by_count, _truths, _beliefs)
     grid = figure.add_gridspec(4, 1)
@@ -209,9 +258,7 @@ def explanation_page(told: Explanation) -> Figure:
     ):
         part = figure.add_subfigure(grid[row])
         part.suptitle(question, fontsize=11, fontweight="bold", x=0.01, ha="left")
-        axes = part.add_subplot(axisbelow=True)
-        axes.grid(color=GRID)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes = part.add_subplot()
         axes.set_title(filled(answer, 112), fontsize=9, loc="left", parse_math=False)
         draw(axes, told)
     return figure
@@ -316,6 +363,11 @@ def error_against_epsilon(
     marked : tuple of (float, float, str), optional
         An epsilon and an error, with a label.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
     Raises
     ------
     ValueError
@@ -326,9 +378,8 @@ def error_against_epsilon(
     figure.set_size_inches(9.0, 4.6)
     axes = figure.axes[0]
     axes.set(xscale="log", yscale="log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    for axis in (axes.xaxis, axes.yaxis):
+        mark_numbers(axis, logarithmic=True)
     axes.set_title(title, fontsize=9, loc="left")
     if marked is not None:
         epsilon, error, label = marked
@@ -375,6 +426,11 @@ def lines(
     whole : bool, default False
         Only integers are marked on the horizontal axis.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
     Raises
     ------
     ValueError
@@ -391,11 +447,9 @@ def lines(
         axes.plot(
             x,
             y,
+            **look(index),
             label=name,
-            color=COLOURS[index % len(COLOURS)],
-            linestyle=DASHES[index % len(DASHES)],
             linewidth=max(2.8 - 0.5 * index, 1.2),
-            marker=MARKERS[index % len(MARKERS)],
             markevery=-(-len(x) // 30),
             markersize=max(8.0 - index, 4.5),
             markerfacecolor="none",
@@ -441,4 +495,5 @@ def _common_n(mechanisms: Mapping[str, Mechanism]) -> int:
 
 
 def _legend(figure: Figure) -> None:
-    figure.legend(loc="outside right upper", frameon=False)
+    with style():
+        figure.legend(loc="outside right upper")

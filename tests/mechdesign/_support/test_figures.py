@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mechdesign import plot
 from mechdesign._support.figures import (
+    STYLE,
     PlainNumbers,
     caption_above,
     fitting,
     ink_on,
     legend_above,
+    look,
     mark_dates,
     mark_numbers,
     panel,
+    style,
     text_size,
 )
 from tests.pictures import collisions, ticks
@@ -170,3 +175,69 @@ def test_texts_in_each_others_place_are_found() -> None:
     assert "'first' over 'second'" in collisions(figure)
     figure.text(0.98, 0.5, "at the edge")
     assert "cut off: at the edge" in collisions(figure)
+
+
+def test_series_are_told_apart_without_colours() -> None:
+    looks = [look(series) for series in range(57)]
+    assert len({(one["color"], one["marker"]) for one in looks[:56]}) == 56
+    assert looks[56]["color"] == looks[0]["color"]
+    for before, after in pairwise(looks):
+        assert before["marker"] != after["marker"]
+        assert before["linestyle"] != after["linestyle"]
+    with pytest.raises(ValueError, match="counted from 0, got -1"):
+        look(-1)
+
+
+def test_figures_of_users_look_like_ours() -> None:
+    before = dict(rcParams)
+    with style():
+        figure = Figure()
+        axes = figure.add_subplot()
+        for series in range(60):
+            axes.plot([0, 1], [0, series])
+    _, panels = panel("x")
+    assert {name: rcParams[name] for name in before} == before
+    for series, line in enumerate(axes.lines):
+        assert {"color": line.get_color(), "marker": line.get_marker()}.items() <= (
+            look(series).items()
+        )
+        assert line.get_markerfacecolor() == "none"
+    assert [axes.spines[side].get_visible() for side in ("top", "right", "left")] == [0, 0, 1]
+    assert figure.get_layout_engine() is not None
+    assert axes.xaxis.get_gridlines()[0].get_color() == STYLE["grid.color"]
+    # One home: a panel of ours has nothing but the style
+    assert panels.xaxis.get_gridlines()[0].get_color() == STYLE["grid.color"]
+    assert [panels.spines[side].get_visible() for side in ("top", "right", "left")] == [0, 0, 1]
+    assert panels.plot([0, 1])[0].get_marker() == "o"
+    plain = Figure().add_subplot()
+    assert plain.plot([0, 1])[0].get_marker() == "None"
+
+
+def test_a_function_has_the_style_and_loses_it_by_an_error() -> None:
+    @style()
+    def drawn(ends: tuple[float, float]) -> bool:
+        low, high = ends
+        return rcParams["axes.grid"] and low < high
+
+    assert drawn((0, 1))
+    with pytest.raises(TypeError):
+        drawn(3)
+    assert not rcParams["axes.grid"]
+
+
+def test_markers_are_apart_where_points_are_not() -> None:
+    with style():
+        figure = Figure(figsize=(4, 3))
+        axes = figure.add_subplot(yscale="log")
+        (line,) = axes.plot(np.linspace(0, 1, 2000), np.geomspace(1, 1e6, 2000))
+        (few,) = axes.plot([0, 0.5, 1], [10, np.nan, 10])
+    assert line.get_markevery() == few.get_markevery() == 0.05
+    FigureCanvasAgg(figure).draw()
+
+
+def test_saved_texts_can_be_searched(tmp_path) -> None:
+    figure, _ = panel("a label that is text")
+    plot.save(figure, tmp_path / "figure.pdf")
+    assert b"/FontFile2" in (tmp_path / "figure.pdf").read_bytes()
+    figure.savefig(tmp_path / "plain.pdf")
+    assert b"/FontFile2" not in (tmp_path / "plain.pdf").read_bytes()
