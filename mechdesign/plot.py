@@ -286,7 +286,7 @@ def _by_count(axes: Axes, told: Explanation) -> None:
     values = told.table.input_values
     typical = [math.sqrt(each.mean_square) for each in told.true_counts]
     marker = "o" if len(typical) <= _SEPARATE else ""
-    axes.plot(range(values.size), typical, color=ESTIMATE, marker=marker, markersize=4)
+    axes.plot(range(values.size), typical, marker + "-", color=ESTIMATE)
     axes.axhline(told.standard_errors.published, color=MUTED, linestyle=DASHES[1], linewidth=1)
     axes.set_xlabel("true count (dashed line: all together)")
     axes.set_ylabel("typical error")
@@ -306,7 +306,8 @@ def _truths(axes: Axes, told: Explanation) -> None:
         ]
         x, low, high, likeliest = zip(*ranges, strict=True)
         axes.bar(x, np.subtract(high, low) + 0.8, _thickness(x), np.subtract(low, 0.4), color=BAND)
-        axes.plot(x, likeliest, "o", color="black", markersize=3.5 if len(x) <= _SEPARATE else 1)
+        size = 3.5 if len(x) <= _SEPARATE else 1
+        axes.plot(x, likeliest, "o", color="black", markerfacecolor="black", markersize=size)
         axes.set_xlabel("published value (bar: the truth with at least 90 %; dot: the likeliest)")
         axes.set_ylabel("true count")
         axes.set_ylim(inputs.low - 0.6, inputs.high + 0.6)
@@ -330,8 +331,8 @@ def _beliefs(axes: Axes, told: Explanation) -> None:
         if risk is told.risks[0]:
             axes.fill_between(percents, least, most, color=BAND, alpha=0.5, linewidth=0)
         for bound in (least, most):
-            axes.plot(percents, bound, color=ESTIMATE, linestyle=dash, linewidth=1.2)
-    axes.plot(percents, percents, color=MUTED, linewidth=1)
+            axes.plot(percents, bound, color=ESTIMATE, linestyle=dash, marker="", linewidth=1.2)
+    axes.plot(percents, percents, "-", color=MUTED, linewidth=1)
     axes.set_xlabel("belief in a fact about one person before, in % (grey line: nothing learnt)")
     axes.set_ylabel("belief after, in %")
     axes.set(xlim=(0, 100), ylim=(0, 100))

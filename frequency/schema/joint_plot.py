@@ -366,6 +366,8 @@ def _name_columns(axes: Axes, centres: Floats, labels: Sequence[str]) -> None:
             [centre, centre, place, place],
             [0, -0.012, -0.035, -0.045],
             color=MUTED,
+            linestyle="-",
+            marker="",
             linewidth=0.8,
             transform=below,
             clip_on=False,

@@ -88,10 +88,7 @@ STYLE: Any = {
     "axes.formatter.limits": (-4, 7),  # plain numbers, with no factor at the end of the axis
     "axes.formatter.useoffset": False,
     "axes.grid": True,
-    "axes.prop_cycle": cycler(
-        **{name: [one[name] for one in _LOOKS] for name in _LOOKS[0]},
-        markevery=[0.05] * len(_LOOKS),  # not on each other, however close the points are
-    ),
+    "axes.prop_cycle": cycler(**{name: [one[name] for one in _LOOKS] for name in _LOOKS[0]}),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
@@ -118,10 +115,11 @@ def style() -> Iterator[None]:
     """Figures that are made within look like ours, as ``with mechdesign.plot.style():``.
 
     Series are in colours that colour-blind readers can tell apart, and differ in markers and dashes
-    too (`look`); behind them is a light grid, around them no frame. Panels have room for their
-    texts, all of one size. Pictures are saved with 200 dots an inch, or as vectors; the texts of a
-    PDF can be searched. Fonts and their size remain those of ``matplotlib.rcParams``, where
-    everything is afterwards as it was. It decorates functions, too: ``@style()``.
+    too (`look`); of many points mark some, ``plot(x, y, markevery=0.05)``, or none, ``marker=""``.
+    Behind them is a light grid, around them no frame. Panels have room for their texts, all of one
+    size. Pictures are saved with 200 dots an inch, or as vectors; the texts of a PDF can be
+    searched. Fonts and their size remain those of ``matplotlib.rcParams``, where everything is
+    afterwards as it was. It decorates functions, too: ``@style()``.
 
     Examples
     --------

@@ -225,16 +225,6 @@ def test_a_function_has_the_style_and_loses_it_by_an_error() -> None:
     assert not rcParams["axes.grid"]
 
 
-def test_markers_are_apart_where_points_are_not() -> None:
-    with style():
-        figure = Figure(figsize=(4, 3))
-        axes = figure.add_subplot(yscale="log")
-        (line,) = axes.plot(np.linspace(0, 1, 2000), np.geomspace(1, 1e6, 2000))
-        (few,) = axes.plot([0, 0.5, 1], [10, np.nan, 10])
-    assert line.get_markevery() == few.get_markevery() == 0.05
-    FigureCanvasAgg(figure).draw()
-
-
 def test_saved_texts_can_be_searched(tmp_path) -> None:
     figure, _ = panel("a label that is text")
     plot.save(figure, tmp_path / "figure.pdf")
