@@ -90,28 +90,43 @@ def formula(translator, node):
 
 
 def gallery(app, docname, content):
-    """The gallery lists each notebook with its first picture and the question that it begins with:
-    the first paragraph below its title.
+    """The gallery lists each notebook with what its first cell has: a title, a question, and a
+    picture with a text that says what one sees.
     """
     if docname == "gallery":
         for path in sorted(Path(app.srcdir).glob("notebooks/*.ipynb")):
-            title, question = re.search(
-                r"^# # (.+)\n#\n((?:# .+\n)+)", path.with_suffix(".py").read_text(), re.MULTILINE
+            first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
+            title, question, seen = re.match(
+                r"# (.+)\n\n((?:.+\n)+)\n!\[([^]]+)\]\(attachment:", "".join(first["source"])
             ).groups()
-            title = title.replace("*", "")
+            title, seen = title.replace("*", ""), escape(" ".join(seen.split()))
             content[0] += (
-                f'\n```{{raw}} html\n<a href="notebooks/{path.stem}.html"><img alt="A picture of:'
-                f' {escape(title)}" width="{THUMBNAIL}" src="data:image/png;base64,'
-                f'{thumbnail(path)}"></a>\n```\n\n'
-                f"{{doc}}`{title} <notebooks/{path.stem}>`\\\n{question.replace('# ', '')}"
+                f'\n```{{raw}} html\n<a href="notebooks/{path.stem}.html"><img alt="{seen}"'
+                f' title="{seen}" width="{THUMBNAIL}" src="data:image/png;base64,'
+                f'{thumbnail(picture_of(first))}"></a>\n```\n\n'
+                f"{{doc}}`{title} <notebooks/{path.stem}>`\\\n{question}"
             )
 
 
-def thumbnail(path):
-    """The first picture of a notebook, smaller, in base64."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
-    picture = next(data["image/png"] for data in outputs if "image/png" in data)
+def picture_of(cell):
+    """The picture that a cell has attached, in base64."""
+    (picture,) = cell["attachments"].values()
+    return picture["image/png"]
+
+
+def attached(app, docname, content):
+    """Notebooks show what their first cells have attached: that is no file beside them."""
+    if docname.startswith("notebooks/"):
+        notebook = json.loads(content[0])
+        first = notebook["cells"][0]
+        source = "".join(first["source"])
+        data = f"data:image/png;base64,{picture_of(first)}"
+        first["source"] = re.sub(r"attachment:[\w.]+", data, source)
+        content[0] = json.dumps(notebook)
+
+
+def thumbnail(picture):
+    """A picture in base64, smaller."""
     packed = io.BytesIO()
     with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
         small = image.convert("RGB")
@@ -150,6 +165,7 @@ def without_object(app, doctree):
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("source-read", gallery)
+    app.connect("source-read", attached)
     app.connect("source-read", commands)
     app.connect("autodoc-process-signature", shortened)
     app.connect("autodoc-process-docstring", plain)

@@ -283,6 +283,7 @@ def legend(figure: Figure, axes: Any, columns: int) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
 
 
+@style()
 def figure_4_2(study: Study, population: Population) -> Figure:
     """Correlations: the true ones, and those estimated from private reports."""
     counts = population.draw(1 << 18, study.rng)
@@ -425,6 +426,7 @@ def figure_4_7(study: Study) -> Figure:
     return figure
 
 
+@style()
 def figure_4_8(study: Study, population: Population) -> Figure:
     """The test of every pair: the true statistic, the private ones, and the critical values.
 

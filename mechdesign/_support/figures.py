@@ -204,7 +204,7 @@ class PlainNumbers(Formatter):
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
         """The labels of all ticks of an axis."""
-        exact = [f"{value:.12g}" for value in values]
+        exact = [self._exact(value) for value in values]
         decimals = [len(text.partition(".")[2]) if "e" not in text else 0 for text in exact]
         steps = np.diff(values)
         if np.allclose(steps, steps[:1], atol=0):
@@ -213,6 +213,13 @@ class PlainNumbers(Formatter):
             self._text(text, float(text) + 0.0, places)  # + 0.0: no negative zero
             for text, places in zip(exact, decimals, strict=True)
         ]
+
+    @staticmethod
+    def _exact(value: float) -> str:
+        text = f"{value:.12g}"
+        if "e-" in text and abs(value) >= 1e-6:  # 0.00005 beside 0.0001
+            text = f"{value:.16f}".rstrip("0")
+        return text
 
     @staticmethod
     def _text(exact: str, value: float, places: int) -> str:

@@ -95,6 +95,7 @@ def test_plain_numbers() -> None:
     assert texts(0, 500_000, 1_000_000) == ["0", "500,000", "1,000,000"]
     assert texts(0.01, 0.1, 1, 1000) == ["0.01", "0.1", "1", "1,000"]
     assert texts(0, 2e-7) == ["0", "2e−07"]
+    assert texts(2e-6, 5e-5, 0.0001) == ["0.000002", "0.00005", "0.0001"]
     assert texts() == []
     assert PlainNumbers()(0.1 + 0.2) == "0.3"
 
