@@ -14,6 +14,7 @@ project = "mechdesign, frequency, rangeq"
 copyright = ""  # no year to keep up to date
 html_show_copyright = html_show_sphinx = False
 html_theme = "furo"
+html_static_path, html_css_files = ["_static"], ["wide.css"]
 release = importlib.metadata.version("mechdesign")
 html_title = f"mechdesign {release}"
 extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "myst_nb", "rendering"]

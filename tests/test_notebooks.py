@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+nbformat = pytest.importorskip("nbformat", reason="notebooks are read with the extra 'docs'")
 jupytext = pytest.importorskip("jupytext", reason="notebooks are read with the extra 'docs'")
 notebooks = pytest.importorskip("tools.notebooks", reason="they run with the extra 'docs'")
 
@@ -86,6 +87,21 @@ def test_every_script_runs(script: Path) -> None:
     cells = notebooks.executed(script).cells
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output.get("name") == "stderr"]
+
+
+def test_a_notebook_without_one_picture_is_refused() -> None:
+    question = "# A title\n\nA question?\n\n![What one sees](attachment:picture.png)"
+    for source, tags, pictures in (
+        (question, ["picture"], 0),
+        (question, ["picture"], 2),
+        (question, [], 1),
+        ("# A title", ["picture"], 1),
+    ):
+        drawn = nbformat.v4.new_code_cell(metadata={"tags": tags})
+        drawn.outputs = [nbformat.v4.new_output("display_data", {"image/png": "eA=="})] * pictures
+        cells = [nbformat.v4.new_markdown_cell(source), drawn]
+        with pytest.raises(ValueError, match="one cell tagged picture"):
+            notebooks.place_picture(nbformat.v4.new_notebook(cells=cells))
 
 
 def test_a_trace_would_be_found() -> None:

@@ -181,7 +181,7 @@ def maps(
         axes.set_xlabel(printable(labels[0]), parse_math=False)
         mark_numbers(axes.xaxis)
         mark_numbers(axes.yaxis)
-        axes.set_title(printable(name), parse_math=False)
+        axes.set_title(printable(name), fontsize="medium", loc="left", parse_math=False)
     all_axes[0].set_ylabel(printable(labels[1]), parse_math=False)
     figure.colorbar(image, ax=list(all_axes), label=measure, format=PlainNumbers(), shrink=0.9)
     return figure
