@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
@@ -116,13 +117,12 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
     side = 0.9 + 0.4 * min(
         max(max(item.outputs, item.inputs, 5) for item in mechanisms.values()), _PRINTED
     )
-    figure = Figure(
-        figsize=(side * columns + 0.7, side * rows),
-        layout=ConstrainedLayoutEngine(compress=True, w_pad=0.1, h_pad=0.1),
-    )
+    layout = ConstrainedLayoutEngine(compress=True, w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(side * columns + 0.7, side * rows), layout=layout)
     scale = Normalize(0, max(float(item.matrix.max()) for item in mechanisms.values()))
     for position, (title, mechanism) in enumerate(mechanisms.items(), start=1):
-        axes = figure.add_subplot(rows, columns, position)
+        with style(), rc_context({"axes.grid": False}):
+            axes = figure.add_subplot(rows, columns, position)
         square = mechanism.outputs == mechanism.inputs
         image = axes.imshow(
             mechanism.matrix,
@@ -131,7 +131,8 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
             interpolation="nearest",
             cmap="viridis",
         )
-        axes.set(title=title, xlabel="input", ylabel="output")
+        axes.set(xlabel="input", ylabel="output")
+        axes.set_title(title, loc="left", fontsize="medium")
         _mark_values(axes.xaxis, mechanism.input_values)
         _mark_values(axes.yaxis, mechanism.output_values)
         if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:

@@ -50,7 +50,8 @@ MOST_COLUMNS = 16
 _MOST_TICKS = 12
 """How many labels an axis of cells has."""
 
-_TILES = (*(colour for colour in COLOURS if colour != "#000000"), MUTED, "#000000")
+_BLACK = COLOURS[4]
+_TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
 """The colours of tiles, the dark ones last."""
 
 _BLANK = "0.9"

@@ -228,9 +228,9 @@ def cumulative(
         if around is not None:
             label = f"deciles, {confidence:.0%} intervals"
             axes.hlines(
-                levels, numbers(around[0]), numbers(around[1]), color="#000000", linewidth=1.2
+                levels, numbers(around[0]), numbers(around[1]), color="black", linewidth=1.2
             )
-        axes.plot(numbers(places), levels, "o", markersize=3.5, color="#000000", label=label)
+        axes.plot(numbers(places), levels, "o", markersize=3.5, color="black", label=label)
     axes.set_xlim(cuts[0], cuts[-1])
     axes.margins(y=0.03)
     if heights.min() < 0 or heights.max() > whole or (np.diff(heights) < 0).any():

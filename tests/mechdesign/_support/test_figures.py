@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from mechdesign._support.figures import (
 )
 from tests.pictures import collisions, ticks
 
+ROOT = Path(__file__).parents[3]
 RANGES = [
     (-0.025, 0.024),
     (0, 1),
@@ -224,6 +227,35 @@ def test_a_function_has_the_style_and_loses_it_by_an_error() -> None:
     with pytest.raises(TypeError):
         drawn(3)
     assert not rcParams["axes.grid"]
+
+
+FOLDERS = ("mechdesign", "frequency", "rangeq", "examples", "reproduction", "benchmarks", "tools")
+SOURCES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+
+
+def own_looks(source: str) -> list[str]:
+    """Colours of a file's own, and figures that do without the style."""
+    colours = re.findall(r"[\"']#[0-9A-Fa-f]{6}[\"']", source)
+    numbered = re.findall(r"color=f?[\"']C\{?\d?", source)
+    plain = re.findall(r"\bFigure\(", source) if "style()" not in source else []
+    return colours + numbered + plain
+
+
+def test_every_figure_has_the_style() -> None:
+    """Only its home says which colours there are."""
+    found = {path: own_looks(source) for path, source in SOURCES.items()}
+    assert found.pop("mechdesign/_support/figures.py")
+    assert {path: looks for path, looks in found.items() if looks} == {}
+
+
+def test_a_figure_without_the_style_would_be_found() -> None:
+    for source in ("color='#0072B2'", 'color=f"C{k}"', "Figure(figsize=(4, 3))"):
+        assert own_looks(source)
+    assert not own_looks("with style():\n    figure = Figure()")
 
 
 def test_saved_texts_can_be_searched(tmp_path) -> None:
