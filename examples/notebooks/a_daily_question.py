@@ -19,7 +19,7 @@
 # next to nothing. Permanent reports, of which each day sends a noisy copy, cost the same once. How
 # much better is a day, a mean over the month, and a change; and what do they not hide?*
 #
-# ![Two panels over 30 days: estimates from fresh reports scatter between -0.3 and 0.3 around a
+# ![Two panels over 30 days: estimates from fresh reports scatter between -0.1 and 0.3 around a
 # truth of about 0.1, while those from permanent reports lie on the truth and show its rise on day
 # 16](attachment:picture.png)
 #

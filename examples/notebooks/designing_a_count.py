@@ -18,7 +18,7 @@
 # nobody's business, and want to publish those counts. Which mechanism tells the truth most often?*
 #
 # ![For two attributes, the part of the groups of 8 that is answered wrongly, against alpha: GM,
-# WM and EM are alike up to 0.7; beyond 0.9 GM is worse than the blind guess UM, and WM and EM
+# WM and EM are alike up to 0.6; from 0.9 on GM is worse than the blind guess UM, and WM and EM
 # stay below it](attachment:picture.png)
 #
 # Thesis, sections 6.6 and 6.7. The mechanisms are GM, the geometric one; EM, the fair one; WM, the

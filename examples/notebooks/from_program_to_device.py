@@ -20,8 +20,8 @@
 #
 # ![On the left the frequencies of the device's answers, which lie on the bars of the exact table
 # for three true counts; on the right likelihood ratios of neighbouring counts: those of the file
-# within the band that alpha allows, those of a bolder table up to ten times outside
-# it](attachment:picture.png)
+# within the band that alpha allows, those of a bolder table far outside, up to
+# ten](attachment:picture.png)
 #
 # The chain: program (thesis, sections 6.3 and 6.4) - exact table and proof - file - a sampler of
 # the standard library. Each link is checked by the next one.

@@ -18,9 +18,9 @@
 # server with theirs. Which are frequent? What may the list have missed? And is that the protocol's
 # fault, or would every protocol miss it?
 #
-# ![Three panels: errors fall as the lower bound does with the number of users, at four to ten
+# ![Three panels: errors fall as the lower bound does with the number of users, at six to nine
 # times its height; they grow with the length of an item, below the line of an empty list; and the
-# probability to be listed rises from 0 to 1 between two and four per cent of the
+# probability to be listed rises from 0 to 1 between one and five per cent of the
 # users](attachment:picture.png)
 #
 # Source: Bassily and Smith, *Local, Private, Efficient Protocols for Succinct Histograms* (STOC

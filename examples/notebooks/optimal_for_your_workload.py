@@ -19,8 +19,8 @@
 #
 # ![On the left the sets of hours of 96 outputs, most of them arcs of a quarter of the day; on the
 # right standard errors over the bound by the width of the window: those of the design and of the
-# best protocol for ranges stay near 1, those of the oracles grow up to
-# 2.5](attachment:picture.png)
+# best protocol for ranges stay near 1, those of the oracles grow to between 1.7 and
+# 2.7](attachment:picture.png)
 #
 # Thesis, section 6.8, asks for the best mechanism under local privacy, and stops at tables whose
 # outputs are the items: GRR. It leaves rectangular tables to "a separate investigation";

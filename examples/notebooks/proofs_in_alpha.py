@@ -19,7 +19,7 @@
 #
 # ![On the left the least scaled L0 of weakly honest mechanisms for two, three and four people,
 # which leaves GM's curve at a dot; on the right the loss beyond GM's: weak honesty costs at most
-# five per cent, fairness up to sixteen](attachment:picture.png)
+# five per cent, fairness up to seventeen](attachment:picture.png)
 #
 # `mechdesign.symbolic` treats tables whose entries are rational functions of alpha. What it says of
 # all alpha in (0, 1) is proved by exact algebra, not by trying many. Thesis, sections 6.5 and 6.6.

@@ -17,9 +17,9 @@
 # Users have a number each and trust nobody with it. Each sends one private report; the server wants
 # every range, every prefix and the quantiles. Which protocol, and how wrong will the answers be?
 #
-# ![On the left errors against the length of a range: Flat is best for single items and ten times
-# worse than the others for the longest ranges, which the optimised circular hierarchy answers
-# best; on the right the errors of deciles, of which a tree makes a tenth of
+# ![On the left errors against the length of a range: Flat is best for single items and five to
+# fourteen times worse than the others for the longest ranges, which the optimised circular
+# hierarchy answers best; on the right the errors of deciles, of which a tree makes a tenth of
 # Flat's](attachment:picture.png)
 #
 # Sources: Kulkarni's thesis, chapter 5 (Tables 5.2 to 5.4, Figures 5.3 to 5.5), and *Answering

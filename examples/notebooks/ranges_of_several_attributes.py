@@ -20,7 +20,7 @@
 #
 # ![Mean absolute errors of six systems in three panels, against epsilon, against the number of
 # attributes of a query and against the part of the domain it covers: WaveGrid's are the least
-# throughout, those of TDG and Uniform a hundred times larger](attachment:picture.png)
+# throughout, those of TDG and Uniform ten to a hundred times larger](attachment:picture.png)
 #
 # Source: Yang, Wang, Li, Cheng and Su, *Answering Multi-Dimensional Range Queries under Local
 # Differential Privacy* (PVLDB 2021), "the grids paper": Figures 1, 2 and 5. `WaveGrid` is not in

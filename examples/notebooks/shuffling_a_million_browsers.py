@@ -20,7 +20,7 @@
 # are the answers, and what is lost if that trust is not deserved?*
 #
 # ![Three panels: estimates of 64 languages, with wide intervals if nobody is trusted and hardly
-# any by a shuffler or a curator; standard errors of open tabs, a hundred times smaller with a
+# any by a shuffler or a curator; standard errors of open tabs, at most a fifth of that with a
 # shuffler; and the error against what a failing shuffler loses, which falls as the local epsilon
 # grows](attachment:picture.png)
 #

@@ -21,7 +21,7 @@
 #
 # ![On the left the answers to three questions with 95 % intervals: wide if nobody is trusted, a
 # fifth of that with a shuffler, hardly seen with a curator; on the right the central epsilon of a
-# question between proved bounds, a third to a tenth of the local epsilon](attachment:picture.png)
+# question between proved bounds, a fifth to a tenth of the local epsilon](attachment:picture.png)
 #
 # The page on shuffled reports (docs/shuffling.md) has the proof, LIMITS.md what the shuffler is
 # trusted with. Data: 2,000 of the women who answered Redbook's survey of 1974 (Fair, Journal of
