@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from cycler import cycler
 from matplotlib import dates, rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.rcsetup import cycler
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import (
     FixedLocator,
