@@ -129,6 +129,40 @@ def test_commands_of_the_page_on_requirements_run(
     assert [line for line in errors if line.startswith("mechdesign: ")] == shown.splitlines()
 
 
+LONGEST = 400
+"""Lines of a page: what is longer is not read to its end, and is split by subject."""
+
+
+def too_long(folder: Path) -> list[str]:
+    """The pages of a repository that have too many lines.
+
+    Left out is the tutorial, which is to be replaced by several.
+    """
+    pages = [
+        *(path for path in folder.glob("docs/**/*.md") if "_build" not in path.parts),
+        *folder.glob("benchmarks/*.md"),
+        *(folder / name for name in ("LIMITS.md", "README.md") if (folder / name).exists()),
+    ]
+    return [
+        str(path.relative_to(folder))
+        for path in sorted(pages)
+        if path != folder / "docs" / "tutorial.md"
+        and len(path.read_text(encoding="utf-8").splitlines()) > LONGEST
+    ]
+
+
+def test_no_page_is_too_long() -> None:
+    assert too_long(DOCS.parent) == []
+
+
+def test_a_page_that_is_too_long_is_found(tmp_path: Path) -> None:
+    for name, lines in [("docs/a/long.md", 401), ("docs/a/short.md", 400), ("LIMITS.md", 401)]:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a line\n" * lines)
+    assert too_long(tmp_path) == ["LIMITS.md", "docs/a/long.md"]
+
+
 def test_every_block_is_run() -> None:
     """Sessions here, the others by `tests/test_docs_oracle.py`, `tests/test_tutorial.py` and
     `tests/clients/test_clients_page.py`.
