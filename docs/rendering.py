@@ -121,14 +121,19 @@ def thumbnail(path):
 
 
 def commands(app, docname, content):
-    """The page on commands has what each prints with ``--help``."""
-    if docname == "commands":
+    """The pages on commands have below the heading of each what it prints with ``--help``."""
+    if docname.split("/")[0] == "commands":
         with patch.dict(os.environ, {"COLUMNS": "100"}):
             program = parser([])
             (choices,) = (one.choices for one in program._actions if one.choices)
-            for name, command in [("mechdesign", program), *sorted(choices.items())]:
-                heading = name if command is program else f"mechdesign {name}"
-                content[0] += f"\n## {heading}\n\n```text\n{command.format_help()}```\n"
+            content[0] = re.sub(
+                r"^## mechdesign ?(\S*)\n",
+                lambda heading: (
+                    f"{heading[0]}\n```text\n{choices.get(heading[1], program).format_help()}```\n"
+                ),
+                content[0],
+                flags=re.MULTILINE,
+            )
 
 
 def shortened(app, what, name, obj, options, signature, returns):

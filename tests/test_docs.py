@@ -19,6 +19,7 @@ import rangeq.grids
 from mechdesign import Privacy, named
 from mechdesign.accounting import shuffled
 from mechdesign.cli import main
+from mechdesign.cli.program import parser
 from tests.flights_table import commands_in, write_flights
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -205,6 +206,19 @@ def test_commands_of_the_page_on_tables_run(
     (shown,) = re.findall(r"```text\n(\d+ users reported.*?)```", text, re.DOTALL)
     for line in shown.splitlines():  # the numbers are others each time
         assert f"{line}\n" in printed or f"\n{line.partition('  ')[0]}  " in printed
+
+
+def test_every_command_has_its_place() -> None:
+    (choices,) = (one.choices for one in parser([])._actions if isinstance(one.choices, dict))
+    headings = [
+        name
+        for page, path in PAGES.items()
+        if page.startswith("commands/")
+        for name in re.findall(
+            "^## mechdesign (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    ]
+    assert sorted(headings) == sorted(choices)
 
 
 def protocols(package: ModuleType, base: type[Any]) -> list[str]:
