@@ -15,9 +15,12 @@ from unittest.mock import patch
 from docutils import nodes
 from latex2mathml.converter import convert
 from PIL import Image
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 from mechdesign.cli.program import parser
+
+logger = logging.getLogger(__name__)
 
 THUMBNAIL = 240
 """Pixels of the longer side of a picture in the gallery."""
@@ -85,7 +88,12 @@ def formula(translator, node):
         .replace(r"\begin{aligned}", r"\begin{array}{rl}")
         .replace(r"\end{aligned}", r"\end{array}")
     )
-    translator.body.append(convert(text, display=display))
+    result = convert(text, display=display)
+    if "\\" in result:  # what is not known is left as it is
+        logger.warning("a formula with a command that is not known: %s", text, location=node)
+    if display == "block":
+        result = f'<div class="formula">{result}</div>'
+    translator.body.append(result)
     raise nodes.SkipNode
 
 
