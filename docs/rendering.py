@@ -160,6 +160,16 @@ def without_object(app, doctree):
         paragraph.parent.remove(paragraph)
 
 
+def described(app, doctree):
+    """Pictures that notebooks draw have the heading above them as alternative text."""
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt"):
+            section = image
+            while not isinstance(section, nodes.section):
+                section = section.parent
+            image["alt"] = f"A picture of: {section.next_node(nodes.title).astext()}"
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("source-read", gallery)
@@ -167,4 +177,5 @@ def setup(app):
     app.connect("autodoc-process-signature", shortened)
     app.connect("autodoc-process-docstring", plain)
     app.connect("doctree-read", without_object)
+    app.connect("doctree-read", described)
     app.connect("missing-reference", linked)
