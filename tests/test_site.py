@@ -75,6 +75,20 @@ def test_a_page_is_shown_whole(tab: Browser, page: str, width: int) -> None:
     assert f"mechdesign {importlib.metadata.version('mechdesign')}" in " ".join(text.split())
 
 
+@pytest.mark.slow
+def test_no_page_is_wider_than_a_narrow_screen(tab: Browser) -> None:
+    wrong = {}
+    pages = [str(path.relative_to(SITE)) for path in sorted(SITE.rglob("*.html"))]
+    for page in pages:
+        if page.startswith(("packages/", "genindex")):  # long, and alike: one is looked at above
+            continue
+        shown(tab, page, WIDTHS[-1])
+        found = tab.run(TOO_WIDE), tab.run(WITHOUT_WORDS), tab.run(BROKEN)
+        if found[0] > 0 or found[1] or found[2]:
+            wrong[page] = found
+    assert wrong == {}
+
+
 def test_what_is_wrong_with_a_page_is_found(tab: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text('<div style="width: 500px">wide</div><img src="none.png" alt="none.png">')
