@@ -164,6 +164,38 @@ def test_a_page_that_is_too_long_is_found(tmp_path: Path) -> None:
     assert too_long(tmp_path) == ["LIMITS.md", "docs/a/long.md"]
 
 
+def dead_links(folder: Path) -> list[str]:
+    """Links to nowhere on pages that are not of the site, which would not build with any."""
+    pages = [
+        path
+        for pattern in ("*.md", "benchmarks/*.md", "examples/**/*.md", "clients/**/*.md")
+        for path in sorted(folder.glob(pattern))
+    ]
+    dead = []
+    for page in pages:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            file, _, anchor = target.partition("#")
+            path = page.parent / file if file else page
+            if ":" in target or (not anchor and path.exists()):
+                continue
+            headings = path.read_text(encoding="utf-8") if path.is_file() else ""
+            found = re.findall(r"^#+ (.*)$", headings, re.MULTILINE)
+            if anchor not in [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in found]:
+                dead.append(f"{page.relative_to(folder)}: {target}")
+    return dead
+
+
+def test_links_lead_somewhere() -> None:
+    assert dead_links(DOCS.parent) == []
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(
+        "[a](#here) [b](#there) [c](OTHER.md) [d](https://example.org) [e](README.md#here)\n# Here"
+    )
+    assert dead_links(tmp_path) == ["README.md: #there", "README.md: OTHER.md"]
+
+
 def test_every_block_is_run() -> None:
     """Sessions here, the others by `tests/test_docs_oracle.py`, `tests/test_tutorial.py` and
     `tests/clients/test_clients_page.py`.
