@@ -15,9 +15,12 @@ from unittest.mock import patch
 from docutils import nodes
 from latex2mathml.converter import convert
 from PIL import Image
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 from mechdesign.cli.program import parser
+
+logger = logging.getLogger(__name__)
 
 THUMBNAIL = 240
 """Pixels of the longer side of a picture in the gallery."""
@@ -85,33 +88,64 @@ def formula(translator, node):
         .replace(r"\begin{aligned}", r"\begin{array}{rl}")
         .replace(r"\end{aligned}", r"\end{array}")
     )
-    translator.body.append(convert(text, display=display))
+    result = convert(text, display=display)
+    if "\\" in result:  # what is not known is left as it is
+        logger.warning("a formula with a command that is not known: %s", text, location=node)
+    if display == "block":
+        result = f'<div class="formula">{result}</div>'
+    translator.body.append(result)
     raise nodes.SkipNode
 
 
 def gallery(app, docname, content):
-    """The gallery lists each notebook with its first picture and the question that it begins with:
-    the first paragraph below its title.
+    """The gallery lists each notebook with what its first cell has: a title, a question, and a
+    picture with a text that says what one sees.
     """
     if docname == "gallery":
         for path in sorted(Path(app.srcdir).glob("notebooks/*.ipynb")):
-            title, question = re.search(
-                r"^# # (.+)\n#\n((?:# .+\n)+)", path.with_suffix(".py").read_text(), re.MULTILINE
+            first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
+            title, question, seen = re.match(
+                r"# (.+)\n\n((?:.+\n)+)\n!\[([^]]+)\]\(attachment:", "".join(first["source"])
             ).groups()
-            title = title.replace("*", "")
+            title, seen = title.replace("*", ""), escape(" ".join(seen.split()))
             content[0] += (
-                f'\n```{{raw}} html\n<a href="notebooks/{path.stem}.html"><img alt="A picture of:'
-                f' {escape(title)}" width="{THUMBNAIL}" src="data:image/png;base64,'
-                f'{thumbnail(path)}"></a>\n```\n\n'
-                f"{{doc}}`{title} <notebooks/{path.stem}>`\\\n{question.replace('# ', '')}"
+                f'\n```{{raw}} html\n<a href="notebooks/{path.stem}.html"><img alt="{seen}"'
+                f' title="{seen}" width="{THUMBNAIL}" src="data:image/png;base64,'
+                f'{thumbnail(picture_of(first))}"></a>\n```\n\n'
+                f"{{doc}}`{title} <notebooks/{path.stem}>`\\\n{question}"
             )
 
 
-def thumbnail(path):
-    """The first picture of a notebook, smaller, in base64."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
-    picture = next(data["image/png"] for data in outputs if "image/png" in data)
+def picture_of(cell):
+    """The picture that a cell has attached, in base64."""
+    (picture,) = cell["attachments"].values()
+    return picture["image/png"]
+
+
+def attached(app, docname, content):
+    """Notebooks show what their first cells have attached: that is no file beside them. Where it is
+    drawn it has the same text; other figures have the titles of their sections.
+    """
+    if docname.startswith("notebooks/"):
+        notebook = json.loads(content[0])
+        first = notebook["cells"][0]
+        source = "".join(first["source"])
+        data = f"data:image/png;base64,{picture_of(first)}"
+        first["source"] = re.sub(r"attachment:[\w.]+", data, source)
+        seen, title = " ".join(re.search(r"!\[([^]]+)\]", source)[1].split()), ""
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                headings = re.findall(r"^#+ (.+)$", "".join(cell["source"]), re.MULTILINE)
+                title = headings[-1] if headings else title
+            else:
+                drawn = "picture" in cell["metadata"].get("tags", ())
+                alternative = seen if drawn else f"A figure of: {title}"
+                cell["metadata"]["mystnb"] = {"image": {"alt": alternative}}
+        content[0] = json.dumps(notebook)
+
+
+def thumbnail(picture):
+    """A picture in base64, smaller."""
     packed = io.BytesIO()
     with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
         small = image.convert("RGB")
@@ -121,14 +155,19 @@ def thumbnail(path):
 
 
 def commands(app, docname, content):
-    """The page on commands has what each prints with ``--help``."""
-    if docname == "commands":
+    """The pages on commands have below the heading of each what it prints with ``--help``."""
+    if docname.split("/")[0] == "commands":
         with patch.dict(os.environ, {"COLUMNS": "100"}):
             program = parser([])
             (choices,) = (one.choices for one in program._actions if one.choices)
-            for name, command in [("mechdesign", program), *sorted(choices.items())]:
-                heading = name if command is program else f"mechdesign {name}"
-                content[0] += f"\n## {heading}\n\n```text\n{command.format_help()}```\n"
+            content[0] = re.sub(
+                r"^## mechdesign ?(\S*)\n",
+                lambda heading: (
+                    f"{heading[0]}\n```text\n{choices.get(heading[1], program).format_help()}```\n"
+                ),
+                content[0],
+                flags=re.MULTILINE,
+            )
 
 
 def shortened(app, what, name, obj, options, signature, returns):
@@ -147,11 +186,23 @@ def without_object(app, doctree):
         paragraph.parent.remove(paragraph)
 
 
+def described(app, doctree):
+    """Pictures that notebooks draw have the heading above them as alternative text."""
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt"):
+            section = image
+            while not isinstance(section, nodes.section):
+                section = section.parent
+            image["alt"] = f"A picture of: {section.next_node(nodes.title).astext()}"
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("source-read", gallery)
+    app.connect("source-read", attached)
     app.connect("source-read", commands)
     app.connect("autodoc-process-signature", shortened)
     app.connect("autodoc-process-docstring", plain)
     app.connect("doctree-read", without_object)
+    app.connect("doctree-read", described)
     app.connect("missing-reference", linked)

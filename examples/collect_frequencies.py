@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from frequency import Estimate, plot, postprocess
 from mechdesign import plan
+from mechdesign.plot import save
 
 SITES = 3
 
@@ -152,7 +153,7 @@ def main() -> None:
     truth = np.bincount(values, minlength=len(labels)) / len(values)
     report(estimate, truth, labels)
     figure = plot.frequencies(estimate, truth, labels)
-    figure.savefig(options.out / "frequencies.png")
+    save(figure, options.out / "frequencies.png")
     print(f"wrote {options.out / 'frequencies.png'}")
 
 

@@ -93,7 +93,7 @@ QUESTIONS = (
         r"right for ([\d.]+) of others.*?\n +1\.0 +([\d.]+)",
         "with epsilon 1 it is right for {1} of other people, without privacy for {0}",
         "classifier.png",
-        "how many are classified rightly, against epsilon",
+        "each attribute in each class: the truth, and what was learnt",
     ),
 )
 

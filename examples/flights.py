@@ -119,8 +119,10 @@ def main() -> None:
     minutes, shares = np.unique(known["dep_delay"], return_counts=True)
     present = ~np.isnan(minutes)
     cdf = np.cumsum(shares[present]) / len(table)
-    (line,) = figure.axes[0].step(minutes[present] + 1, cdf, color="#D55E00", lw=1)
-    figure.axes[0].legend([line], ["truth (a check)"], loc="lower right", frameon=False)
+    known_line = plot.look(1) | {"marker": "", "linewidth": 1.2}
+    (line,) = figure.axes[0].step(minutes[present] + 1, cdf, **known_line)
+    with plot.style():
+        figure.axes[0].legend([line], ["truth (a check)"], loc="lower right")
     plot.save(figure, options.out / "flights.png")
 
     # The recommended protocol does not know its errors

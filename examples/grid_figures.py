@@ -26,6 +26,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from mechdesign.evaluate import add_arguments, apart, sweep
+from mechdesign.plot import look, mark_numbers, save, style
 from rangeq.grids import (
     HDG,
     HIO,
@@ -48,16 +49,8 @@ from rangeq.grids.queries import grouped
 Array = npt.NDArray[Any]
 Queries = tuple[Array, Array, Array]
 KINDS = ("normal", "laplace")
-STYLES = {
-    "Uniform": ("#666666", "x"),
-    "MSW": ("#E69F00", "s"),
-    "RangeCALM": ("#56B4E9", "v"),
-    "HIO": ("#CC79A7", "D"),
-    "LHIO": ("#009E73", "^"),
-    "TDG": ("#0072B2", "o"),
-    "HDG": ("#D55E00", "*"),
-    "WaveGrid": ("#000000", "P"),
-}
+NAMES = ("TDG", "HDG", "LHIO", "HIO", "WaveGrid", "RangeCALM", "MSW", "Uniform")
+STYLES = {name: look(series) for series, name in enumerate(NAMES)}
 
 
 @dataclass
@@ -185,14 +178,13 @@ def panels(
     """One panel a name, in rows of at most four."""
     columns = min(len(names), 4)
     rows = -(-len(names) // columns)
-    figure = Figure(figsize=(1.2 + 3.2 * columns, 1.3 + 2.5 * rows), layout="constrained")
-    figure.suptitle(title, fontsize=11)
+    figure = Figure(figsize=(1.2 + 3.2 * max(columns, 1.4), 1.3 + 2.5 * rows))
+    figure.suptitle(title)
     found = []
     for number, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, number + 1, xlabel=x, yscale="log")
-        axes.set_title(name, fontsize=9)
-        axes.grid(color="0.9", which="both", linewidth=0.5)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_title(name)
+        mark_numbers(axes.yaxis, logarithmic=True)
         if number % columns == 0:
             axes.set_ylabel(y)
         found.append(axes)
@@ -200,14 +192,10 @@ def panels(
 
 
 def legend(figure: Figure, axes: Any) -> None:
-    columns = 4 if figure.get_figwidth() < 6 else 9
-    figure.legend(
-        *axes.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-        fontsize=8,
-    )
+    handles, labels = axes.get_legend_handles_labels()
+    longest = max(map(len, labels))
+    columns = int(figure.get_figwidth() // (0.8 + 0.09 * longest))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 Point = tuple[Array, list[Queries], Callable[[type[ConjunctionProtocol]], ConjunctionProtocol]]
@@ -260,16 +248,7 @@ def compared(
             mean = means[system.__name__, f"{kind}, {name}"] = errors[
                 row, :, number, column
             ].tolist()
-            color, marker = STYLES[system.__name__]
-            panel.plot(
-                values,
-                mean,
-                color=color,
-                marker=marker,
-                markersize=4,
-                linewidth=1,
-                label=system.__name__,
-            )
+            panel.plot(values, mean, **STYLES[system.__name__], label=system.__name__)
     legend(figure, axes[0])
     return figure, means
 
@@ -450,39 +429,46 @@ def guideline(study: Study, title: str, dimensions: Sequence[int]) -> Figure:
     asked = {d: study.asked(2, d=d) for d in dimensions}
     each = [(kind, d, pair) for kind, d in cases for pair in (*pairs, None)]
     measured = study.swept(title.split(":")[0], partial(of_granularity, asked), each)
+    by_g2 = {g2: look(series) for series, g2 in enumerate((2, 4, 8))}
+    for g2, shown in by_g2.items():
+        axes[0].plot([], [], **shown, label=f"g2 = {g2}")
     for number, panel in enumerate(axes):
         *found, chosen = measured[number * (len(pairs) + 1) :][: len(pairs) + 1]
-        for k, ((g1, g2), errors) in enumerate(zip(pairs, found, strict=True)):
-            panel.plot(
-                study.epsilons,
-                errors,
-                color=("#56B4E9", "#009E73", "#CC79A7")[g2.bit_length() - 2],
-                linewidth=0.7,
-            )
-            # Those that would overlap stand side by side.
-            beside = sum(abs(np.log(other[-1] / errors[-1])) < 0.07 for other in found[:k])
-            offset = (18 * beside, -2)
-            panel.annotate(
-                f" {g1},{g2}",
-                (study.epsilons[-1], errors[-1]),
-                offset,
-                textcoords="offset points",
-                fontsize=5,
-            )
-        color, marker = STYLES["HDG"]
+        for (_, g2), errors in zip(pairs, found, strict=True):
+            panel.plot(study.epsilons, errors, **by_g2[g2], linewidth=0.8, markersize=3)
         panel.plot(
-            study.epsilons,
-            chosen,
-            color=color,
-            marker=marker,
-            linewidth=1.6,
-            label="HDG by the guideline",
+            study.epsilons, chosen, "-", color="black", linewidth=2.2, label="HDG by the guideline"
         )
+        name_ends(panel, study.epsilons[-1], pairs, [errors[-1] for errors in found])
         # "it can consistently achieve a very close accuracy to the best performing version": never
         # three times its error here.
         assert (np.array(chosen) < 3 * np.min(found, axis=0)).all()
     legend(figure, axes[0])
     return figure
+
+
+def name_ends(
+    panel: Any, x: float, pairs: Sequence[tuple[int, int]], errors: Sequence[float]
+) -> None:
+    """Name lines at their right ends: names are moved apart, and a thin line leads to each."""
+    order, apart_by = np.argsort(errors), 0.052
+    low, high = np.log(panel.get_ylim())
+    places = (np.log(np.asarray(errors)[order]) - low) / (high - low)
+    for k in range(1, len(places)):
+        places[k] = max(places[k], places[k - 1] + apart_by)
+    places -= max(0.0, places[-1] - 1.0)
+    for k in range(len(places) - 2, -1, -1):
+        places[k] = min(places[k], places[k + 1] - apart_by)
+    for k, place in zip(order.tolist(), places, strict=True):
+        panel.annotate(
+            "{}, {}".format(*pairs[k]),
+            (x, errors[k]),
+            (1.06, place),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=7,
+            arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.5, "shrinkA": 0},
+        )
 
 
 def of_shares(
@@ -512,21 +498,18 @@ def figure_15(study: Study) -> Figure:
     cases = list(product(study.kinds, epsilons))
     found = study.swept("Figure 15", partial(of_shares, study.asked(2), shares), cases)
     for (kind, epsilon), errors in zip(cases, found, strict=True):
-        color, label = f"C{epsilons.index(epsilon)}", f"ε = {epsilon}"
         panel = axes[study.kinds.index(kind)]
         panel.plot(
             [float(share) for share in shares],
             errors,
-            marker="o",
-            markersize=3,
-            color=color,
-            label=label,
+            **look(epsilons.index(epsilon)),
+            label=f"ε = {epsilon}",
         )
         # "0.2 to 0.6 nearly the best"; in a quick run granularities jump from one of few shares to
         # the next.
         assert min(errors[1:-1]) < (2 if study.quick else 1.2) * min(errors[0], errors[-1])
     for panel in axes:
-        panel.axvline(2 / (study.d + 1), color="0.5", linewidth=0.8)
+        panel.axvline(2 / (study.d + 1), color="0.5", linewidth=0.8, label="the guideline")
     legend(figure, axes[0])
     return figure
 
@@ -559,20 +542,20 @@ def figure_17(study: Study) -> Figure:
     for (kind, epsilon), (nested, straddling) in zip(
         cases, study.swept("Figure 17", rounds_of_both, cases), strict=True
     ):
-        panel, color = axes[study.kinds.index(kind)], f"C{study.epsilons.index(epsilon)}"
-        panel.plot([1], nested[:1], "o", color=color, markersize=3)
+        panel, shown = axes[study.kinds.index(kind)], look(study.epsilons.index(epsilon))
+        panel.plot([1], nested[:1], "x", color=shown["color"], markersize=7)
         panel.plot(
             np.arange(1, len(straddling) + 1),
             straddling,
-            color=color,
-            linewidth=1,
+            **shown,
+            markevery=0.05,
             label=f"ε = {epsilon}",
         )
         assert (nested[1:] < 1e-9).all()
         assert straddling[19] < 0.01 * straddling[0]
     for panel in axes:
         panel.set_xlim(0, 60)
-    axes[0].plot([], [], "o", color="0.5", markersize=3, label="cells that nest")
+    axes[0].plot([], [], "x", color="0.5", markersize=7, label="cells that nest")
     legend(figure, axes[0])
     return figure
 
@@ -619,12 +602,11 @@ def figure_18(study: Study) -> Figure:
     cases = list(product(study.kinds, study.epsilons))
     found = study.swept("Figure 18", partial(rounds_of_queries, study.asked(4)), cases)
     for (kind, epsilon), changes in zip(cases, found, strict=True):
-        panel, color = axes[study.kinds.index(kind)], f"C{study.epsilons.index(epsilon)}"
-        panel.plot(
+        axes[study.kinds.index(kind)].plot(
             np.arange(1, len(changes) + 1),
             changes,
-            color=color,
-            linewidth=1,
+            **look(study.epsilons.index(epsilon)),
+            markevery=0.05,
             label=f"ε = {epsilon}",
         )
         assert changes[19] < 0.1 * changes[0]
@@ -699,7 +681,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not set(wanted) <= set(figures):
         parser.error(f"--figure is one of {', '.join(figures)}")
     for name in wanted:
-        figures[name](study).savefig(options.out / f"grid-figure-{name}.png")
+        with style():
+            figure = figures[name](study)
+        save(figure, options.out / f"grid-figure-{name}.png")
     if not options.figure:
         table(study)
     print(f"wrote {len(wanted)} figures to {options.out}")

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from frequency import HRR, OLH, Oracle
 from frequency.heavy import (
@@ -40,6 +39,7 @@ from frequency.heavy import (
     plot,
 )
 from mechdesign.evaluate import add_arguments, apart, sweep
+from mechdesign.plot import look, mark_numbers, save, style
 
 Array = npt.NDArray[Any]
 Protocol = Oracle | HeavyHitterProtocol | OneBit
@@ -62,14 +62,18 @@ TOWNS = (
     "Braga",
     "Győr",
 )
-STYLES = {
-    "OLH": ("#0072B2", "o"),
-    "HRR": ("#009E73", "^"),
-    "PrefixExtension": ("#D55E00", "*"),
-    "TreeHist": ("#CC79A7", "D"),
-    "SuccinctHistogram": ("#E69F00", "s"),
-    "UniqueHeavyHitter": ("#666666", "P"),
-}
+NAMES = (
+    "OLH",
+    "PrefixExtension",
+    "HRR",
+    "TreeHist",
+    "UniqueHeavyHitter",
+    "OneBit(HRR)",
+    "SuccinctHistogram",
+    "OneBit(PrefixExtension)",
+    "OneBit(SuccinctHistogram)",
+)
+STYLES = {name: look(series) for series, name in enumerate(NAMES)}
 
 
 # ---------------------------------------------------------------------------------------- strings
@@ -122,7 +126,7 @@ def strings(n: int, epsilon: float, out: Path, rng: np.random.Generator) -> None
         " are listed, and nothing else"
     )
     assert held >= len(found) - 1
-    plot.heavy_hitters(found, truth).savefig(out / "heavy-strings.png", dpi=150)
+    save(plot.heavy_hitters(found, truth), out / "heavy-strings.png")
 
 
 # ----------------------------------------------------------------------------------------- errors
@@ -243,23 +247,14 @@ class Study:
         mean = errors.mean(axis=1)
         # Rounding may go below
         arms = np.maximum(np.stack([mean - errors.min(axis=1), errors.max(axis=1) - mean]), 0.0)
-        colour, marker = STYLES[curve.name.removeprefix("OneBit(").removesuffix(")")]
-        style = (
-            {"linestyle": "--", "markerfacecolor": "white"}
-            if curve.name.startswith("OneBit")
-            else {}
-        )
         self.panels[curve.panel].errorbar(
             curve.x,
             mean,
             yerr=arms,
-            color=colour,
-            marker=marker,
-            markersize=6,
+            **STYLES[curve.name],
             linewidth=1.3,
             capsize=2,
             label=curve.name,
-            **style,
         )
         self.curves[curve.panel, curve.name] = dict(zip(curve.x, mean.tolist(), strict=True))
 
@@ -268,8 +263,10 @@ class Study:
         self.panels[panel].plot(
             dense,
             [bound(value) for value in dense],
-            "k:",
-            linewidth=1.8,
+            color="black",
+            linestyle="-",
+            marker="",
+            linewidth=2.5,
             label="lower bound of any protocol",
         )
         for (where, name), curve in self.curves.items():
@@ -283,6 +280,7 @@ def practical(bits: int, epsilon: float) -> SuccinctHistogram:
     return SuccinctHistogram(bits, epsilon, n=10**6, hashes=1, channels=64)
 
 
+@style()
 def errors(
     quick: bool, out: Path, rng: np.random.Generator, swept: Callable[..., list[Any]] = sweep
 ) -> None:
@@ -340,7 +338,7 @@ def errors(
             description="errors",
         )
     )
-    figure = Figure(figsize=(13.5, 5.4), layout="constrained")
+    figure = Figure(figsize=(11, 5.2))
     study = Study(figure)
     for curve in curves:
         study.draw(curve, np.array([[next(found) for _ in range(curve.repeats)] for _ in curve.x]))
@@ -356,7 +354,7 @@ def errors(
     assert 1 < study.curves[2, "OneBit(HRR)"][users[-1]] / study.curves[2, "HRR"][users[-1]] < 2
 
     finish(figure, study, many)
-    figure.savefig(out / "heavy-errors.png", dpi=150)
+    save(figure, out / "heavy-errors.png")
     table(study, users, bits)
 
 
@@ -366,29 +364,24 @@ def finish(figure: Figure, study: Study, many: int) -> None:
     titles = (
         "ε = 1, d = $2^{16}$ items",
         f"ε = 1, n = {many:,} users",
-        "ε = ln 2, d = $2^{16}$ items: reports, and one bit each",
+        "ε = ln 2, d = $2^{16}$ items",
     )
     for panel, axes in enumerate(study.panels):
-        axes.set_title(titles[panel], fontsize=10)
+        axes.set_title(titles[panel])
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.grid(color="0.92")
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        mark_numbers(axes.yaxis, logarithmic=True)
         axes.tick_params(labelleft=True)
         axes.set_xlabel("d, items" if panel == 1 else "n, users")
         if panel == 1:
-            axes.plot(range(4, 65), shares[4:], color="0.6", linewidth=1, linestyle=(0, (1, 1)))
+            axes.plot(range(4, 65), shares[4:], color="0.6", linestyle="--", marker="")
             axes.set_xticks(range(4, 65, 12), [f"$2^{{{b}}}$" for b in range(4, 65, 12)])
         else:
             axes.set_xscale("log")
+            mark_numbers(axes.xaxis, logarithmic=True)
             axes.axhline(
                 shares[16],
                 color="0.6",
-                linewidth=1,
-                linestyle=(0, (1, 1)),
+                linestyle="--",
                 label="nothing listed: the largest share",
             )
     first.set_ylabel("largest |estimate − frequency| over all items")
@@ -403,9 +396,7 @@ def finish(figure: Figure, study: Study, many: int) -> None:
         list(handles.values()),
         list(handles),
         loc="outside lower center",
-        ncols=6,
-        frameon=False,
-        fontsize=9,
+        ncols=4,
     )
 
 

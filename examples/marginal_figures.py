@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from frequency import HRR
 from frequency.marginals import (
@@ -48,22 +47,15 @@ from frequency.marginals import (
 )
 from frequency.marginals.association import statistic
 from mechdesign.evaluate import add_arguments, apart, sweep
+from mechdesign.plot import look, mark_numbers, save, style
 
 Array = npt.NDArray[Any]
 LN3 = math.log(3)
 SIX = (InpPS, InpRR, MargRR, MargHT, MargPS, InpHT)
-STYLES = {
-    "InpPS": ("#E69F00", "s"),
-    "InpRR": ("#CC79A7", "D"),
-    "MargRR": ("#56B4E9", "v"),
-    "MargHT": ("#009E73", "^"),
-    "MargPS": ("#0072B2", "o"),
-    "InpHT": ("#D55E00", "*"),
-    "InpOLH": ("#666666", "P"),
-    "InpHTCMS": ("#B8A000", "X"),
-    "InpEM": ("#000000", "x"),
-    "true marginals": ("#999999", ""),
-}
+NAMES = ("MargPS", "InpHT", "MargHT", "InpRR", "true marginals", "MargRR", "InpPS")
+STYLES = {name: look(series) for series, name in enumerate((*NAMES, "InpOLH", "InpHTCMS", "InpEM"))}
+DISTANCE = "total variation distance\n(not clipped: may exceed 1)"
+"""Estimates are unbiased: those below 0 count, so that a distance has no upper end."""
 ATTRIBUTES = ("CC", "Toll", "Far", "Night_pick", "Night_drop", "M_pick", "M_drop", "Tip")
 DEPENDENT = [("Night_pick", "Night_drop"), ("Toll", "Far"), ("CC", "Tip")]
 INDEPENDENT = [("M_drop", "CC"), ("Far", "Night_pick"), ("Toll", "Night_pick")]
@@ -245,7 +237,6 @@ def curve(
     axes: Any, name: str, x: Sequence[float], points: Sequence[tuple[float, float]]
 ) -> list[float]:
     """Draw what was measured at every x, means and deviations, with error bars; the means."""
-    colour, marker = STYLES[name]
     mean, deviation = np.array(points).T
     # On a logarithmic axis a bar must end above 0.
     arms = np.stack([np.minimum(deviation, 0.9 * mean), deviation])
@@ -253,9 +244,7 @@ def curve(
         x,
         mean,
         yerr=arms,
-        color=colour,
-        marker=marker,
-        markersize=5,
+        **STYLES[name],
         linewidth=1.3,
         capsize=2,
         label=name,
@@ -273,16 +262,10 @@ def curves(
     }
 
 
-def grid(
-    rows: int, columns: int, title: str, x: str, y: str = "total variation distance"
-) -> tuple[Figure, Array]:
-    figure = Figure(figsize=(1.2 + 3.2 * columns, 1.1 + 2.4 * rows), layout="constrained")
-    figure.suptitle(title, fontsize=11)
+def grid(rows: int, columns: int, title: str, x: str, y: str = DISTANCE) -> tuple[Figure, Array]:
+    figure = Figure(figsize=(1.2 + 3.2 * columns, 1.1 + 2.4 * rows))
+    figure.suptitle(title)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True)
-    for axes in panels.flat:
-        axes.grid(color="0.92")
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
     for axes in panels[-1]:
         axes.set_xlabel(x)
     for axes in panels[:, 0]:
@@ -292,18 +275,15 @@ def grid(
 
 def logarithmic(axes: Any) -> None:
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    mark_numbers(axes.yaxis, logarithmic=True)
 
 
 def legend(figure: Figure, axes: Any, columns: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), frameon=False
-    )
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
 
 
+@style()
 def figure_4_2(study: Study, population: Population) -> Figure:
     """Correlations: the true ones, and those estimated from private reports."""
     counts = population.draw(1 << 18, study.rng)
@@ -316,17 +296,17 @@ def figure_4_2(study: Study, population: Population) -> Figure:
     seen = pearson(estimate)
     assert np.abs(seen - true).mean() < 0.1
     assert all(seen[names.index(a), names.index(b)] > 0.2 for a, b in DEPENDENT[1:])
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure = Figure(figsize=(11, 5.2))
     figure.suptitle(
-        f"Figure 4.2: Pearson correlation of the attributes, N = 2^18 {population.name}",
-        fontsize=11,
+        f"Figure 4.2: Pearson correlation of the attributes, N = 2^18 {population.name}"
     )
     panels = figure.subplots(1, 2)
     for axes, table, title in zip(
         panels, (true, seen), ("true", "from InpHT reports, exp(ε) = 3, k = 2"), strict=True
     ):
         image = axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
-        axes.set_title(title, fontsize=10)
+        axes.set_title(title)
+        axes.grid(False)
         axes.set_xticks(range(size), names, rotation=45, ha="right")
         axes.set_yticks(range(size), names)
         for i, j in np.ndindex(size, size):
@@ -362,7 +342,7 @@ def against(
     found = iter(study.errors(population.some, points, title.split(":")[0]))
     for (row, column), axes in np.ndenumerate(panels):
         d, k = dimensions[row], sizes[column]
-        axes.set_title(f"d = {d}, k = {k}", fontsize=10)
+        axes.set_title(f"d = {d}, k = {k}")
         logarithmic(axes)
         means = curves(axes, SIX, values, [next(found) for _ in product(SIX, values)])
         if k > 1 and d > 4:
@@ -414,7 +394,7 @@ def figure_4_5(study: Study, population: Population) -> Figure:
     ]
     found = iter(study.errors(population.some, points, "Figure 4.5"))
     for d, axes in zip(dimensions, panels[0], strict=True):
-        axes.set_title(f"d = {d}", fontsize=10)
+        axes.set_title(f"d = {d}")
         logarithmic(axes)
         curves(axes, kinds, values, [next(found) for _ in product(kinds, values)])
     legend(figure, panels[0, 0], 6)
@@ -446,6 +426,7 @@ def figure_4_7(study: Study) -> Figure:
     return figure
 
 
+@style()
 def figure_4_8(study: Study, population: Population) -> Figure:
     """The test of every pair: the true statistic, the private ones, and the critical values.
 
@@ -453,13 +434,11 @@ def figure_4_8(study: Study, population: Population) -> Figure:
     """
     n, pairs = 1 << 18, DEPENDENT + INDEPENDENT
     counts = population.draw(n, study.rng)
-    figure = Figure(figsize=(9.5, 4.8), layout="constrained")
-    axes = figure.add_subplot(yscale="log", ylabel="χ² statistic", axisbelow=True)
-    axes.set_title(
-        f"Figure 4.8: χ² of pairs of attributes, N = 2^18 {population.name}, ε = 1.1", fontsize=11
-    )
-    axes.grid(axis="y", color="0.92")
-    axes.spines[["top", "right"]].set_visible(False)
+    figure = Figure(figsize=(9.5, 4.8))
+    axes = figure.add_subplot(yscale="log", ylabel="χ² statistic")
+    axes.set_title(f"Figure 4.8: χ² of pairs of attributes, N = 2^18 {population.name}, ε = 1.1")
+    axes.grid(False, axis="x")
+    mark_numbers(axes.yaxis, logarithmic=True)
     exact = [statistic(population.marginal(counts, pair), n) for pair in pairs]
     place = np.arange(len(pairs))
     axes.bar(place - 0.27, exact, 0.25, color="0.75", label="exact counts")
@@ -471,7 +450,10 @@ def figure_4_8(study: Study, population: Population) -> Figure:
             place + offset,
             [test.statistic for test in tests],
             0.25,
-            color=STYLES[kind.__name__][0],
+            color=STYLES[kind.__name__]["color"],
+            hatch="///" if kind is InpHT else "...",
+            edgecolor="white",
+            linewidth=0,
             label=kind.__name__,
         )
         label = "95 % critical value with the protocol's noise" if kind is MargPS else ""
@@ -505,7 +487,7 @@ def figure_4_8(study: Study, population: Population) -> Figure:
     low = min(1.0, *exact)
     axes.set_ylim(max(low / 2, 1e-2))
     axes.set_xticks(place, [f"{a}\n{b}" for a, b in pairs])
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(loc="outside lower center", ncols=3)
     return figure
 
 
@@ -600,16 +582,23 @@ def figure_4_10(study: Study) -> Figure:
     for t, mean, deviation in zip(
         range(1, 5), errors.mean(axis=2), errors.std(axis=2, ddof=1), strict=True
     ):
-        style = {
-            "color": f"C{t - 1}",
-            "label": f"t = {t}",
-            "error_kw": {"elinewidth": 1, "capsize": 2},
-        }
-        axes.bar(np.arange(len(domains)) + 0.2 * (t - 2.5), mean, 0.18, yerr=deviation, **style)
+        axes.bar(
+            np.arange(len(domains)) + 0.2 * (t - 2.5),
+            mean,
+            0.18,
+            yerr=deviation,
+            color=look(t - 1)["color"],
+            hatch=("", "///", "...", "xxx")[t - 1],
+            edgecolor="white",
+            linewidth=0,
+            label=f"t = {t}",
+            error_kw={"elinewidth": 1, "capsize": 2},
+        )
         if t == 1:
             least = mean
         # By the variances t = 2 costs 6 % more than t = 1, t = 3 44 %.
         assert (mean > {1: 0.99, 2: 0.85}.get(t, 1.1) * least).all()
+    axes.grid(False, axis="x")
     axes.set_xticks(range(len(domains)), [f"$2^{{{math.log2(domain):.0f}}}$" for domain in domains])
     legend(figure, axes, 4)
     return figure
@@ -705,7 +694,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not set(wanted) <= set(figures):
         parser.error(f"--figure is one of {', '.join(figures)}")
     for name in wanted:
-        figures[name]().savefig(options.out / f"figure-{name}.png")
+        with style():
+            figure = figures[name]()
+        save(figure, options.out / f"figure-{name}.png")
     if not options.figure:
         table(study, population)
     print(f"wrote {len(wanted)} figures to {options.out}")

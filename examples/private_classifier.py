@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -21,11 +22,11 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from frequency.marginals import Domain
+from mechdesign.plot import look, save, style
 from rangeq import HierarchicalHistogram, NaiveBayes, PerAttribute
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 TREE = partial(HierarchicalHistogram, branching=4, oracle="OUE")
-TRUTH, PRIVATE, PUBLIC = "#D55E00", "#0072B2", "#56B4E9"
 
 Numbers = npt.NDArray[np.int64]
 
@@ -86,6 +87,27 @@ def public_class(
     return NaiveBayes.public(estimates, domain, [len(group) for group in groups])
 
 
+@style()
+def drawn(models: Mapping[str, NaiveBayes], epsilon: float) -> Figure:
+    """A row for each class, a panel for each attribute, a line for each model."""
+    names = list(next(iter(models.values())).densities)
+    figure = Figure(figsize=(3.4 * len(names), 5.2))
+    panels = figure.subplots(2, len(names), sharex="col", sharey="col")
+    for c, row in enumerate(panels):
+        for axes, name in zip(row, names, strict=True):
+            for series, (model, known) in enumerate(models.items()):
+                own = look(series) | {"marker": "", "linewidth": 1.6 - 0.3 * series}
+                axes.plot(known.densities[name][c], **own, label=model)
+            axes.set_title(f"class {c}")
+            axes.set_ylim(0)
+    for axes, name in zip(panels[-1], names, strict=True):
+        axes.set_xlabel(name)
+    figure.supylabel("density in the class")
+    handles = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=3, title=f"ε = {epsilon}")
+    return figure
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--csv", type=Path, help="the Adult census, with a header line")
@@ -117,23 +139,12 @@ def main() -> None:
     assert best - hidden < 0.03, "at the largest epsilon little is lost"
     assert hidden > majority - 0.01
 
-    names, epsilon = list(domain), EPSILONS[-2]
-    figure = Figure(figsize=(3.6 * len(names), 3.2), layout="constrained")
-    for axes, name in zip(figure.subplots(1, len(names)), names, strict=True):
-        for c, style in ((0, "-"), (1, "--")):
-            for model, colour, label in (
-                (plain, TRUTH, "truth"),
-                (found[epsilon][0], PRIVATE, "class private"),
-                (found[epsilon][1], PUBLIC, "class public"),
-            ):
-                text = label if c == 0 else None
-                axes.plot(model.densities[name][c], style, color=colour, label=text, lw=1.2)
-        axes.set(xlabel=name, ylabel="density", ylim=(0, None))
-        axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
-    figure.suptitle(f"Densities of both classes (the second dashed), ε = {epsilon}", fontsize=11)
+    epsilon = EPSILONS[-2]
+    hidden_class, known_class = found[epsilon]
+    models = {"truth": plain, "class private": hidden_class, "class public": known_class}
+    figure = drawn(models, epsilon)
     options.out.mkdir(parents=True, exist_ok=True)
-    figure.savefig(options.out / "classifier.png", dpi=140)
+    save(figure, options.out / "classifier.png")
     print(f"\nwrote {options.out / 'classifier.png'}")
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.plot import save
 from rangeq import RangeEstimate, optimise, plot
 
 
@@ -107,7 +108,7 @@ def main() -> None:
     truth = np.bincount(numbers, minlength=options.domain) / len(numbers)
     report(estimate, truth, best.rmse)
     label = "visits to a doctor in a year" if options.csv is None else options.column
-    plot.cdf(estimate, truth, xlabel=label).savefig(options.out / "cdf.png")
+    save(plot.cdf(estimate, truth, xlabel=label), options.out / "cdf.png")
     print(f"wrote {options.out / 'cdf.png'}")
 
 

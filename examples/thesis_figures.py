@@ -49,7 +49,7 @@ def l0_against_alpha(
 ) -> Figure:
     """The scaled L0 (eq. 6.1) against alpha for one number of respondents (6.7b)."""
     scores = {name: [float(curve(a).scaled_l0()) for a in alphas] for name, curve in curves.items()}
-    label = r"privacy parameter $\alpha = e^{-\varepsilon}$ (1 is perfect privacy)"
+    label = "privacy parameter α = exp(−ε) (1 is perfect privacy)"
     return plot.lines(label, SCALED, [float(alpha) for alpha in alphas], scores)
 
 
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     assert rmse["EM"] < rmse["UM"] < rmse["GM"]
     options.out.mkdir(parents=True, exist_ok=True)
     for name in wanted:
-        figures[name]().savefig(options.out / f"figure-{name}.png")
+        plot.save(figures[name](), options.out / f"figure-{name}.png")
     print(f"wrote {len(wanted)} figures to {options.out}")
 
 

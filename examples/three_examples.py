@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 
 from frequency import OLH
 from mechdesign import Privacy, design
+from mechdesign.plot import look, save, style
 from mechdesign.properties import ColumnMonotone, WeakHonesty
 from rangeq import optimise
 
-ESTIMATE, TRUTH, BAND = "#0072B2", "#D55E00", "#56B4E9"
+ESTIMATE, TRUTH, BAND = (look(series)["color"] for series in (0, 1, 5))
 
 
 def main() -> None:
@@ -27,14 +28,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder of the picture")
     options = parser.parse_args()
 
-    figure = Figure(figsize=(11.0, 3.3), layout="constrained")
-    panels = figure.subplots(1, 3)
     rng = np.random.default_rng(1)
-    for axes, draw in zip(panels, (published_count, answers, ages), strict=True):
-        draw(axes, rng)
-        axes.spines[["top", "right"]].set_visible(False)
+    with style():
+        figure = Figure(figsize=(11.0, 3.6))
+        for axes, draw in zip(figure.subplots(1, 3), (published_count, answers, ages), strict=True):
+            draw(axes, rng)
     options.out.mkdir(parents=True, exist_ok=True)
-    figure.savefig(options.out / "three-examples.png", dpi=140)
+    save(figure, options.out / "three-examples.png")
     print(f"wrote {options.out / 'three-examples.png'}")
 
 
@@ -46,9 +46,11 @@ def published_count(axes: Axes, rng: np.random.Generator) -> None:
     chances = mechanism.matrix[:, 3]
     assert chances.argmax() == 3  # column monotone: the truth is the most probable answer
     colours = [TRUTH if answer == 3 else BAND for answer in range(9)]
-    axes.bar(range(9), chances, color=colours)
+    bars = axes.bar(range(9), chances, color=colours)
+    bars[3].set(hatch="///", edgecolor="white", linewidth=0)
+    axes.grid(False, axis="x")
     axes.set(xlabel="published count, of 8; the truth is 3", ylabel="probability", xticks=range(9))
-    axes.set_title("A count, published (ε = 0.5)", fontsize=11)
+    axes.set_title("A count, published (ε = 0.5)")
 
 
 def answers(axes: Axes, rng: np.random.Generator) -> None:
@@ -65,14 +67,21 @@ def answers(axes: Axes, rng: np.random.Generator) -> None:
     middle = estimate.frequencies[:shown]
     bars = np.abs(np.stack([low[:shown], high[:shown]]) - middle)
     axes.errorbar(
-        items, middle, bars, fmt="o", color=ESTIMATE, ecolor=BAND, elinewidth=3, label="estimate"
+        items,
+        middle,
+        bars,
+        fmt="o",
+        color=ESTIMATE,
+        ecolor=BAND,
+        elinewidth=3,
+        label="estimate, 95 % interval",
     )
     axes.plot(
         items, truth[:shown], "_", color=TRUTH, markersize=13, markeredgewidth=2, label="truth"
     )
     axes.set(xlabel="answer, the first 12 of 1024", ylabel="fraction of users", ylim=(0, None))
-    axes.set_title("Answers, collected privately (ε = 1)", fontsize=11)
-    axes.legend(frameon=False)
+    axes.set_title("Answers, collected privately (ε = 1)")
+    axes.legend()
 
 
 def ages(axes: Axes, rng: np.random.Generator) -> None:
@@ -86,11 +95,11 @@ def ages(axes: Axes, rng: np.random.Generator) -> None:
     truth = np.bincount(held, minlength=128).cumsum() / users
     assert ((low <= truth) & (truth <= high)).mean() > 0.8
     axes.fill_between(age, low, high, step="post", color=BAND, alpha=0.45, linewidth=0)
-    axes.step(age, estimate.cdf(), where="post", color=ESTIMATE, label="estimate, 95 % band")
-    axes.step(age, truth, where="post", color=TRUTH, linestyle=(0, (4, 2)), label="truth")
-    axes.set(xlabel="age", ylabel="fraction at or below", xlim=(0, 110))
-    axes.set_title("Ages, collected privately (ε = 1)", fontsize=11)
-    axes.legend(frameon=False)
+    for k, (cdf, label) in enumerate(((estimate.cdf(), "estimate, 95 % band"), (truth, "truth"))):
+        axes.step(age, cdf, where="post", **look(k) | {"marker": ""}, label=label)
+    axes.set(xlabel="age", ylabel="fraction at or below (not clipped)", xlim=(0, 110))
+    axes.set_title("Ages, collected privately (ε = 1)")
+    axes.legend()
 
 
 if __name__ == "__main__":

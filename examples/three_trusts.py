@@ -18,12 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from mechdesign import plan
-from mechdesign._support.figures import COLOURS, DASHES, GRID, MARKERS
 from mechdesign._support.files import replacing
-from mechdesign.plot import save
+from mechdesign.plot import look, mark_numbers, save, style
 
 N, DELTA = 100_000, Fraction(1, 10**8)
 TRUSTED = {"local": "nobody", "shuffled": "a shuffler", "curator": "a curator"}
@@ -60,9 +58,10 @@ def best(question: str, trust: str, epsilon: Fraction) -> Point:
     return Point(question, trust, epsilon, found.name, local, found.error)
 
 
+@style()
 def drawn(points: list[Point]) -> Figure:
     """A panel for each question."""
-    figure = Figure(figsize=(9.6, 7.2), layout="constrained")
+    figure = Figure(figsize=(9.6, 7.2))
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, question in zip(panels.flat, QUESTIONS, strict=True):
         for k, (trust, whom) in enumerate(TRUSTED.items()):
@@ -70,28 +69,20 @@ def drawn(points: list[Point]) -> Figure:
             axes.plot(
                 [float(one.epsilon) for one in own],
                 [one.error for one in own],
-                color=COLOURS[k],
-                linestyle=DASHES[k],
-                marker=MARKERS[k],
-                markersize=5,
+                **look(k),
                 label=f"trust {whom} ({trust})",
             )
         axes.set(xscale="log", yscale="log")
-        axes.set_title(question, fontsize=10, loc="left")
-        axes.set_axisbelow(True)
-        axes.grid(color=GRID)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_title(question)
+        for axis in (axes.xaxis, axes.yaxis):
+            mark_numbers(axis, logarithmic=True)
         axes.tick_params(labelbottom=True)
     figure.supxlabel(
-        f"central epsilon, for {N:,} users; delta = {float(DELTA):g} with a shuffler, else 0",
-        fontsize=10,
+        f"central epsilon, for {N:,} users; delta = {float(DELTA):g} with a shuffler, else 0"
     )
-    figure.supylabel("predicted error of the best protocol, fraction of the users", fontsize=10)
+    figure.supylabel("predicted error of the best protocol, fraction of the users")
     handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
     return figure
 
 

@@ -81,7 +81,7 @@ def main() -> None:
 
     found.save(options.out / "wm.json")
     assert Mechanism.load(options.out / "wm.json") == found.mechanism
-    plot.heatmaps(table).savefig(options.out / "heatmaps.png")
+    plot.save(plot.heatmaps(table), options.out / "heatmaps.png")
 
     truth = group_counts()
     prior = losses.prior(np.bincount(truth, minlength=GROUP + 1).tolist())
@@ -125,7 +125,7 @@ def main() -> None:
     public = losses.binomial(GROUP, "1/3")
     figure = plot.error_histograms(table, public)
     figure.suptitle(f"groups of {GROUP}, alpha = {ALPHA}, counts Binomial({GROUP}, 1/3)")
-    figure.savefig(options.out / "errors.png")
+    plot.save(figure, options.out / "errors.png")
 
     written = ("wm.json", "heatmaps.png", "errors.png")
     print("\nwrote " + ", ".join(str(options.out / name) for name in written))

@@ -1,9 +1,12 @@
 """Figures that compare mechanisms: heat maps, losses and errors (thesis 6.3, 6.6.3, 6.7).
 
-Every function but `save` returns a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes
-it, ``save(figure, "gm.png")`` does so in one step, and a notebook that has run
-``%matplotlib inline`` shows it. No window opens and pyplot keeps no reference, so there is nothing
-to close. All values are exact expectations, turned into floats only to be drawn.
+Those that draw return a `matplotlib.figure.Figure`: ``figure.savefig("gm.png")`` writes it,
+``save(figure, "gm.png")`` does so in one step, and a notebook that has run ``%matplotlib inline``
+shows it. No window opens and pyplot keeps no reference, so there is nothing to close. All values
+are exact expectations, turned into floats only to be drawn.
+
+``with style():`` makes figures of one's own look like these; `look` is how a series looks, and
+`mark_numbers` marks an axis with as many plain numbers as have room.
 """
 
 from __future__ import annotations
@@ -16,26 +19,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from mechdesign._support.figures import (
     BAND,
     COLOURS,
     DASHES,
-    DPI,
     ESTIMATE,
-    GRID,
     HATCHES,
-    MARKERS,
     MUTED,
     ink_on,
+    look,
     mark_numbers,
     panel,
+    style,
 )
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
@@ -44,6 +46,19 @@ from mechdesign.exceptions import NotSquare
 from mechdesign.explanation import QUESTIONS, Explanation
 from mechdesign.mechanism import Mechanism
 from mechdesign.values import Counts, Values
+
+__all__ = [
+    "error_against_epsilon",
+    "error_histograms",
+    "explanation_page",
+    "heatmaps",
+    "l0d_against_d",
+    "lines",
+    "look",
+    "mark_numbers",
+    "save",
+    "style",
+]
 
 _Point = TypeVar("_Point", int, Fraction)
 
@@ -68,8 +83,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
         Its suffix says which format: .png, of 200 points an inch, .pdf, .svg, or another that
         matplotlib writes.
     """
-    with replacing(path) as stream:
-        figure.savefig(stream, format=Path(path).suffix[1:], dpi=DPI)
+    with replacing(path) as stream, style():
+        figure.savefig(stream, format=Path(path).suffix[1:])
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
@@ -86,6 +101,11 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
     mechanisms : mapping of str to Mechanism
         title -> mechanism, at least one; drawn in this order.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each mechanism, with one colour scale.
+
     Raises
     ------
     ValueError
@@ -97,13 +117,12 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
     side = 0.9 + 0.4 * min(
         max(max(item.outputs, item.inputs, 5) for item in mechanisms.values()), _PRINTED
     )
-    figure = Figure(
-        figsize=(side * columns + 0.7, side * rows),
-        layout=ConstrainedLayoutEngine(compress=True, w_pad=0.1, h_pad=0.1),
-    )
+    layout = ConstrainedLayoutEngine(compress=True, w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(side * columns + 0.7, side * rows), layout=layout)
     scale = Normalize(0, max(float(item.matrix.max()) for item in mechanisms.values()))
     for position, (title, mechanism) in enumerate(mechanisms.items(), start=1):
-        axes = figure.add_subplot(rows, columns, position)
+        with style(), rc_context({"axes.grid": False}):
+            axes = figure.add_subplot(rows, columns, position)
         square = mechanism.outputs == mechanism.inputs
         image = axes.imshow(
             mechanism.matrix,
@@ -112,7 +131,8 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
             interpolation="nearest",
             cmap="viridis",
         )
-        axes.set(title=title, xlabel="input", ylabel="output")
+        axes.set(xlabel="input", ylabel="output")
+        axes.set_title(title, loc="left", fontsize="medium")
         _mark_values(axes.xaxis, mechanism.input_values)
         _mark_values(axes.yaxis, mechanism.output_values)
         if max(mechanism.outputs, mechanism.inputs) <= _PRINTED:
@@ -138,6 +158,11 @@ def error_histograms(
     prior : sequence of Fraction, int, str or Decimal, optional
         n + 1 exact weights over the inputs that sum to one, such as `losses.binomial`; uniform if
         None.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
 
     Raises
     ------
@@ -176,8 +201,22 @@ def l0d_against_d(
 ) -> Figure:
     """The chance of an answer more than d steps off, for d = 0 .. n-1 (Figure 6.11).
 
-    This is the plain L0,d, a probability: not the scaled one of eq. 6.1. Parameters and errors are
-    those of `error_histograms`; a ValueError also when n = 0, which leaves no d.
+    This is the plain L0,d, a probability: not the scaled one of eq. 6.1.
+
+    Parameters
+    ----------
+    mechanisms, prior : mapping of str to Mechanism, sequence of Fraction, optional
+        As for `error_histograms`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ValueError
+        As for `error_histograms`; also when n = 0, which leaves no d.
     """
     n = _common_n(mechanisms)
     if n == 0:
@@ -199,8 +238,19 @@ def explanation_page(told: Explanation) -> Figure:
     ----------
     told : Explanation
         What `mechdesign.explanation.explain` returns.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One page, upright.
     """
-    figure = Figure(figsize=_PAGE, layout="constrained")
+    with style():
+        figure = _page(told)
+    return figure
+
+
+def _page(told: Explanation) -> Figure:
+    figure = Figure(figsize=_PAGE)
     figure.suptitle(filled(told.statement, 96), fontsize=11, x=0.01, ha="left", parse_math=False)
     drawings = (_errors, _by_count, _truths, _beliefs)
     grid = figure.add_gridspec(4, 1)
@@ -209,9 +259,7 @@ def explanation_page(told: Explanation) -> Figure:
     ):
         part = figure.add_subfigure(grid[row])
         part.suptitle(question, fontsize=11, fontweight="bold", x=0.01, ha="left")
-        axes = part.add_subplot(axisbelow=True)
-        axes.grid(color=GRID)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes = part.add_subplot()
         axes.set_title(filled(answer, 112), fontsize=9, loc="left", parse_math=False)
         draw(axes, told)
     return figure
@@ -239,7 +287,7 @@ def _by_count(axes: Axes, told: Explanation) -> None:
     values = told.table.input_values
     typical = [math.sqrt(each.mean_square) for each in told.true_counts]
     marker = "o" if len(typical) <= _SEPARATE else ""
-    axes.plot(range(values.size), typical, color=ESTIMATE, marker=marker, markersize=4)
+    axes.plot(range(values.size), typical, marker + "-", color=ESTIMATE)
     axes.axhline(told.standard_errors.published, color=MUTED, linestyle=DASHES[1], linewidth=1)
     axes.set_xlabel("true count (dashed line: all together)")
     axes.set_ylabel("typical error")
@@ -259,7 +307,8 @@ def _truths(axes: Axes, told: Explanation) -> None:
         ]
         x, low, high, likeliest = zip(*ranges, strict=True)
         axes.bar(x, np.subtract(high, low) + 0.8, _thickness(x), np.subtract(low, 0.4), color=BAND)
-        axes.plot(x, likeliest, "o", color="black", markersize=3.5 if len(x) <= _SEPARATE else 1)
+        size = 3.5 if len(x) <= _SEPARATE else 1
+        axes.plot(x, likeliest, "o", color="black", markerfacecolor="black", markersize=size)
         axes.set_xlabel("published value (bar: the truth with at least 90 %; dot: the likeliest)")
         axes.set_ylabel("true count")
         axes.set_ylim(inputs.low - 0.6, inputs.high + 0.6)
@@ -283,8 +332,8 @@ def _beliefs(axes: Axes, told: Explanation) -> None:
         if risk is told.risks[0]:
             axes.fill_between(percents, least, most, color=BAND, alpha=0.5, linewidth=0)
         for bound in (least, most):
-            axes.plot(percents, bound, color=ESTIMATE, linestyle=dash, linewidth=1.2)
-    axes.plot(percents, percents, color=MUTED, linewidth=1)
+            axes.plot(percents, bound, color=ESTIMATE, linestyle=dash, marker="", linewidth=1.2)
+    axes.plot(percents, percents, "-", color=MUTED, linewidth=1)
     axes.set_xlabel("belief in a fact about one person before, in % (grey line: nothing learnt)")
     axes.set_ylabel("belief after, in %")
     axes.set(xlim=(0, 100), ylim=(0, 100))
@@ -316,6 +365,11 @@ def error_against_epsilon(
     marked : tuple of (float, float, str), optional
         An epsilon and an error, with a label.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
     Raises
     ------
     ValueError
@@ -326,9 +380,8 @@ def error_against_epsilon(
     figure.set_size_inches(9.0, 4.6)
     axes = figure.axes[0]
     axes.set(xscale="log", yscale="log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    for axis in (axes.xaxis, axes.yaxis):
+        mark_numbers(axis, logarithmic=True)
     axes.set_title(title, fontsize=9, loc="left")
     if marked is not None:
         epsilon, error, label = marked
@@ -375,6 +428,11 @@ def lines(
     whole : bool, default False
         Only integers are marked on the horizontal axis.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
     Raises
     ------
     ValueError
@@ -391,11 +449,9 @@ def lines(
         axes.plot(
             x,
             y,
+            **look(index),
             label=name,
-            color=COLOURS[index % len(COLOURS)],
-            linestyle=DASHES[index % len(DASHES)],
             linewidth=max(2.8 - 0.5 * index, 1.2),
-            marker=MARKERS[index % len(MARKERS)],
             markevery=-(-len(x) // 30),
             markersize=max(8.0 - index, 4.5),
             markerfacecolor="none",
@@ -441,4 +497,5 @@ def _common_n(mechanisms: Mapping[str, Mechanism]) -> int:
 
 
 def _legend(figure: Figure) -> None:
-    figure.legend(loc="outside right upper", frameon=False)
+    with style():
+        figure.legend(loc="outside right upper")

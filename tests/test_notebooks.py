@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+nbformat = pytest.importorskip("nbformat", reason="notebooks are read with the extra 'docs'")
 jupytext = pytest.importorskip("jupytext", reason="notebooks are read with the extra 'docs'")
 notebooks = pytest.importorskip("tools.notebooks", reason="they run with the extra 'docs'")
 
@@ -16,6 +17,7 @@ FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if path.name != "settings.py"]
 TRACES = re.compile(r"(?<![\w.])/(?:home|root|tmp|usr|var|work|Users)/|[A-Z]:\\|\bat 0x[0-9a-f]+")
 """A path of the machine that ran a notebook, or an address in its memory."""
+TAGS = ("picture", "remove-cell")
 
 
 def notebook(script: Path) -> dict[str, Any]:
@@ -46,6 +48,38 @@ def test_every_cell_ran_without_an_error_or_a_trace_of_the_machine(script: Path)
         assert not TRACES.search(json.dumps([output.get("text"), data]))
 
 
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_picture_comes_after_the_question(script: Path) -> None:
+    """The first cell has it, and says in words what one sees; assertions are out of sight."""
+    first, *others = notebook(script)["cells"]
+    opening = re.fullmatch(
+        r"# .+\n\n((?:.+\n)+)\n!\[([^]]+)\]\(attachment:picture.png\)(?:\n\n(?:.|\n)+)?",
+        "".join(first["source"]),
+    )
+    assert opening
+    assert "?" in first["source"][0] + opening[1]
+    assert len(opening[2]) > 60
+    tagged = {tag: [c for c in others if tag in c["metadata"].get("tags", ())] for tag in TAGS}
+    (drawn,) = tagged["picture"]
+    pictures = [output["data"].get("image/png") for output in drawn["outputs"]]
+    assert first["attachments"] == {"picture.png": {"image/png": pictures[-1]}}
+    shown = [c for c in others if c["cell_type"] == "code" and c not in tagged["remove-cell"]]
+    for cell in shown:
+        assert not re.search(r"^ *assert ", "".join(cell["source"]), re.MULTILINE)
+    for cell in tagged["remove-cell"]:
+        assert not cell["outputs"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_what_draws_is_folded_and_in_the_common_style(script: Path) -> None:
+    for cell in notebook(script)["cells"]:
+        source = "".join(cell["source"])
+        if " = Figure(" in source:
+            assert "with style():" in source
+            assert {"hide-input", "hide-cell"} & set(cell["metadata"]["tags"])
+        assert not re.search(r"#[0-9A-Fa-f]{6}\b", source), "a colour of its own"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_every_script_runs(script: Path) -> None:
@@ -53,6 +87,21 @@ def test_every_script_runs(script: Path) -> None:
     cells = notebooks.executed(script).cells
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output.get("name") == "stderr"]
+
+
+def test_a_notebook_without_one_picture_is_refused() -> None:
+    question = "# A title\n\nA question?\n\n![What one sees](attachment:picture.png)"
+    for source, tags, pictures in (
+        (question, ["picture"], 0),
+        (question, ["picture"], 2),
+        (question, [], 1),
+        ("# A title", ["picture"], 1),
+    ):
+        drawn = nbformat.v4.new_code_cell(metadata={"tags": tags})
+        drawn.outputs = [nbformat.v4.new_output("display_data", {"image/png": "eA=="})] * pictures
+        cells = [nbformat.v4.new_markdown_cell(source), drawn]
+        with pytest.raises(ValueError, match="one cell tagged picture"):
+            notebooks.place_picture(nbformat.v4.new_notebook(cells=cells))
 
 
 def test_a_trace_would_be_found() -> None:

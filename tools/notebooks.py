@@ -2,6 +2,9 @@
 
     python tools/notebooks.py [SCRIPT ...]
 
+The output of the cell tagged ``picture`` becomes the attachment `PICTURE` of the first cell, which
+shows it below the question.
+
 What depends on the machine (times, versions, random names of cells) is left out. Draws are seeded,
 except for those of the device in `from_program_to_device`, which takes the operating system's
 randomness.
@@ -20,6 +23,8 @@ from nbclient import NotebookClient
 from PIL import Image
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "notebooks"
+PICTURE = "picture.png"
+"""What the first cell of a notebook calls its picture, as ``![...](attachment:picture.png)``."""
 
 
 def scripts() -> list[Path]:
@@ -42,6 +47,8 @@ def executed(script: Path) -> nbformat.NotebookNode:
     ------
     nbclient.exceptions.CellExecutionError
         A cell failed.
+    ValueError
+        Not one picture, or none in the first cell.
     """
     notebook = jupytext.read(script)
     NotebookClient(
@@ -58,7 +65,25 @@ def executed(script: Path) -> nbformat.NotebookNode:
         for output in cell.get("outputs", ()):
             if "image/png" in output.get("data", ()):
                 output.data["image/png"] = smaller(output.data["image/png"])
+    place_picture(notebook)
     return notebook
+
+
+def place_picture(notebook: nbformat.NotebookNode) -> None:
+    """Show the picture where the notebook begins."""
+    pictures = [
+        output.data["image/png"]
+        for cell in notebook.cells
+        if "picture" in cell.metadata.get("tags", ())
+        for output in cell.outputs
+        if "image/png" in output.get("data", ())
+    ]
+    if len(pictures) != 1 or f"](attachment:{PICTURE})" not in notebook.cells[0].source:
+        raise ValueError(
+            f"a notebook has one cell tagged picture, whose figure its first cell shows as"
+            f" attachment:{PICTURE}; here are {len(pictures)}"
+        )
+    notebook.cells[0].attachments = {PICTURE: {"image/png": pictures[0]}}
 
 
 def main() -> None:

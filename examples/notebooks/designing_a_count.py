@@ -17,11 +17,15 @@
 # *You hold how many people of each small group, a ward, a class, a street, have something that is
 # nobody's business, and want to publish those counts. Which mechanism tells the truth most often?*
 #
+# ![For two attributes, the part of the groups of 8 that is answered wrongly, against alpha: GM,
+# WM and EM are alike up to 0.6; from 0.9 on GM is worse than the blind guess UM, and WM and EM
+# stay below it](attachment:picture.png)
+#
 # Thesis, sections 6.6 and 6.7. The mechanisms are GM, the geometric one; EM, the fair one; WM, the
 # best by a linear program with chosen properties; and UM, a blind guess. `alpha = exp(-epsilon)`:
 # nearer 1 is more private.
 
-# %%
+# %% tags=["hide-input"]
 # %matplotlib inline
 import csv
 import math
@@ -35,6 +39,7 @@ from thesis_figures import family
 from mechdesign import Privacy, design, named, plot
 from mechdesign.comparison import compare
 from mechdesign.losses import L0, binomial, prior
+from mechdesign.plot import look, style
 from mechdesign.properties import ColumnMonotone, RowMonotone, WeakHonesty
 
 full, data = arguments()
@@ -50,6 +55,8 @@ full, data = arguments()
 alpha = Fraction(9, 10)
 example = named.geometric(2, alpha)
 print(example.matrix.round(3))
+
+# %% tags=["remove-cell"]
 assert example.table[1][1] == Fraction(1, 19)
 assert example.table[0][1] == example.table[2][1] == 9 * example.table[1][1]
 
@@ -62,12 +69,14 @@ assert example.table[0][1] == example.table[2][1] == 9 * example.table[1][1]
 n = 8
 found = design(n, Privacy(alpha), L0(), [WeakHonesty(), RowMonotone(), ColumnMonotone()])
 print(found.certificate)
-assert found.certificate.gap == 0
-assert found.mechanism.audit().holds
 
 mechanisms = family(n, alpha)  # GM, WM, EM, UM
 print(compare(mechanisms))
 cost = {name: mechanism.scaled_l0() for name, mechanism in mechanisms.items()}
+
+# %% tags=["remove-cell"]
+assert found.certificate.gap == 0
+assert found.mechanism.audit().holds
 assert cost["GM"] < cost["WM"] < cost["EM"] < cost["UM"] == 1
 
 # %% [markdown]
@@ -75,9 +84,11 @@ assert cost["GM"] < cost["WM"] < cost["EM"] < cost["UM"] == 1
 # for n = 4).
 
 # %%
-assert cost["WM"] < Fraction(102, 100) * cost["GM"]
 fig = plot.heatmaps({name: mechanisms[name] for name in ("GM", "WM", "EM")})
 fig
+
+# %% tags=["remove-cell"]
+assert cost["WM"] < Fraction(102, 100) * cost["GM"]
 
 # %% [markdown]
 # ## Which one when
@@ -95,6 +106,8 @@ for asked, a in (
 ):
     choice = named.recommend(n, a, asked)
     print(f"{'+'.join(asked):6} alpha = {float(a):<5} {choice.name}: {choice.reason}")
+
+# %% tags=["remove-cell"]
 assert [named.recommend(n, a, ["WH"]).name for a in ("1/2", "3/4", "4/5", "9/10")] == [
     "GM",
     "GM",
@@ -169,6 +182,8 @@ for target, bits in targets.items():
             expected.setdefault((target, name), []).append(wrong)
             measured.setdefault((target, name), []).append(float(seen))
 print(f"{len(expected) * len(sizes)} cells, the largest deviation is {worst:.1f} standard errors")
+
+# %% tags=["remove-cell"]
 assert worst < 7  # by chance less than once in 10^9 pages
 
 # %% [markdown]
@@ -179,7 +194,7 @@ assert worst < 7  # by chance less than once in 10^9 pages
 # it errs a little less. The thesis has WM closer to UM: an optimum of a linear program need not be
 # unique, and tables that agree on average differ on real counts.
 
-# %%
+# %% tags=["remove-cell"]
 for target in targets:
     error = {name: np.array(expected[target, name]) for name in cost}
     some, many = (np.array(sizes) >= 6) & (np.array(sizes) <= 15), np.array(sizes) >= 18
@@ -193,29 +208,24 @@ for target in targets:
 for name in ("EM", "UM"):  # fair: the same on all targets
     assert np.ptp([expected[target, name] for target in targets], axis=0).max() < 1e-12
 
-colours = {"GM": "#0072B2", "WM": "#009E73", "EM": "#D55E00", "UM": "0.5"}
-markers = {"GM": "o", "WM": "D", "EM": "s", "UM": "^"}
-fig = Figure(figsize=(11, 3.8), layout="constrained")
-for place, (axes, target) in enumerate(zip(fig.subplots(1, 3, sharey=True), targets, strict=True)):
-    for name, colour in colours.items():
-        axes.plot(sizes, expected[target, name], color=colour)
-        axes.plot(
-            sizes,
-            measured[target, name],
-            markers[name],
-            color=colour,
-            markerfacecolor="none",
-            label=name,
+# %% tags=["hide-input"]
+looks = {name: look(series) for series, name in enumerate(("GM", "EM", "WM", "UM"))}
+with style():
+    fig = Figure(figsize=(11, 3.8))
+    for place, (axes, target) in enumerate(
+        zip(fig.subplots(1, 3, sharey=True), targets, strict=True)
+    ):
+        for name, own in looks.items():
+            axes.plot(sizes, expected[target, name], **own | {"marker": ""})
+            axes.plot(sizes, measured[target, name], **own | {"linestyle": ""}, label=name)
+        axes.set(
+            title=target,
+            xlabel="group size n",
+            xticks=(2, 5, 10, 15, 20),
+            ylabel="" if place else "part of the groups answered wrongly",
         )
-    axes.set(
-        title=target,
-        xlabel="group size n",
-        xticks=(2, 5, 10, 15, 20),
-        ylabel="" if place else "part of the groups answered wrongly",
-    )
-    axes.grid(color="0.9")
-axes.legend(loc="lower right", title="line: exact\nmark: measured", frameon=False)
-fig.suptitle("as Figure 6.9: alpha = 9/10")
+    axes.legend(loc="lower right", title="line: exact\nmark: measured")
+    fig.suptitle("as Figure 6.9: alpha = 9/10")
 fig
 
 # %% [markdown]
@@ -231,10 +241,12 @@ bits = targets["reported an affair" if data is None else "female"]  # about one 
 held = prior(np.bincount(group_counts(bits, n), minlength=n + 1).tolist())
 guess = L0(prior=binomial(n, "1/3"))
 informed = design(n, Privacy(alpha), guess, ["WH", "CM"])
-assert informed.certificate.gap == 0
 contest = {**family(n, alpha), "prior": informed.mechanism}
 print(compare(contest, prior=held))
 wrong = {name: mechanism.loss(L0(prior=held)) for name, mechanism in contest.items()}
+
+# %% tags=["remove-cell"]
+assert informed.certificate.gap == 0
 assert min(wrong, key=wrong.__getitem__) == "prior"
 
 # %% [markdown]
@@ -245,7 +257,7 @@ assert min(wrong, key=wrong.__getitem__) == "prior"
 # GM and WM are the same. At alpha = 9/10 and beyond take EM or WM, and expect large errors:
 # so few cannot be counted accurately at that privacy.
 
-# %%
+# %% tags=["hide-input", "picture"]
 grid = [Fraction(k, 20) for k in range(8, 20)] + [Fraction(99, 100)]
 ends = sorted(targets, key=lambda target: abs(targets[target].mean() - 0.5))
 curves: dict[tuple[str, str], list[float]] = {}
@@ -255,34 +267,27 @@ for a in grid:
         held = prior(np.bincount(group_counts(targets[target], n), minlength=n + 1).tolist())
         for name, mechanism in choices.items():
             curves.setdefault((target, name), []).append(float(mechanism.loss(L0(prior=held))))
-        if a <= Fraction(1, 2):
-            assert curves[target, "WM"][-1] == curves[target, "GM"][-1]
-        if a >= alpha:
-            assert (
-                max(curves[target, "WM"][-1], curves[target, "EM"][-1])
-                < curves[target, "UM"][-1]
-                < curves[target, "GM"][-1]
-            )
 
-fig = Figure(figsize=(9, 4), layout="constrained")
-for place, (axes, target) in enumerate(
-    zip(fig.subplots(1, 2, sharey=True), (ends[-1], ends[0]), strict=True)
-):
-    for name, colour in colours.items():
-        line = curves[target, name]
-        axes.plot(
-            [float(a) for a in grid],
-            line,
-            marker=markers[name],
-            color=colour,
-            markerfacecolor="none",
-            label=name,
+with style():
+    fig = Figure(figsize=(9, 4))
+    for place, (axes, target) in enumerate(
+        zip(fig.subplots(1, 2, sharey=True), (ends[-1], ends[0]), strict=True)
+    ):
+        for name, own in looks.items():
+            axes.plot([float(a) for a in grid], curves[target, name], **own, label=name)
+        axes.set(
+            title=f"{target}: {targets[target].mean():.0%} of all people",
+            xlabel="alpha (nearer 1 is more private)",
         )
-    axes.set(
-        title=f"{target}: {targets[target].mean():.0%} of all people",
-        xlabel="alpha (nearer 1 is more private)",
-    )
-    axes.set_ylabel("" if place else "part of the groups of 8 answered wrongly")
-    axes.grid(color="0.9")
-axes.legend(loc="lower right", frameon=False)
+        axes.set_ylabel("" if place else "part of the groups of 8 answered wrongly")
+    axes.legend(loc="lower right")
 fig
+
+# %% tags=["remove-cell"]
+for target in (ends[-1], ends[0]):
+    for k, a in enumerate(grid):
+        wrong = {name: curves[target, name][k] for name in looks}
+        if a <= Fraction(1, 2):
+            assert wrong["WM"] == wrong["GM"]
+        if a >= alpha:
+            assert max(wrong["WM"], wrong["EM"]) < wrong["UM"] < wrong["GM"]

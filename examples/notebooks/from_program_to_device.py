@@ -18,10 +18,15 @@
 # that I do not know. What exactly is proved, what is drawn there, and what happens when the file
 # was tampered with?*
 #
+# ![On the left the frequencies of the device's answers, which lie on the bars of the exact table
+# for three true counts; on the right likelihood ratios of neighbouring counts: those of the file
+# within the band that alpha allows, those of a bolder table far outside, up to
+# ten](attachment:picture.png)
+#
 # The chain: program (thesis, sections 6.3 and 6.4) - exact table and proof - file - a sampler of
 # the standard library. Each link is checked by the next one.
 
-# %%
+# %% tags=["hide-input"]
 # %matplotlib inline
 import hashlib
 import json
@@ -38,8 +43,9 @@ from settings import arguments
 import mechdesign
 from mechdesign import Mechanism, MechanismError, Privacy, design
 from mechdesign.losses import L0
+from mechdesign.plot import look, mark_numbers, style
 
-full, data = arguments()  # nothing here needs data
+full, _ = arguments()  # nothing here needs data
 
 # %% [markdown]
 # ## The proof
@@ -55,6 +61,8 @@ found = design(n, privacy, L0(), ["WH", "CM"])
 mechanism, certificate = found.mechanism, found.certificate
 print(certificate)
 print(f"objective {certificate.objective}, bound {certificate.bound}, gap {certificate.gap}")
+
+# %% tags=["remove-cell"]
 assert certificate.objective == certificate.bound == mechanism.loss(L0())
 assert certificate.verify(mechanism)
 
@@ -65,6 +73,8 @@ assert certificate.verify(mechanism)
 other = mechdesign.named.explicit_fair(n, "3/4")
 verdict = certificate.verify(other)
 print(verdict.reason)
+
+# %% tags=["remove-cell"]
 assert not verdict
 
 # %% [markdown]
@@ -73,6 +83,8 @@ assert not verdict
 # %%
 audit = mechanism.audit()
 print(audit)
+
+# %% tags=["remove-cell"]
 assert audit.holds
 assert audit.ratio <= 1 / privacy.alpha
 
@@ -88,6 +100,8 @@ file = folder / "counts-of-8.json"
 found.save(file)
 content = json.loads(file.read_text())
 print({key: str(value)[:60] for key, value in content.items()})
+
+# %% tags=["remove-cell"]
 assert Mechanism.load(file) == mechanism
 
 # %% [markdown]
@@ -103,7 +117,6 @@ shutil.copy(Path(mechdesign.__file__).with_name("device.py"), device)
 bare = [sys.executable, "-I", "-S"]
 missing = subprocess.run([*bare, "-c", "import numpy"], capture_output=True, text=True, check=False)
 print(missing.stderr.splitlines()[-1])
-assert missing.returncode != 0
 
 counts = [3, 0, 8, 5]
 answer = subprocess.run(
@@ -114,6 +127,9 @@ answer = subprocess.run(
     check=True,
 )
 released = [int(count) for count in answer.stdout.split()]  # drawn anew each time
+
+# %% tags=["remove-cell"]
+assert missing.returncode != 0
 assert len(released) == len(counts)
 assert all(0 <= count <= n for count in released)
 
@@ -135,6 +151,8 @@ print(
     f"of {mechanism.denominator} integers, {often} lead to the answers 0 .. {n} when the truth is"
     f" {truth}"
 )
+
+# %% tags=["remove-cell"]
 assert often == [row[truth] for row in mechanism.weights]
 
 # %% [markdown]
@@ -168,6 +186,8 @@ print(
     f"against the table {g_test(seen, mechanism.matrix):.0f}, against the lazy one"
     f" {g_test(seen, lazy):.0f}"
 )
+
+# %% tags=["remove-cell"]
 assert g_test(seen, mechanism.matrix) < 160 < g_test(seen, lazy)
 
 # %% [markdown]
@@ -213,6 +233,7 @@ bolder = {
     "weights": [[str(weight) for weight in row] for row in weights],
     "denominator": str(2 * mechanism.denominator),
 }
+refused = {}
 for name, change, seal in (
     ("alpha changed, old digest", {"alpha": "9/10"}, False),
     ("alpha changed, new digest", {"alpha": "9/10"}, True),
@@ -223,11 +244,14 @@ for name, change, seal in (
         True,
     ),
 ):
-    library, on_device = verdicts(forged(change, seal))
+    library, on_device = refused[name] = verdicts(forged(change, seal))
     print(
         f"{name}\n  library: {library[:110]}\n  device: "
         f" {on_device[:110] or 'accepted, with the privacy that it claims'}"
     )
+
+# %% tags=["remove-cell"]
+for name, (library, on_device) in refused.items():
     assert library
     assert bool(on_device) == ("bound" not in name)
 assert verdicts(file) == ("", "")
@@ -236,7 +260,7 @@ assert verdicts(file) == ("", "")
 # A digest is no signature: whoever can write the file can also write another honest one, with a
 # larger epsilon. Sign what crosses a boundary of trust, and pin the alpha that you expect.
 
-# %%
+# %% tags=["remove-cell"]
 assert Mechanism.load(file).privacy == privacy
 
 # %% [markdown]
@@ -246,47 +270,47 @@ assert Mechanism.load(file).privacy == privacy
 # between neighbouring counts, as the audit sees them: those of the file stay in the band that alpha
 # allows, and the bolder table leaves it.
 
-# %%
-fig = Figure(figsize=(10, 4), layout="constrained")
-left, right = fig.subplots(1, 2)
-for place, (count, colour) in enumerate(
-    zip((0, 3, 8), ("#0072B2", "#D55E00", "#009E73"), strict=True)
-):
-    x = np.arange(n + 1) + 0.27 * (place - 1)
-    error = 3 * np.sqrt(honest[:, count] * (1 - honest[:, count]) / draws)
-    left.bar(x, honest[:, count], 0.27, color=colour, alpha=0.45, label=f"truth {count}: exact")
-    left.errorbar(x, seen[:, count] / draws, error, fmt="k.", markersize=4, elinewidth=1)
-left.errorbar([], [], [], fmt="k.", label=f"device, {draws} draws, 3 standard errors")
-left.set(xlabel="answer", ylabel="probability", xticks=range(n + 1))
-left.legend(frameon=False, fontsize=8)
+# %% tags=["hide-input", "picture"]
+with style():
+    fig = Figure(figsize=(10, 4))
+    left, right = fig.subplots(1, 2)
+    for place, count in enumerate((0, 3, 8)):
+        x = np.arange(n + 1) + 0.27 * (place - 1)
+        error = 3 * np.sqrt(honest[:, count] * (1 - honest[:, count]) / draws)
+        own = {"color": look(place)["color"], "hatch": ("", "///", "...")[place], "alpha": 0.45}
+        left.bar(x, honest[:, count], 0.27, **own, label=f"truth {count}: exact")
+        left.errorbar(x, seen[:, count] / draws, error, fmt="k.", markersize=4, elinewidth=1)
+    left.errorbar([], [], [], fmt="k.", label=f"device, {draws} draws, 3 standard errors")
+    left.set(xlabel="answer", ylabel="probability", xticks=range(n + 1), ylim=(0, 0.48))
+    left.legend()
 
-tables = {
-    "the file": (honest, "#0072B2", "o"),
-    "the bolder table": ((honest + np.eye(n + 1)) / 2, "#D55E00", "x"),
-}
-right.axhspan(
-    float(privacy.alpha), 1 / float(privacy.alpha), color="0.9", label="allowed: alpha to 1 / alpha"
-)
-for shift, (name, (table, colour, marker)) in zip((-0.1, 0.1), tables.items(), strict=True):
-    ratios = table[:, :-1] / table[:, 1:]
-    inside = (ratios >= float(privacy.alpha) - 1e-12) & (ratios <= 1 / float(privacy.alpha) + 1e-12)
-    assert inside.all() == (name == "the file")
-    place = np.repeat(np.arange(n + 1), n) + shift
-    right.semilogy(
-        place,
-        ratios.ravel(),
-        marker,
-        color=colour,
-        markersize=4,
-        markerfacecolor="none",
-        label=name,
+    tables = {
+        "the file": (honest, "o"),
+        "the bolder table": ((honest + np.eye(n + 1)) / 2, "x"),
+    }
+    inside = {}
+    right.axhspan(
+        float(privacy.alpha),
+        1 / float(privacy.alpha),
+        color="0.9",
+        label="allowed: alpha to 1 / alpha",
     )
-right.set(
-    xlabel="answer",
-    ylabel="its likelihood ratio between neighbouring counts",
-    xticks=range(n + 1),
-    ylim=(0.05, 60),
-)
-right.legend(loc="upper left", frameon=False, fontsize=8)
-shutil.rmtree(folder)
+    for series, (name, (table, marker)) in enumerate(tables.items()):
+        ratios = table[:, :-1] / table[:, 1:]
+        least, most = float(privacy.alpha) - 1e-12, 1 / float(privacy.alpha) + 1e-12
+        inside[name] = ((ratios >= least) & (ratios <= most)).all()
+        place = np.repeat(np.arange(n + 1), n) + 0.2 * series - 0.1
+        right.semilogy(place, ratios.ravel(), marker, color=look(series)["color"], label=name)
+    right.set(
+        xlabel="answer",
+        ylabel="its likelihood ratio between neighbouring counts",
+        xticks=range(n + 1),
+        ylim=(0.05, 90),
+    )
+    mark_numbers(right.yaxis, logarithmic=True)
+    right.legend(loc="upper left")
 fig
+
+# %% tags=["remove-cell"]
+shutil.rmtree(folder)
+assert inside == {"the file": True, "the bolder table": False}

@@ -18,11 +18,16 @@
 # server with theirs. Which are frequent? What may the list have missed? And is that the protocol's
 # fault, or would every protocol miss it?
 #
+# ![Three panels: errors fall as the lower bound does with the number of users, at six to nine
+# times its height; they grow with the length of an item, below the line of an empty list; and the
+# probability to be listed rises from 0 to 1 between one and five per cent of the
+# users](attachment:picture.png)
+#
 # Source: Bassily and Smith, *Local, Private, Efficient Protocols for Succinct Histograms* (STOC
 # 2015): protocols in sections 3 and 4, the lower bound of Theorem 5.2. It has no figures; those
 # here draw its theorems.
 
-# %%
+# %% tags=["hide-input"]
 # %matplotlib inline
 import csv
 import math
@@ -33,13 +38,15 @@ from matplotlib.figure import Figure
 from scipy.stats import binom
 from settings import arguments
 
+# isort: split
+from heavy_hitters import STYLES, Population, error, typed
+
 from frequency import HRR, OLH
 from frequency.heavy import OneBit, PrefixExtension, lower_bound, plot
+from mechdesign.plot import look, mark_numbers, style
 
 full, data = arguments()
 rng = np.random.default_rng(4)
-
-from heavy_hitters import STYLES, Population, error, typed
 
 # %% [markdown]
 # ## Strings in, strings out
@@ -60,16 +67,18 @@ else:
 truth = {name: count / len(values) for name, count in Counter(values).items()}
 
 protocol = PrefixExtension(bits=64, epsilon=2.0, text=True)
-assert protocol.audit().holds
 found = protocol.find(protocol.aggregate(protocol.privatize(values, rng)))
 print(found.table())
 
 true = np.array([truth.get(name, 0.0) for name in found.items])
-assert (np.abs(found.frequencies - true) < 7 * np.sqrt(found.variances)).all()
 sure = found.recall(list(truth.values())) > 1 - 1e-8
+plot.heavy_hitters(found, truth)
+
+# %% tags=["remove-cell"]
+assert protocol.audit().holds
+assert (np.abs(found.frequencies - true) < 7 * np.sqrt(found.variances)).all()
 assert np.isin(np.array(list(truth))[sure], found.items).all()
 assert sure.sum() >= 5
-plot.heavy_hitters(found, truth)
 
 # %% [markdown]
 # ## What the list misses
@@ -93,6 +102,8 @@ for _ in range(runs):
 print("held by   " + "".join(f"{share:7.1%}" for share in shares))
 print("promised  " + "".join(f"{value:7.0%}" for value in promised))
 print("listed    " + "".join(f"{value:7.0%}" for value in hits))
+
+# %% tags=["remove-cell"]
 assert (binom.cdf(np.rint(hits * runs), runs, promised) > 1e-7).all()
 assert hits[0] < 0.5  # 1 % of 100,000 users are too few
 
@@ -133,6 +144,8 @@ for k, n in enumerate(users):
             f"{by_users[name][k]:10.4f} ({by_users[name][k] / bound[k]:4.1f})" for name in systems
         )
     )
+
+# %% tags=["remove-cell"]
 for name in systems:
     assert all(1 < e / b < 15 for e, b in zip(by_users[name], bound, strict=True))
     # √n: a hundred times the users, a tenth of the error, as the bound has it.
@@ -157,7 +170,9 @@ for b, e, least in zip(lengths, by_bits, bound_bits, strict=True):
     print(
         f"{b:2d} bits, n = {many:,}: error {e:.4f}, lower bound {least:.4f}, factor {e / least:.1f}"
     )
-    assert 1 < e / least < 20
+
+# %% tags=["remove-cell"]
+assert all(1 < e / least < 20 for e, least in zip(by_bits, bound_bits, strict=True))
 
 # %% [markdown]
 # ## One bit from each
@@ -181,9 +196,11 @@ print(
     f"{whole.report_bits} bits: RMSE {rmse[0]:.5f}; {single.report_bits} bit: {rmse[1]:.5f},"
     f" {rmse[1] / rmse[0]:.3f} times as much"
 )
+one_bit = [mean_error(lambda: OneBit(PrefixExtension(bits, math.log(2))), bits, n) for n in users]
+
+# %% tags=["remove-cell"]
 assert single.audit().holds
 assert abs(rmse[1] / rmse[0] - math.sqrt(2)) < 0.15
-one_bit = [mean_error(lambda: OneBit(PrefixExtension(bits, math.log(2))), bits, n) for n in users]
 
 # %% [markdown]
 # ## The picture
@@ -192,62 +209,45 @@ one_bit = [mean_error(lambda: OneBit(PrefixExtension(bits, math.log(2))), bits, 
 # nothing is listed: the share of the most frequent item. Right, what the list promises and what it
 # keeps.
 
-# %%
-figure = Figure(figsize=(13, 4.4), layout="constrained")
-left, middle, right = figure.subplots(1, 3)
-for name, curve in by_users.items():
-    left.plot(
-        users, curve, "-", color=STYLES[name][0], marker=STYLES[name][1], markersize=7, label=name
+# %% tags=["hide-input", "picture"]
+with style():
+    figure = Figure(figsize=(13, 4.4))
+    left, middle, right = figure.subplots(1, 3)
+    for name, curve in by_users.items():
+        left.plot(users, curve, **STYLES[name], label=name)
+    left.plot(users, one_bit, **STYLES["OneBit(PrefixExtension)"], label="OneBit of it, ε = ln 2")
+    left.plot(users, bound, "k-", linewidth=2.5, label="lower bound of\nany protocol, ε = 1")
+    middle.plot(lengths, by_bits, **STYLES["PrefixExtension"], label="PrefixExtension")
+    middle.plot(lengths, bound_bits, "k-", linewidth=2.5, label="lower bound of any protocol")
+    nothing = [1 / (np.arange(1, min(1 << b, 1 << 16) + 1) ** -1.1).sum() for b in lengths]
+    middle.plot(lengths, nothing, "--", color="0.6", label="nothing listed")
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="users",
+        ylabel="largest |estimate − frequency|",
+        title=f"$2^{{{bits}}}$ items, ε = 1",
     )
-left.plot(
-    users,
-    one_bit,
-    "--",
-    color=STYLES["PrefixExtension"][0],
-    marker="o",
-    markerfacecolor="w",
-    label="OneBit of it, ε = ln 2",
-)
-left.plot(users, bound, "k:", linewidth=2, label="lower bound of any protocol, ε = 1")
-middle.plot(
-    lengths,
-    by_bits,
-    "-",
-    color=STYLES["PrefixExtension"][0],
-    marker=STYLES["PrefixExtension"][1],
-    markersize=7,
-)
-middle.plot(lengths, bound_bits, "k:", linewidth=2)
-nothing = [1 / (np.arange(1, min(1 << b, 1 << 16) + 1) ** -1.1).sum() for b in lengths]
-middle.plot(lengths, nothing, color="0.6", label="nothing listed")
-left.set(
-    xscale="log",
-    yscale="log",
-    xlabel="users",
-    ylabel="largest |estimate − frequency|",
-    title=f"$2^{{{bits}}}$ items, ε = 1",
-)
-middle.set(
-    yscale="log",
-    xlabel="bits of an item",
-    ylabel="largest |estimate − frequency|",
-    title=f"{many:,} people, ε = 1",
-    xticks=lengths,
-)
-right.plot(shares, hits, "o-", color="#009E73", label=f"listed, of {runs} times")
-right.plot(shares, promised, "--", color="#009E73", label="promised")
-right.set(
-    xlabel="fraction of the users who have the item",
-    ylabel="probability to be listed",
-    title="100,000 people, $2^{16}$ items, ε = 1",
-)
-for axes in (left, middle, right):
-    axes.grid(color="0.92")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(
-        frameon=False,
-        fontsize=9,
-        loc={left: "lower left", middle: "best", right: "lower right"}[axes],
+    middle.set(
+        yscale="log",
+        xlabel="bits of an item",
+        ylabel="largest |estimate − frequency|",
+        title=f"{many:,} people, ε = 1",
+        xticks=lengths,
     )
-left.set_ylim(bottom=1e-4)
+    right.plot(shares, hits, **look(0), label=f"listed, of {runs} times")
+    right.plot(shares, promised, **look(1), label="promised")
+    right.set(
+        xlabel="fraction of the users who have the item",
+        ylabel="probability to be listed",
+        title="100,000 people, $2^{16}$ items, ε = 1",
+    )
+    for axes, where in ((left, "lower left"), (middle, "lower right"), (right, "lower right")):
+        axes.legend(loc=where)
+        axes.margins(x=0.08)
+    left.set_ylim(bottom=1e-4)
+    middle.set_ylim(bottom=5e-4)
+    for axes in (left, middle):
+        mark_numbers(axes.yaxis, logarithmic=True)
+    mark_numbers(left.xaxis, logarithmic=True)
 figure

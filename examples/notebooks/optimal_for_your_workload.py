@@ -17,11 +17,16 @@
 # *I know which questions I shall ask about the answers of users who trust nobody. Is there a
 # protocol that is made for those questions, and how much better is it than one off the shelf?*
 #
+# ![On the left the sets of hours of 96 outputs, most of them arcs of a quarter of the day; on the
+# right standard errors over the bound by the width of the window: those of the design and of the
+# best protocol for ranges stay near 1, those of the oracles grow to between 1.7 and
+# 2.7](attachment:picture.png)
+#
 # Thesis, section 6.8, asks for the best mechanism under local privacy, and stops at tables whose
 # outputs are the items: GRR. It leaves rectangular tables to "a separate investigation";
 # `mechdesign.local` has them.
 
-# %%
+# %% tags=["hide-input"]
 import os
 
 # Before numpy: many small matrices, which threads only slow down
@@ -41,6 +46,7 @@ from settings import arguments
 from frequency import GRR, HRR, OLH, OUE, ProjectiveGeometry, SubsetSelection, Tabular
 from mechdesign import Mechanism, local, named
 from mechdesign.losses import L0
+from mechdesign.plot import look, style
 from mechdesign.utilities import MutualInformation, bayes_decision
 from rangeq import HaarHRR, HierarchicalHistogram, optimise
 
@@ -56,6 +62,8 @@ epsilon = 1.0
 # %%
 square = local.square(6, epsilon, L0())
 print(square.certificate)
+
+# %% tags=["remove-cell"]
 assert square.certificate.gap == 0
 assert square.mechanism == named.krr(6, square.mechanism.privacy.alpha)
 
@@ -68,6 +76,7 @@ assert square.mechanism == named.krr(6, square.mechanism.privacy.alpha)
 
 # %%
 uniform = [Fraction(1, 6)] * 6
+designs = []
 for e, size in ((0.5, 3), (1.0, 2), (2.0, 1)):
     best = local.extremal(6, e, MutualInformation(uniform))
     krr = best.utility.of(named.krr(6, best.mechanism.privacy.alpha))[0]
@@ -76,6 +85,10 @@ for e, size in ((0.5, 3), (1.0, 2), (2.0, 1)):
         f"epsilon = {e}: {float(best.value):.4f} nats, of GRR {float(krr):.4f}; {len(sets)}"
         f" outputs, sets of {set(sets)}"
     )
+    designs.append((best, krr, sets, size))
+
+# %% tags=["remove-cell"]
+for best, krr, sets, size in designs:
     assert best.gap < Fraction(1, 10**30)
     assert set(sets) == {size}
     assert best.value > krr if size > 1 else abs(best.value - krr) < Fraction(1, 10**9)
@@ -90,6 +103,8 @@ decision = local.extremal(
 )
 print(decision)
 print(decision.mechanism.matrix.round(3))
+
+# %% tags=["remove-cell"]
 assert decision.optimal
 assert decision.mechanism.outputs == 2
 
@@ -108,6 +123,8 @@ workload = np.array(
 )
 design = local.workload_optimal(workload, 24, epsilon)
 print(design)
+
+# %% tags=["remove-cell"]
 assert design.mechanism.audit().holds
 assert 0 <= design.gap <= 0.01
 
@@ -147,7 +164,9 @@ print(f"{'':20}{'RMS error':>10}{'/ bound':>9}{'bits':>6}")
 for name, variance in sorted(variances.items(), key=lambda item: item[1].mean()):
     error = math.sqrt(variance.mean())
     print(f"{name:20}{error:10.4f}{error / least:9.3f}{protocols[name].report_bits:6d}")
-    assert error >= least * (1 - 1e-6)
+
+# %% tags=["remove-cell"]
+assert all(variance.mean() ** 0.5 >= least * (1 - 1e-6) for variance in variances.values())
 assert math.isclose(variances["designed"].mean() * n * len(workload), design.variance, rel_tol=1e-6)
 assert protocols["best for ranges"].report_bits == 3 * protocols["designed"].report_bits
 assert min(variances, key=lambda name: variances[name].mean()) == "designed"
@@ -163,7 +182,6 @@ assert variances["SubsetSelection"].mean() > 1.5 * variances["designed"].mean()
 single = local.workload_optimal("histogram", 16, epsilon)
 subset = SubsetSelection(16, epsilon).linear_variance(1, np.eye(16), np.full(16, 1 / 16)).sum()
 print(f"histogram: {subset / single.variance:.5f} of the variance")
-assert abs(subset / single.variance - 1) < 0.001
 
 ranges = local.workload_optimal("ranges", 24, epsilon)
 designed = math.sqrt(ranges.variance / ranges.queries / n)
@@ -171,6 +189,9 @@ print(
     f"ranges: designed {designed:.5f}, best named {shelf.rmse:.5f}, bound"
     f" {math.sqrt(ranges.bound / ranges.queries / n):.5f}"
 )
+
+# %% tags=["remove-cell"]
+assert abs(subset / single.variance - 1) < 0.001
 assert designed < shelf.rmse < 1.03 * designed
 
 # %% [markdown]
@@ -235,6 +256,8 @@ print(
     f" ({deviation:+.1f} standard errors)"
 )
 print(f"{100 * covered.mean():.1f} % of the intervals cover the truth")
+
+# %% tags=["remove-cell"]
 assert abs(deviation) < 7
 # A mean square error that is 40 % off does not pass for right
 assert 7 * squares.std() / math.sqrt(repeats) < 0.4 * predicted
@@ -250,51 +273,38 @@ assert abs(covered.mean() - 0.95) < 0.02
 # ranges, which is a circular hierarchy, is close behind with three times the bits: for intervals it
 # is good enough. For questions that are no intervals, or whose weights are yours, design.
 
-# %%
-fig = Figure(figsize=(11, 4.4), layout="constrained")
-left, right = fig.subplots(1, 2, width_ratios=(1, 1.3))
-often = mechanism.matrix.mean(axis=1)
-rows = np.argsort(-often)[:96]
-sets = mechanism.matrix[rows] > 1.01 * mechanism.matrix[rows].min(axis=1, keepdims=True)
-assert 5 < np.average(sets.sum(axis=1), weights=often[rows]) < 8
-turn = np.angle(sets @ np.exp(2j * np.pi * hours / 24))
-left.imshow(
-    sets[np.lexsort((turn, sets.sum(axis=1)))], aspect="auto", cmap="Blues", interpolation="nearest"
-)
-left.set(
-    title=f"{len(rows)} of {mechanism.outputs} outputs: {often[rows].sum():.0%} of all reports",
-    xlabel="hour",
-    ylabel="output",
-)
-colours = (
-    "#D55E00",
-    "#000000",
-    "0.6",
-    "#CC79A7",
-    "#009E73",
-    "#56B4E9",
-    "#0072B2",
-    "#E69F00",
-    "0.4",
-    "#8B4513",
-)
-for name, colour, marker in zip(protocols, colours, "Poosv^DX*d", strict=True):
-    by_width = np.sqrt(variances[name].reshape(len(widths), 24).mean(axis=1)) / least
-    right.plot(
-        widths,
-        by_width,
-        marker=marker,
-        color=colour,
-        markerfacecolor="none",
-        label=name,
-        linewidth=2.4 if name == "designed" else 1,
+# %% tags=["hide-input", "picture"]
+with style():
+    fig = Figure(figsize=(11, 4.4))
+    left, right = fig.subplots(1, 2, width_ratios=(1, 1.3))
+    often = mechanism.matrix.mean(axis=1)
+    rows = np.argsort(-often)[:96]
+    sets = mechanism.matrix[rows] > 1.01 * mechanism.matrix[rows].min(axis=1, keepdims=True)
+    turn = np.angle(sets @ np.exp(2j * np.pi * hours / 24))
+    left.imshow(
+        sets[np.lexsort((turn, sets.sum(axis=1)))],
+        aspect="auto",
+        cmap="Blues",
+        interpolation="nearest",
     )
-right.set(
-    xlabel="hours in the window",
-    xticks=widths,
-    ylabel="standard error, relative to the bound",
-    ylim=(0, None),
-)
-right.grid(color="0.9")
-fig.legend(loc="outside right center", frameon=False)
+    left.grid(False)
+    left.set(
+        title=f"{len(rows)} of {mechanism.outputs} outputs: {often[rows].sum():.0%} of all reports",
+        xlabel="hour",
+        ylabel="output",
+    )
+    for series, name in enumerate(protocols):
+        by_width = np.sqrt(variances[name].reshape(len(widths), 24).mean(axis=1)) / least
+        width = 2.6 if name == "designed" else 1
+        right.plot(widths, by_width, **look(series), label=name, linewidth=width)
+    right.set(
+        xlabel="hours in the window",
+        xticks=widths,
+        ylabel="standard error, relative to the bound",
+        ylim=(0, None),
+    )
+    fig.legend(loc="outside right center")
 fig
+
+# %% tags=["remove-cell"]
+assert 5 < np.average(sets.sum(axis=1), weights=often[rows]) < 8

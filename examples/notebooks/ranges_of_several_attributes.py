@@ -18,11 +18,15 @@
 # Noise grows with the number of cells, and cells with the number of attributes; assumptions that
 # save noise may be wrong. Which system, and how wrong is it?
 #
+# ![Mean absolute errors of six systems in three panels, against epsilon, against the number of
+# attributes of a query and against the part of the domain it covers: WaveGrid's are the least
+# throughout, those of TDG and Uniform ten to a hundred times larger](attachment:picture.png)
+#
 # Source: Yang, Wang, Li, Cheng and Su, *Answering Multi-Dimensional Range Queries under Local
 # Differential Privacy* (PVLDB 2021), "the grids paper": Figures 1, 2 and 5. `WaveGrid` is not in
 # it.
 
-# %%
+# %% tags=["hide-input"]
 # %matplotlib inline
 import csv
 
@@ -30,13 +34,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from settings import arguments
 
+# isort: split
+from grid_figures import STYLES, Study, truth
+
 from mechdesign import plan
+from mechdesign.plot import mark_numbers, style
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid, best
 
 full, data = arguments()
 rng = np.random.default_rng(7)
-
-from grid_figures import STYLES, Study, truth
 
 # %% [markdown]
 # ## A question and its answer
@@ -58,8 +64,8 @@ else:
     users = np.array(census)[rng.integers(0, len(census), n)]
 
 protocol = best(sizes, epsilon=1.0, n=n)
-assert protocol.audit().holds
 estimate = protocol.estimate(protocol.aggregate(protocol.privatize(users, rng)))
+misses = []
 print(f"{n:,} people, {protocol.report_bits} bits from each")
 for asked in (
     [("age", 30, 39)],
@@ -76,7 +82,11 @@ for asked in (
         f"{found:.4f}, 95% interval [{low:.4f}, {high:.4f}], truly {inside.mean():.4f}: "
         + ", ".join(f"{a} <= {name} <= {b}" for name, a, b in asked)
     )
-    assert abs(found - inside.mean()) < 0.06
+    misses.append(abs(found - inside.mean()))
+
+# %% tags=["remove-cell"]
+assert max(misses) < 0.06
+assert protocol.audit().holds
 
 # %% [markdown]
 # The intervals know nothing of bias: real working hours heap at round numbers, and an estimate that
@@ -154,14 +164,14 @@ for name in names:
 # - `WaveGrid` errs least throughout.
 # - Ranges of about half of the domain are the hardest: their ends lie where most records are.
 
-# %%
+# %% tags=["remove-cell"]
 small, large = epsilons[0], epsilons[-1]
-assert errors["RangeCALM", small, "λ", 2] > 2 * errors["HDG", small, "λ", 2]
-assert errors["MSW", large, "λ", 2] > 2 * errors["WaveGrid", large, "λ", 2]
 for name in ("RangeCALM", "HDG", "WaveGrid"):
     assert errors[name, large, "λ", 2] < errors[name, small, "λ", 2]
 for k in several:
     assert errors["WaveGrid", 1.0, "λ", k] < errors["HDG", 1.0, "λ", k]
+assert errors["RangeCALM", small, "λ", 2] > 2 * errors["HDG", small, "λ", 2]
+assert errors["MSW", large, "λ", 2] > 2 * errors["WaveGrid", large, "λ", 2]
 
 # %% [markdown]
 # ## Does the estimate know its error?
@@ -172,6 +182,7 @@ for k in several:
 # %%
 protocol = WaveGrid([study.c] * study.d, 1.0, study.n)
 estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+told = []
 for k in (2, study.d):
     off = estimate.answers(*questions["λ", k]) - true["λ", k]
     stated = np.sqrt(estimate.predicted_error(*questions["λ", k]).total)
@@ -180,41 +191,41 @@ for k in (2, study.d):
         f"λ = {k}: RMSE {rmse:.4f}, stated {expected:.4f}; {np.mean(np.abs(off) < 2 * stated):.0%}"
         " within two standard errors"
     )
-    assert rmse < 4 * expected
+    told.append((rmse, expected))
+
+# %% tags=["remove-cell"]
+assert all(rmse < 4 * expected for rmse, expected in told)
 
 # %% [markdown]
 # ## The picture
 #
 # Left, Figure 1 of the grids paper, in the middle Figure 5, right Figure 2.
 
-# %%
-figure = Figure(figsize=(12.5, 4.6), layout="constrained")
-panels = figure.subplots(1, 3, sharey=True)
-for name in names:
-    colour, marker = STYLES[name]
-    curves = (
-        (epsilons, [errors[name, epsilon, "λ", 2] for epsilon in epsilons]),
-        (several, [errors[name, 1.0, "λ", k] for k in several]),
-        (volumes, [errors[name, 1.0, "ω", v] for v in volumes]),
-    )
-    for axes, (x, y) in zip(panels, curves, strict=True):
-        axes.plot(x, y, color=colour, marker=marker, markersize=6, linewidth=1.3, label=name)
-for axes, x, title in zip(
-    panels,
-    ("ε", "λ, attributes of a query", "ω, part of each attribute's domain"),
-    ("λ = 2, ω = 0.5", "ε = 1, ω = 0.5", "ε = 1, λ = 2"),
-    strict=True,
-):
-    axes.set(xlabel=x, yscale="log", title=title)
-    axes.grid(color="0.92")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelleft=True)
-panels[0].set_ylabel("mean absolute error")
-panels[0].set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-panels[1].set_xticks(several)
-handles, labels = panels[0].get_legend_handles_labels()
-figure.legend(handles, labels, loc="outside lower center", ncols=len(names), frameon=False)
-figure.suptitle(
-    f"{study.n:,} users, normal data, {study.d} attributes of {study.c} values", fontsize=11
-)
+# %% tags=["hide-input", "picture"]
+with style():
+    figure = Figure(figsize=(12.5, 4.6))
+    panels = figure.subplots(1, 3, sharey=True)
+    for name in names:
+        curves = (
+            (epsilons, [errors[name, epsilon, "λ", 2] for epsilon in epsilons]),
+            (several, [errors[name, 1.0, "λ", k] for k in several]),
+            (volumes, [errors[name, 1.0, "ω", v] for v in volumes]),
+        )
+        for axes, (x, y) in zip(panels, curves, strict=True):
+            axes.plot(x, y, **STYLES[name], label=name)
+    for axes, x, title in zip(
+        panels,
+        ("ε", "λ, attributes of a query", "ω, part of each attribute's domain"),
+        ("λ = 2, ω = 0.5", "ε = 1, ω = 0.5", "ε = 1, λ = 2"),
+        strict=True,
+    ):
+        axes.set(xlabel=x, yscale="log", title=title)
+        mark_numbers(axes.yaxis, logarithmic=True)
+        axes.tick_params(labelleft=True)
+    panels[0].set_ylabel("mean absolute error")
+    panels[0].set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    panels[1].set_xticks(several)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(names))
+    figure.suptitle(f"{study.n:,} users, normal data, {study.d} attributes of {study.c} values")
 figure

@@ -18,11 +18,15 @@
 # total. What can readers work out about the suppressed counts, and what would it cost to publish
 # by a mechanism instead?*
 #
+# ![A table of counts by education and age, twice: on the left as published, with stars for counts
+# below 7; on the right as readers can work it out, with nearly all of the stars replaced by exact
+# counts](attachment:picture.png)
+#
 # The table is of the 6,366 respondents of Redbook's 1974 survey, as shipped by statsmodels: how
 # many of them call their marriage poor or very poor, by education, age, and whether they have
 # children. On the left is what is published, on the right what follows from it.
 
-# %%
+# %% tags=["hide-input"]
 # %matplotlib inline
 import math
 
@@ -32,6 +36,7 @@ from statsmodels.datasets import fair
 
 from mechdesign import Privacy
 from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.plot import look, style
 from mechdesign.tables import SuppressionRule, compare_suppression, reconstruct
 
 EDUCATION = {
@@ -54,42 +59,47 @@ for education, age, children in zip(
     counts[[*EDUCATION].index(education), [*AGE].index(age), int(children > 0)] += 1
 print(f"{counts.sum()} of {len(survey)}; {(counts < 7).sum()} of {counts.size} cells are below 7")
 
+# %%
 rule = SuppressionRule(threshold=7)  # zeros and all totals are published
 published = rule.publish(counts)
 found = reconstruct(published)
 
-fig = Figure(figsize=(11, 7.4), layout="constrained")
-for row, title in enumerate(CHILDREN):
-    for column, when in enumerate(("what is published", "what follows")):
-        axes = fig.add_subplot(2, 2, 2 * row + column + 1)
-        axes.set_title(f"{title}: {when}", fontsize=10, loc="left")
-        for i, j in np.ndindex(7, 7):
-            low, high = found.low[i, j, row], found.high[i, j, row]
-            hidden = published.suppressed[i, j, row]
-            text = str(low) if low == high else f"{low}-{high}"
-            colour = "#D55E00" if column and low == high else "#56B4E9"
-            axes.text(
-                j,
-                i,
-                "*" if hidden and not column else text,
-                ha="center",
-                va="center",
-                color="white" if hidden and column and low == high else "black",
-                bbox={
-                    "boxstyle": "round",
-                    "facecolor": colour if hidden else "none",
-                    "edgecolor": "none",
-                },
+# %% tags=["hide-cell", "picture"]
+exact, within = look(1)["color"], look(5)["color"]
+with style():
+    fig = Figure(figsize=(11, 7.4))
+    for row, title in enumerate(CHILDREN):
+        for column, when in enumerate(("what is published", "what follows")):
+            axes = fig.add_subplot(2, 2, 2 * row + column + 1)
+            axes.set_title(f"{title}: {when}")
+            axes.grid(False)
+            for i, j in np.ndindex(7, 7):
+                low, high = found.low[i, j, row], found.high[i, j, row]
+                hidden = published.suppressed[i, j, row]
+                text = str(low) if low == high else f"{low}-{high}"
+                colour = exact if column and low == high else within
+                axes.text(
+                    j,
+                    i,
+                    "*" if hidden and not column else text,
+                    ha="center",
+                    va="center",
+                    color="white" if hidden and column and low == high else "black",
+                    bbox={
+                        "boxstyle": "round",
+                        "facecolor": colour if hidden else "none",
+                        "edgecolor": "none",
+                    },
+                )
+            axes.set(xlim=(-0.6, 6.6), ylim=(6.5, -0.5))
+            axes.set_xticks(range(7), [*AGE.values(), "total"])
+            axes.set_yticks(
+                range(7), ["" if column else name for name in (*EDUCATION.values(), "total")]
             )
-        axes.set(xlim=(-0.6, 6.6), ylim=(6.5, -0.5))
-        axes.set_xticks(range(7), [*AGE.values(), "total"])
-        axes.set_yticks(
-            range(7), ["" if column else name for name in (*EDUCATION.values(), "total")]
-        )
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        axes.axhline(5.5, color="0.7", linewidth=0.8)
-        axes.axvline(5.5, color="0.7", linewidth=0.8)
+            axes.tick_params(length=0)
+            axes.spines[:].set_visible(False)
+            axes.axhline(5.5, color="0.7", linewidth=0.8)
+            axes.axvline(5.5, color="0.7", linewidth=0.8)
 fig
 
 # %% [markdown]
@@ -103,6 +113,8 @@ cells = (slice(-1),) * 3
 suppressed = published.suppressed[cells]
 recovered, near = (each[cells] & suppressed for each in (found.recovered, found.within_one))
 print(f"{suppressed.sum()} cells are suppressed, {recovered.sum()} of them are recovered exactly")
+
+# %% tags=["remove-cell"]
 assert found.tight.all()  # proved: no reader can narrow an interval further
 assert ((found.low[cells] <= counts) & (counts <= found.high[cells])).all()
 assert (found.low[cells] == counts)[recovered].all()
@@ -144,6 +156,8 @@ for name, one in compared.items():
     )
 errors = compared["suppression"].rmse()[1], compared["suppression"].rmse(totals=True)[1]
 print(f"{'mechanism, epsilon = 1':55}{errors[0]:19.2f}{errors[1]:12.2f}")
+
+# %% tags=["remove-cell"]
 assert all(one.reconstruction.tight.all() for one in compared.values())
 assert compared["complementary suppression"].disclosed().recovered == 14
 
@@ -174,13 +188,15 @@ fig
 
 # %%
 mechanism = compared["+ rounding to 5"].rmse()[1]
+grand_total = compared["+ rounding to 5"].rows[-1]
+print(f"a cell is off by {mechanism:.2f}, the total of all {counts.size} by {grand_total.rmse:.1f}")
+
+# %% tags=["remove-cell"]
 assert mechanism is not None
 assert math.isclose(mechanism, math.sqrt(DiscreteLaplace(privacy.alpha).variance))
-grand_total = compared["+ rounding to 5"].rows[-1]
 assert grand_total.error == 0
 assert grand_total.rmse is not None
 assert math.isclose(grand_total.rmse, mechanism * math.sqrt(counts.size))
-print(f"a cell is off by {mechanism:.2f}, the total of all {counts.size} by {grand_total.rmse:.1f}")
 
 # %% [markdown]
 # ## What suppression does not promise
@@ -194,6 +210,8 @@ later[1, 2, 1] -= 1  # high school, 25 to 29, with children: 33 before
 again = rule.publish(later)
 changed = (again.values != published.values) & ~published.suppressed & ~again.suppressed
 print(f"{changed.sum()} published numbers change, all by one: her cell and its totals")
+
+# %% tags=["remove-cell"]
 assert changed[1, 2, 1]
 assert changed.sum() == 8
 assert (published.values - again.values)[changed].tolist() == [1] * 8
@@ -218,6 +236,8 @@ ratings = np.array(
 large = compare_suppression(ratings, rule, privacy)
 print(ratings.tolist())
 print("\n".join(str(large).splitlines()[-4:-2]))
+
+# %% tags=["remove-cell"]
 assert large.rmse()[0] == large.rmse(totals=True)[0] == 0
 assert large.disclosed().entries == 0
 assert mechanism / np.median(ratings) < 0.005
@@ -233,8 +253,10 @@ assert mechanism / np.median(ratings) < 0.005
 
 # %%
 cell_errors = {name: one.rmse()[0] for name, one in compared.items()}
-assert cell_errors["+ rounded totals"] < mechanism < cell_errors["+ random rounding"]
 safest = [name for name, one in compared.items() if not one.disclosed().within_one]
+
+# %% tags=["remove-cell"]
+assert cell_errors["+ rounded totals"] < mechanism < cell_errors["+ random rounding"]
 assert safest == ["all of these, zeros too", "rounding to 5, no totals"]
 assert all(mechanism < cell_errors[name] for name in safest)
 
@@ -246,33 +268,31 @@ assert all(mechanism < cell_errors[name] for name in safest)
 # How much epsilon buys which error of a cell: every rule is a horizontal line, with the number of
 # suppressed cells that readers know to within one person.
 
-# %%
+# %% tags=["hide-input"]
 grid = np.geomspace(0.25, 4, 33)
 errors = [math.sqrt(DiscreteLaplace(Privacy.from_epsilon(e).alpha).variance) for e in grid]
-fig = Figure(figsize=(9, 4.6), layout="constrained")
-axes = fig.add_subplot()
-axes.plot(grid, errors, color="#D55E00", linewidth=2)
-axes.annotate("mechanism", (grid[2], errors[2]), xytext=(8, 4), textcoords="offset points")
-height = 0.0
-for name, one in sorted(compared.items(), key=lambda item: item[1].rmse()[0]):
-    said, error = one.disclosed(), one.rmse()[0]
-    height = max(error, 1.18 * height)  # lines may be nearer to each other than their names
-    axes.axhline(error, color="#0072B2", linewidth=1)
-    axes.annotate(
-        f"{name}: {said.within_one} of {said.entries}",
-        (4, height),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=8,
-        annotation_clip=False,
-    )
-axes.set(xscale="log", yscale="log", xlim=(0.25, 4), xlabel="epsilon")
-axes.set_ylabel("root mean square error of a cell (persons)")
-axes.set_xticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"], minor=False)
-axes.set_xticks([], minor=True)
-axes.set_yticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
-axes.set_yticks([], minor=True)
-axes.grid(color="0.9")
-axes.spines[["top", "right"]].set_visible(False)
+with style():
+    fig = Figure(figsize=(9, 4.6))
+    axes = fig.add_subplot()
+    axes.plot(grid, errors, "-", color=look(1)["color"], linewidth=2)
+    axes.annotate("mechanism", (grid[2], errors[2]), xytext=(8, 4), textcoords="offset points")
+    height = 0.0
+    for name, one in sorted(compared.items(), key=lambda item: item[1].rmse()[0]):
+        said, error = one.disclosed(), one.rmse()[0]
+        height = max(error, 1.24 * height)  # lines may be nearer to each other than their names
+        axes.axhline(error, color=look(0)["color"], linewidth=1)
+        axes.annotate(
+            f"{name}: {said.within_one} of {said.entries}",
+            (4, error),
+            xytext=(4.5, height),
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "shrinkB": 0},
+        )
+    axes.set(xscale="log", yscale="log", xlim=(0.25, 4), xlabel="epsilon")
+    axes.set_ylabel("root mean square error of a cell (persons)")
+    axes.set_xticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.set_yticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    axes.set_yticks([], minor=True)
 fig

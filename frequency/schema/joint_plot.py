@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import ListedColormap
@@ -36,6 +36,7 @@ from mechdesign._support.figures import (
     legend_above,
     mark_numbers,
     panel,
+    style,
     text_size,
 )
 from mechdesign._support.text import printable
@@ -49,7 +50,8 @@ MOST_COLUMNS = 16
 _MOST_TICKS = 12
 """How many labels an axis of cells has."""
 
-_TILES = (*(colour for colour in COLOURS if colour != "#000000"), MUTED, "#000000")
+_BLACK = COLOURS[4]
+_TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
 """The colours of tiles, the dark ones last."""
 
 _BLANK = "0.9"
@@ -162,9 +164,10 @@ def maps(
     across, up = (high - low) * [1.0, aspect]
     height = min(max(4.8 * up / across, 2.2), 6.4)
     width = max(height * across / up, 2.2) + 0.4
-    figure = Figure(figsize=(width * len(panels) + 1.9, height + 0.8), layout="constrained")
     most = max(float(np.max(table)) for table in panels.values())
-    all_axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    with style(), rc_context({"axes.grid": False}):
+        figure = Figure(figsize=(width * len(panels) + 1.9, height + 0.8))
+        all_axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (name, table) in zip(all_axes, panels.items(), strict=True):
         image = axes.pcolormesh(
             *np.moveaxis(corners, -1, 0),
@@ -179,7 +182,7 @@ def maps(
         axes.set_xlabel(printable(labels[0]), parse_math=False)
         mark_numbers(axes.xaxis)
         mark_numbers(axes.yaxis)
-        axes.set_title(printable(name), fontsize=9, loc="left", parse_math=False)
+        axes.set_title(printable(name), fontsize="medium", loc="left", parse_math=False)
     all_axes[0].set_ylabel(printable(labels[1]), parse_math=False)
     figure.colorbar(image, ax=list(all_axes), label=measure, format=PlainNumbers(), shrink=0.9)
     return figure
@@ -364,6 +367,8 @@ def _name_columns(axes: Axes, centres: Floats, labels: Sequence[str]) -> None:
             [centre, centre, place, place],
             [0, -0.012, -0.035, -0.045],
             color=MUTED,
+            linestyle="-",
+            marker="",
             linewidth=0.8,
             transform=below,
             clip_on=False,
@@ -382,15 +387,14 @@ def _name_parts(figure: Figure, attributes: Sequence[ItemAttribute]) -> None:
         ([_look(grey, k) for k in range(MOST_PARTS)], "outside right lower"),
     )
     for attribute, (looks, where) in zip(attributes, styles, strict=False):
-        legend = figure.legend(
-            [Rectangle((0, 0), 1, 1, **look) for look in looks[: attribute.size]][::-1],
-            fitting(attribute.item_labels, 24)[::-1],
-            title=printable(attribute.name),
-            loc=where,
-            frameon=False,
-            fontsize=9,
-            alignment="left",
-        )
+        with style():
+            legend = figure.legend(
+                [Rectangle((0, 0), 1, 1, **look) for look in looks[: attribute.size]][::-1],
+                fitting(attribute.item_labels, 24)[::-1],
+                title=printable(attribute.name),
+                loc=where,
+                alignment="left",
+            )
         for text in (legend.get_title(), *legend.get_texts()):
             text.set_parse_math(False)
 

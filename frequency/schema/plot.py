@@ -217,18 +217,20 @@ def cumulative(
             linewidth=0,
             label=f"{confidence:.0%} band",
         )
-    _risen(axes, cuts, heights, steps, color=ESTIMATE, linewidth=1.6, label="estimate")
+    shown: dict[str, Any] = {"color": ESTIMATE, "linewidth": 1.6, "linestyle": "-"}
+    _risen(axes, cuts, heights, steps, **shown, label="estimate")
     if known is not None:
-        _risen(axes, cuts, known, steps, color=TRUTH, linewidth=1.2, linestyle="--", label="truth")
+        shown = {"color": TRUTH, "linewidth": 1.2, "linestyle": "--"}
+        _risen(axes, cuts, known, steps, **shown, label="truth")
     if quantiles is not None:
         levels, places, around = quantiles
         label = "deciles"
         if around is not None:
             label = f"deciles, {confidence:.0%} intervals"
             axes.hlines(
-                levels, numbers(around[0]), numbers(around[1]), color="#000000", linewidth=1.2
+                levels, numbers(around[0]), numbers(around[1]), color="black", linewidth=1.2
             )
-        axes.plot(numbers(places), levels, "o", markersize=3.5, color="#000000", label=label)
+        axes.plot(numbers(places), levels, "o", markersize=3.5, color="black", label=label)
     axes.set_xlim(cuts[0], cuts[-1])
     axes.margins(y=0.03)
     if heights.min() < 0 or heights.max() > whole or (np.diff(heights) < 0).any():
@@ -338,4 +340,4 @@ def _risen(axes: Axes, cuts: Floats, heights: Floats, steps: bool, **look: Any) 
     parts = np.linspace(0, len(heights), fine * len(heights) + 1)
     at = np.arange(len(cuts))
     reached = np.concatenate([[0.0], heights])
-    axes.plot(np.interp(parts, at, cuts), np.interp(parts, at, reached), **look)
+    axes.plot(np.interp(parts, at, cuts), np.interp(parts, at, reached), marker="", **look)

@@ -5,18 +5,20 @@ This loads matplotlib: it is imported where something is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from textwrap import fill
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib import dates, rcParams
+from matplotlib import dates, rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.rcsetup import cycler
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import (
     FixedLocator,
@@ -48,8 +50,90 @@ ESTIMATE, TRUTH, BAND = COLOURS[0], COLOURS[1], COLOURS[5]
 GRID, MUTED = "0.9", "0.45"
 """Greys: of lines behind the data, and of what is set apart from them."""
 
-DPI = 200
-"""Of pictures made of points."""
+
+def look(series: int) -> dict[str, Any]:
+    """How one of several series looks: no two are told apart by colour alone.
+
+    Parameters
+    ----------
+    series : int
+        Its number, from 0; the first 56 look different.
+
+    Returns
+    -------
+    dict
+        The arguments ``color``, ``marker`` and ``linestyle`` of `matplotlib.axes.Axes.plot`.
+
+    Raises
+    ------
+    ValueError
+        A number below 0.
+
+    >>> look(0)
+    {'color': '#0072B2', 'marker': 'o', 'linestyle': '-'}
+    """
+    if series < 0:
+        raise ValueError(f"series are counted from 0, got {series}")
+    return {
+        "color": COLOURS[series % len(COLOURS)],
+        "marker": MARKERS[series % len(MARKERS)],
+        "linestyle": DASHES[series % len(DASHES)],
+    }
+
+
+_LOOKS = [look(series) for series in range(len(COLOURS) * len(MARKERS))]
+
+STYLE: Any = {
+    "axes.axisbelow": True,
+    "axes.formatter.limits": (-4, 7),  # plain numbers, with no factor at the end of the axis
+    "axes.formatter.useoffset": False,
+    "axes.grid": True,
+    "axes.prop_cycle": cycler(**{name: [one[name] for one in _LOOKS] for name in _LOOKS[0]}),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "figure.constrained_layout.use": True,
+    "figure.titlesize": "medium",
+    "grid.color": GRID,
+    "legend.fontsize": "medium",
+    "legend.frameon": False,
+    "legend.handlelength": 2.8,  # dashes are seen
+    "lines.markerfacecolor": "none",  # what is below remains seen
+    "lines.markersize": 5.0,
+    "pdf.fonttype": 42,  # texts are texts, in the font itself
+    "savefig.dpi": 200,
+}
+"""What `style` sets of matplotlib's parameters: a dict, whose keys not all releases type alike.
+
+Fonts, and how large text is, are the user's.
+"""
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Figures that are made within look like ours, as ``with mechdesign.plot.style():``.
+
+    Series are in colours that colour-blind readers can tell apart, and differ in markers and dashes
+    too (`look`); of many points mark some, ``plot(x, y, markevery=0.05)``, or none, ``marker=""``.
+    Behind them is a light grid, around them no frame. Panels have room for their texts, all of one
+    size. Pictures are saved with 200 dots an inch, or as vectors; the texts of a PDF can be
+    searched. Fonts and their size remain those of ``matplotlib.rcParams``, where everything is
+    afterwards as it was. It decorates functions, too: ``@style()``.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> with style():
+    ...     figure = Figure()
+    ...     axes = figure.add_subplot(xlabel="privacy loss epsilon", ylabel="error")
+    ...     for factor in (1, 2):
+    ...         line = axes.plot([0.5, 1.0, 2.0], [4 * factor, 2 * factor, factor])
+    >>> axes.lines[1].get_color(), axes.lines[1].get_marker(), axes.spines["top"].get_visible()
+    ('#D55E00', 's', False)
+    """
+    with rc_context(STYLE):
+        yield
 
 
 def panel(
@@ -75,12 +159,11 @@ def panel(
     tuple of (matplotlib.figure.Figure, matplotlib.axes.Axes)
         Numbers are marked on both axes, as many as have room.
     """
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot(axisbelow=True)
+    with style(), rc_context({"axes.grid.axis": grid}):
+        figure = Figure(figsize=(width, height))
+        axes = figure.add_subplot()
     axes.set_xlabel(printable(xlabel), parse_math=False)
     axes.set_ylabel(printable(ylabel), parse_math=False)
-    axes.grid(axis=grid, color=GRID)
-    axes.spines[["top", "right"]].set_visible(False)
     mark_numbers(axes.xaxis)
     axes.yaxis.set_major_formatter(PlainNumbers())
     return figure, axes
@@ -121,7 +204,7 @@ class PlainNumbers(Formatter):
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
         """The labels of all ticks of an axis."""
-        exact = [f"{value:.12g}" for value in values]
+        exact = [self._exact(value) for value in values]
         decimals = [len(text.partition(".")[2]) if "e" not in text else 0 for text in exact]
         steps = np.diff(values)
         if np.allclose(steps, steps[:1], atol=0):
@@ -130,6 +213,13 @@ class PlainNumbers(Formatter):
             self._text(text, float(text) + 0.0, places)  # + 0.0: no negative zero
             for text, places in zip(exact, decimals, strict=True)
         ]
+
+    @staticmethod
+    def _exact(value: float) -> str:
+        text = f"{value:.12g}"
+        if "e-" in text and abs(value) >= 1e-6:  # 0.00005 beside 0.0001
+            text = f"{value:.16f}".rstrip("0")
+        return text
 
     @staticmethod
     def _text(exact: str, value: float, places: int) -> str:
@@ -175,7 +265,8 @@ class SpacedTicks(Locator):
         axis = self.axis
         assert isinstance(axis, Axis)
         labels = axis.get_major_formatter().format_ticks(ticks.tolist())
-        sizes = np.array([text_size(label) for label in labels])
+        size = axis.get_major_ticks(1)[0].label1.get_fontsize()
+        sizes = np.array([text_size(label, size) for label in labels])
         figure = axis.axes.get_figure(root=True)
         assert figure is not None
         box = axis.axes.bbox
@@ -185,7 +276,7 @@ class SpacedTicks(Locator):
         places = axis.get_transform().transform(ticks) / abs(ends[1] - ends[0])
         steps = np.abs(np.diff(places)) * pixels / figure.dpi * 72
         taken = (sizes[:-1, 0] + sizes[1:, 0]) / 2 if across else sizes[1:, 1]
-        gap = 1.5 * text_size("0")[0]
+        gap = 1.5 * text_size("0", size)[0]
         return bool((steps >= taken + gap).all())
 
 
@@ -261,16 +352,16 @@ def legend_above(figure: Figure) -> None:
     handles, labels = figure.axes[0].get_legend_handles_labels()
     if not labels:
         return
-    widths = np.array([text_size(label, 9)[0] + 50.0 for label in labels])  # with a sample each
+    size = STYLE["legend.fontsize"]
+    widths = np.array([text_size(label, size)[0] + 55.0 for label in labels])  # with a sample each
 
     def width(columns: int) -> float:
         return float(sum(part.max() for part in np.array_split(widths, columns)))
 
     room = 72.0 * figure.get_figwidth()
     columns = next((k for k in range(len(widths), 0, -1) if width(k) <= room), 1)
-    legend = figure.legend(
-        handles, labels, loc="outside upper right", ncols=columns, frameon=False, fontsize=9
-    )
+    with style():
+        legend = figure.legend(handles, labels, loc="outside upper right", ncols=columns)
     for text in legend.get_texts():
         text.set_parse_math(False)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from mechdesign._support.figures import COLOURS, DASHES, GRID, MARKERS, mark_numbers
+from mechdesign._support.figures import look, mark_numbers, style
 from mechdesign._support.text import listed, printable, shown
 from mechdesign.evaluate.rows import Summary
 
@@ -15,6 +15,7 @@ _ACROSS = 3
 """Panels in a row, at most."""
 
 
+@style()
 def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) -> Figure:
     """Errors against epsilon: see `mechdesign.evaluate.ErrorTable.plot`.
 
@@ -46,16 +47,13 @@ def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) 
     populations = list(dict.fromkeys(one.population for one in rows))
     across = min(len(populations), _ACROSS)
     down = -(-len(populations) // across)
-    figure = Figure(figsize=(3.4 * across + 1.6, 3.2 * down + 0.4), layout="constrained")
+    figure = Figure(figsize=(3.4 * across + 1.6, 3.2 * down + 0.4))
     panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
     for axes in panels[len(populations) :]:
         axes.set_visible(False)
     for place, (axes, population) in enumerate(zip(panels, populations, strict=False)):
-        axes.set_title(printable(population), fontsize="medium", parse_math=False)
+        axes.set_title(printable(population), parse_math=False)
         axes.set(xscale="log", yscale="log")
-        axes.grid(color=GRID)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
         for number, name in enumerate(names):
             mine = sorted(
                 (one for one in rows if (one.protocol, one.population) == (name, population)),
@@ -65,11 +63,8 @@ def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) 
                 [one.epsilon for one in mine],
                 [one.error for one in mine],
                 yerr=2 * np.nan_to_num([one.standard_error for one in mine]),
+                **look(number),
                 label=name,
-                color=COLOURS[number % len(COLOURS)],
-                linestyle=DASHES[number % len(DASHES)],
-                marker=MARKERS[number % len(MARKERS)],
-                markersize=5,
                 capsize=2,
             )
         if place + across >= len(populations):
@@ -83,7 +78,6 @@ def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) 
         *panels[0].get_legend_handles_labels(),
         loc="outside upper center",
         ncols=min(len(names), 4),
-        frameon=False,
         title=printable(family),
     )
     return figure

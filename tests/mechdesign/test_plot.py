@@ -124,7 +124,7 @@ def test_heatmaps_draw_the_tables_on_one_scale() -> None:
     mechanisms = trio(4)
     figure = plot.heatmaps(mechanisms)
     panels, bars = figure.axes[:-1], figure.axes[-1:]
-    assert [axes.get_title() for axes in panels] == list(mechanisms)
+    assert [axes.get_title(loc="left") for axes in panels] == list(mechanisms)
     for axes, mechanism in zip(panels, mechanisms.values(), strict=True):
         (image,) = axes.images
         np.testing.assert_array_equal(

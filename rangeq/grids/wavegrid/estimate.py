@@ -80,9 +80,9 @@ class WaveEstimate(ConjunctionEstimate):
     errors.
 
     Intervals of answers lie within [0, 1]: the normal quantile of the standard errors, which hold
-    what local terms leave open, and which model is right (``benchmarks/README.md`` has how often
-    they cover). They know nothing of what three attributes have in common beyond their pairs, nor
-    of heavy single values in cells of several, where an attribute has more than 256.
+    what local terms leave open, and which model is right (``docs/benchmarks/grids.md`` says how
+    often they cover). They know nothing of what three attributes have in common beyond their pairs,
+    nor of heavy single values in cells of several, where an attribute has more than 256.
 
     Attributes
     ----------

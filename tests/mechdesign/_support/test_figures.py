@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+from pathlib import Path
+
 import numpy as np
 import pytest
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mechdesign import plot
 from mechdesign._support.figures import (
+    STYLE,
     PlainNumbers,
     caption_above,
     fitting,
     ink_on,
     legend_above,
+    look,
     mark_dates,
     mark_numbers,
     panel,
+    style,
     text_size,
 )
 from tests.pictures import collisions, ticks
 
+ROOT = Path(__file__).parents[3]
 RANGES = [
     (-0.025, 0.024),
     (0, 1),
@@ -90,6 +98,7 @@ def test_plain_numbers() -> None:
     assert texts(0, 500_000, 1_000_000) == ["0", "500,000", "1,000,000"]
     assert texts(0.01, 0.1, 1, 1000) == ["0.01", "0.1", "1", "1,000"]
     assert texts(0, 2e-7) == ["0", "2e−07"]
+    assert texts(2e-6, 5e-5, 0.0001) == ["0.000002", "0.00005", "0.0001"]
     assert texts() == []
     assert PlainNumbers()(0.1 + 0.2) == "0.3"
 
@@ -170,3 +179,88 @@ def test_texts_in_each_others_place_are_found() -> None:
     assert "'first' over 'second'" in collisions(figure)
     figure.text(0.98, 0.5, "at the edge")
     assert "cut off: at the edge" in collisions(figure)
+
+
+def test_series_are_told_apart_without_colours() -> None:
+    looks = [look(series) for series in range(57)]
+    assert len({(one["color"], one["marker"]) for one in looks[:56]}) == 56
+    assert looks[56]["color"] == looks[0]["color"]
+    for before, after in pairwise(looks):
+        assert before["marker"] != after["marker"]
+        assert before["linestyle"] != after["linestyle"]
+    with pytest.raises(ValueError, match="counted from 0, got -1"):
+        look(-1)
+
+
+def test_figures_of_users_look_like_ours() -> None:
+    before = dict(rcParams)
+    with style():
+        figure = Figure()
+        axes = figure.add_subplot()
+        for series in range(60):
+            axes.plot([0, 1], [0, series])
+    _, panels = panel("x")
+    assert {name: rcParams[name] for name in before} == before
+    for series, line in enumerate(axes.lines):
+        assert {"color": line.get_color(), "marker": line.get_marker()}.items() <= (
+            look(series).items()
+        )
+        assert line.get_markerfacecolor() == "none"
+    assert [axes.spines[side].get_visible() for side in ("top", "right", "left")] == [0, 0, 1]
+    assert figure.get_layout_engine() is not None
+    assert axes.xaxis.get_gridlines()[0].get_color() == STYLE["grid.color"]
+    # One home: a panel of ours has nothing but the style
+    assert panels.xaxis.get_gridlines()[0].get_color() == STYLE["grid.color"]
+    assert [panels.spines[side].get_visible() for side in ("top", "right", "left")] == [0, 0, 1]
+    assert panels.plot([0, 1])[0].get_marker() == "o"
+    plain = Figure().add_subplot()
+    assert plain.plot([0, 1])[0].get_marker() == "None"
+
+
+def test_a_function_has_the_style_and_loses_it_by_an_error() -> None:
+    @style()
+    def drawn(ends: tuple[float, float]) -> bool:
+        low, high = ends
+        return rcParams["axes.grid"] and low < high
+
+    assert drawn((0, 1))
+    with pytest.raises(TypeError):
+        drawn(3)
+    assert not rcParams["axes.grid"]
+
+
+FOLDERS = ("mechdesign", "frequency", "rangeq", "examples", "reproduction", "benchmarks", "tools")
+SOURCES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+
+
+def own_looks(source: str) -> list[str]:
+    """Colours of a file's own, and figures that do without the style."""
+    colours = re.findall(r"[\"']#[0-9A-Fa-f]{6}[\"']", source)
+    numbered = re.findall(r"color=f?[\"']C\{?\d?", source)
+    plain = re.findall(r"\bFigure\(", source) if "style()" not in source else []
+    return colours + numbered + plain
+
+
+def test_every_figure_has_the_style() -> None:
+    """Only its home says which colours there are."""
+    found = {path: own_looks(source) for path, source in SOURCES.items()}
+    assert found.pop("mechdesign/_support/figures.py")
+    assert {path: looks for path, looks in found.items() if looks} == {}
+
+
+def test_a_figure_without_the_style_would_be_found() -> None:
+    for source in ("color='#0072B2'", 'color=f"C{k}"', "Figure(figsize=(4, 3))"):
+        assert own_looks(source)
+    assert not own_looks("with style():\n    figure = Figure()")
+
+
+def test_saved_texts_can_be_searched(tmp_path) -> None:
+    figure, _ = panel("a label that is text")
+    plot.save(figure, tmp_path / "figure.pdf")
+    assert b"/FontFile2" in (tmp_path / "figure.pdf").read_bytes()
+    figure.savefig(tmp_path / "plain.pdf")
+    assert b"/FontFile2" not in (tmp_path / "plain.pdf").read_bytes()

@@ -284,7 +284,7 @@ def test_a_population_is_the_same_whatever_it_is_named() -> None:
 def test_the_picture_has_a_panel_for_each_population() -> None:
     found = small(populations={"Zipf": ZIPF, "even": np.full(6, 200)}, epsilons=[0.5, 1, 2])
     figure = found.plot()
-    assert [axes.get_title() for axes in figure.axes] == ["Zipf", "even"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Zipf", "even"]
     drawn = [np.asarray(bars[0].get_ydata(), float) for bars in figure.axes[0].containers]
     expected = [
         [row.error for row in found.summary() if (*row[:2], row.queries) == (name, "Zipf", "items")]
