@@ -61,7 +61,7 @@ fuzz: .venv/test
 bench: .venv/test
 	$(BIN)/python benchmarks/compare.py
 
-# And what benchmarks/README.md reports: an hour or more.
+# And what the pages of docs/benchmarks report: an hour or more.
 bench-all: bench
 	$(BIN)/python benchmarks/count_mechanisms.py
 	$(BIN)/python benchmarks/release_column.py

@@ -305,7 +305,7 @@ def main() -> None:
     print(f"wrote {options.out}", file=sys.stderr)
 
 
-PAGE = """# Scale
+PAGE = """# Millions of reports, on one machine
 
 The costs of reports, measured by `python benchmarks/scale.py` on {machine}; {versions}.
 All at epsilon = 1.

@@ -17,6 +17,8 @@ html_theme = "furo"
 html_static_path, html_css_files = ["_static"], ["wide.css"]
 release = importlib.metadata.version("mechdesign")
 html_title = f"mechdesign {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "myst_nb", "rendering"]
 
 # Pages named like a file at the root of the repository include that file: links between such files
@@ -32,11 +34,11 @@ exclude_patterns = [
     *(name for name in mirrors if not (HERE.parent / name).exists()),
 ]
 
-# Pages are MyST. Formulas are Unicode; those that notebooks print become MathML, which needs no
-# script from elsewhere.
+# Pages are MyST. Formulas are Unicode, or TeX between dollars where there is more than a line of
+# them; that, and what notebooks print, becomes MathML, which needs no script from elsewhere.
 html_math_renderer = "mathml"
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 
 # Notebooks are those of examples/notebooks, a link to which is beside this file, with the outputs
 # of their last run; a word on standard error is an error of the build.

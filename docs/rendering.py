@@ -15,9 +15,12 @@ from unittest.mock import patch
 from docutils import nodes
 from latex2mathml.converter import convert
 from PIL import Image
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 from mechdesign.cli.program import parser
+
+logger = logging.getLogger(__name__)
 
 THUMBNAIL = 240
 """Pixels of the longer side of a picture in the gallery."""
@@ -85,7 +88,12 @@ def formula(translator, node):
         .replace(r"\begin{aligned}", r"\begin{array}{rl}")
         .replace(r"\end{aligned}", r"\end{array}")
     )
-    translator.body.append(convert(text, display=display))
+    result = convert(text, display=display)
+    if "\\" in result:  # what is not known is left as it is
+        logger.warning("a formula with a command that is not known: %s", text, location=node)
+    if display == "block":
+        result = f'<div class="formula">{result}</div>'
+    translator.body.append(result)
     raise nodes.SkipNode
 
 
@@ -147,14 +155,19 @@ def thumbnail(picture):
 
 
 def commands(app, docname, content):
-    """The page on commands has what each prints with ``--help``."""
-    if docname == "commands":
+    """The pages on commands have below the heading of each what it prints with ``--help``."""
+    if docname.split("/")[0] == "commands":
         with patch.dict(os.environ, {"COLUMNS": "100"}):
             program = parser([])
             (choices,) = (one.choices for one in program._actions if one.choices)
-            for name, command in [("mechdesign", program), *sorted(choices.items())]:
-                heading = name if command is program else f"mechdesign {name}"
-                content[0] += f"\n## {heading}\n\n```text\n{command.format_help()}```\n"
+            content[0] = re.sub(
+                r"^## mechdesign ?(\S*)\n",
+                lambda heading: (
+                    f"{heading[0]}\n```text\n{choices.get(heading[1], program).format_help()}```\n"
+                ),
+                content[0],
+                flags=re.MULTILINE,
+            )
 
 
 def shortened(app, what, name, obj, options, signature, returns):
@@ -173,6 +186,16 @@ def without_object(app, doctree):
         paragraph.parent.remove(paragraph)
 
 
+def described(app, doctree):
+    """Pictures that notebooks draw have the heading above them as alternative text."""
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt"):
+            section = image
+            while not isinstance(section, nodes.section):
+                section = section.parent
+            image["alt"] = f"A picture of: {section.next_node(nodes.title).astext()}"
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("source-read", gallery)
@@ -181,4 +204,5 @@ def setup(app):
     app.connect("autodoc-process-signature", shortened)
     app.connect("autodoc-process-docstring", plain)
     app.connect("doctree-read", without_object)
+    app.connect("doctree-read", described)
     app.connect("missing-reference", linked)

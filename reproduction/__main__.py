@@ -12,7 +12,7 @@ from pathlib import Path
 
 from examples import grid_figures, marginal_figures, thesis_figures
 from mechdesign.evaluate import add_arguments, sweep
-from reproduction.pages import SOURCES, load, overview, page, read, records, write
+from reproduction.pages import SOURCES, load, overview, pages, read, records, write
 from reproduction.report import Outcome, Settings
 
 
@@ -57,17 +57,19 @@ def main() -> None:
     found = sweep(outcome, cases, options.workers, options.scheduler, "claims")
     folder = options.out / "reproduction"
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "claims.csv"
-    kept = read(path) if options.source and path.exists() else []
+    claims = folder / "claims.csv"
+    kept = read(claims) if options.source and claims.exists() else []
     rows = [row for row in kept if row["source"] not in names]
     for name in names:
         mine = [one for one, case in zip(found, cases, strict=True) if case[0] == name]
-        (folder / f"{name}.md").write_text(page(name, mine, settings), encoding="utf-8")
+        for path, text in pages(name, mine, settings).items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
         rows += records(name, mine)
     rows.sort(key=lambda row: SOURCES.index(row["source"]))
-    write(path, rows)
-    text = overview(rows, settings)
-    (options.out / "reproduction.md").write_text(text, encoding="utf-8")
+    write(claims, rows)
+    front = overview(rows, settings)
+    (options.out / "reproduction.md").write_text(front, encoding="utf-8")
 
 
 def draw(number: str, options: argparse.Namespace) -> None:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from reproduction.report import ERRORS, Outcome, Settings, Source, Verdict, table
+from reproduction.report import (
+    ERRORS,
+    Claim,
+    Outcome,
+    Part,
+    Settings,
+    Source,
+    Verdict,
+    table,
+)
 
 SOURCES = ("count_mechanisms", "marginals", "succinct_histograms", "ranges", "central", "grids")
 """Folders of this package, each with a `SOURCE`."""
@@ -82,10 +91,51 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def page(name: str, outcomes: Sequence[Outcome], settings: Settings) -> str:
-    """The page of a source: a table of its claims, and below it each with its details."""
+def link(name: str, place: str) -> str:
+    """Where a claim's entry is, from the folder of all pages."""
+    file = next(
+        part.file for part in load(name).parts if any(claim.place == place for claim in part.claims)
+    )
+    return f"{name}/{file}.md#{anchor(place)}"
+
+
+def entry(claim: Claim, found: Outcome, row: Row) -> str:
+    """What was computed for a claim."""
+    facts = [
+        ("Printed", claim.printed),
+        ("Computed", found.computed),
+        ("By", f"`{claim.by}`" if claim.by else ""),
+        ("Tolerance", claim.tolerance),
+        ("Seed", claim.seed),
+        ("Remarks", found.remarks),
+    ]
+    lines = [f"## {claim.place}", "", f"{claim.shows}: **{verdict_of(row)}**"]
+    lines += ["", "<details><summary>what was computed</summary>", ""]
+    lines += [f"- {what}: {escaped(text)}" for what, text in facts if text]
+    if found.detail:
+        lines += ["", found.detail]
+    if found.numbers:
+        cells = ([n.place, n.printed, n.computed] for n in found.numbers)
+        lines += ["", table(["number", "printed", "computed"], cells)]
+    return "\n".join([*lines, "", "</details>"])
+
+
+def pages(name: str, outcomes: Sequence[Outcome], settings: Settings) -> dict[str, str]:
+    """The page of a source, and one for each part of it, by their paths."""
     source = load(name)
     rows = [row for row in records(name, outcomes) if row["verdict"]]
+    entries = {
+        claim.place: entry(claim, found, row)
+        for claim, found, row in zip(source.claims, outcomes, rows, strict=True)
+    }
+    return {f"{name}.md": contents(name, rows, settings)} | {
+        f"{name}/{part.file}.md": part_page(name, part, entries, settings) for part in source.parts
+    }
+
+
+def contents(name: str, rows: Sequence[Row], settings: Settings) -> str:
+    """The page of a source: its claims, linked to their entries, in a table for each part."""
+    source, by_place = load(name), {row["place"]: row for row in rows}
     lines = [f"# {source.name}", "", source.reference]
     if source.left_out:
         lines += ["", source.left_out]
@@ -93,32 +143,28 @@ def page(name: str, outcomes: Sequence[Outcome], settings: Settings) -> str:
     lines += [
         "[All sources](../reproduction.md). A place is linked to what was computed for it.",
         "",
-        table(
-            ["place", "claim", "verdict"],
-            (
-                [f"[{row['place']}](#{anchor(row['place'])})", row["claim"], verdict_of(row)]
-                for row in rows
-            ),
-        ),
+        "```{toctree}",
+        ":hidden:",
+        *(f"{part.name} <{name}/{part.file}>" for part in source.parts),
+        "```",
     ]
-    for claim, found, row in zip(source.claims, outcomes, rows, strict=True):
-        facts = [
-            ("Printed", claim.printed),
-            ("Computed", found.computed),
-            ("By", f"`{claim.by}`" if claim.by else ""),
-            ("Tolerance", claim.tolerance),
-            ("Seed", claim.seed),
-            ("Remarks", found.remarks),
-        ]
-        lines += ["", f"## {claim.place}", "", f"{claim.shows}: **{verdict_of(row)}**"]
-        lines += ["", "<details><summary>what was computed</summary>", ""]
-        lines += [f"- {what}: {escaped(text)}" for what, text in facts if text]
-        if found.detail:
-            lines += ["", found.detail]
-        if found.numbers:
-            cells = ([n.place, n.printed, n.computed] for n in found.numbers)
-            lines += ["", table(["number", "printed", "computed"], cells)]
-        lines += ["", "</details>"]
+    for part in source.parts:
+        mine = [by_place[claim.place] for claim in part.claims]
+        cells = (
+            [f"[{row['place']}]({link(name, row['place'])})", row["claim"], verdict_of(row)]
+            for row in mine
+        )
+        lines += ["", f"## [{part.name}]({name}/{part.file}.md)"]
+        lines += ["", table(["place", "claim", "verdict"], cells)]
+    return "\n".join(lines) + "\n"
+
+
+def part_page(name: str, part: Part, entries: Mapping[str, str], settings: Settings) -> str:
+    """The page of a part of a source: the entry of each of its claims."""
+    lines = [f"# {part.name}", "", *warnings(settings)]
+    lines += [f"[{load(name).name}](../{name}.md), all entries."]
+    for claim in part.claims:
+        lines += ["", entries[claim.place]]
     return "\n".join(lines) + "\n"
 
 
@@ -172,8 +218,8 @@ def overview(rows: Iterable[Row], settings: Settings) -> str:
                 key=lambda row: row["kind"],
             ):
                 what = row["verdict"] + (f": {row['kind']}" if row["kind"] else "")
-                link = f"[{row['place']}](reproduction/{name}.md#{anchor(row['place'])})"
-                groups.setdefault(what, []).append(link)
+                place = f"[{row['place']}](reproduction/{link(name, row['place'])})"
+                groups.setdefault(what, []).append(place)
         lines += [
             "",
             f"### [{load(name).name}](reproduction/{name}.md)",

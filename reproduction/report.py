@@ -152,6 +152,15 @@ def claim(
 
 
 @dataclass(frozen=True)
+class Part:
+    """Claims of a source that belong together, and have a page: `file` is its name."""
+
+    file: str
+    name: str
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True)
 class Source:
     """A published text, and all that it claims by numbers or figures.
 
@@ -160,9 +169,13 @@ class Source:
 
     name: str
     reference: str
-    claims: tuple[Claim, ...]
+    parts: tuple[Part, ...]
     papers: tuple[str, ...]
     left_out: str = ""
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return tuple(claim for part in self.parts for claim in part.claims)
 
 
 def not_reproduced(reason: str) -> Compute:

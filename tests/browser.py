@@ -23,6 +23,7 @@ FLAGS = (
     "--headless",
     "--no-sandbox",  # which root cannot have
     "--disable-gpu",
+    "--hide-scrollbars",  # pictures are as wide as was asked
     "--disable-quic",
     "--disable-dev-shm-usage",
     "--no-first-run",

@@ -19,6 +19,7 @@ import rangeq.grids
 from mechdesign import Privacy, named
 from mechdesign.accounting import shuffled
 from mechdesign.cli import main
+from mechdesign.cli.program import parser
 from tests.flights_table import commands_in, write_flights
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -131,6 +132,72 @@ def test_commands_of_the_page_on_requirements_run(
     assert [line for line in errors if line.startswith("mechdesign: ")] == shown.splitlines()
 
 
+LONGEST = 400
+"""Lines of a page: what is longer is not read to its end, and is split by subject."""
+
+
+def too_long(folder: Path) -> list[str]:
+    """The pages of a repository that have too many lines.
+
+    Left out is the tutorial, which is to be replaced by several.
+    """
+    pages = [
+        *(path for path in folder.glob("docs/**/*.md") if "_build" not in path.parts),
+        *folder.glob("benchmarks/*.md"),
+        *(folder / name for name in ("LIMITS.md", "README.md") if (folder / name).exists()),
+    ]
+    return [
+        str(path.relative_to(folder))
+        for path in sorted(pages)
+        if path != folder / "docs" / "tutorial.md"
+        and len(path.read_text(encoding="utf-8").splitlines()) > LONGEST
+    ]
+
+
+def test_no_page_is_too_long() -> None:
+    assert too_long(DOCS.parent) == []
+
+
+def test_a_page_that_is_too_long_is_found(tmp_path: Path) -> None:
+    for name, lines in [("docs/a/long.md", 401), ("docs/a/short.md", 400), ("LIMITS.md", 401)]:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a line\n" * lines)
+    assert too_long(tmp_path) == ["LIMITS.md", "docs/a/long.md"]
+
+
+def dead_links(folder: Path) -> list[str]:
+    """Links to nowhere on pages that are not of the site, which would not build with any."""
+    pages = [
+        path
+        for pattern in ("*.md", "benchmarks/*.md", "examples/**/*.md", "clients/**/*.md")
+        for path in sorted(folder.glob(pattern))
+    ]
+    dead = []
+    for page in pages:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            file, _, anchor = target.partition("#")
+            path = page.parent / file if file else page
+            if ":" in target or (not anchor and path.exists()):
+                continue
+            headings = path.read_text(encoding="utf-8") if path.is_file() else ""
+            found = re.findall(r"^#+ (.*)$", headings, re.MULTILINE)
+            if anchor not in [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in found]:
+                dead.append(f"{page.relative_to(folder)}: {target}")
+    return dead
+
+
+def test_links_lead_somewhere() -> None:
+    assert dead_links(DOCS.parent) == []
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(
+        "[a](#here) [b](#there) [c](OTHER.md) [d](https://example.org) [e](README.md#here)\n# Here"
+    )
+    assert dead_links(tmp_path) == ["README.md: #there", "README.md: OTHER.md"]
+
+
 def test_every_block_is_run() -> None:
     """Sessions here, the others by `tests/test_docs_oracle.py`, `tests/test_tutorial.py`,
     `tests/test_tutorials.py` and `tests/clients/test_clients_page.py`.
@@ -174,6 +241,19 @@ def test_commands_of_the_page_on_tables_run(
     (shown,) = re.findall(r"```text\n(\d+ users reported.*?)```", text, re.DOTALL)
     for line in shown.splitlines():  # the numbers are others each time
         assert f"{line}\n" in printed or f"\n{line.partition('  ')[0]}  " in printed
+
+
+def test_every_command_has_its_place() -> None:
+    (choices,) = (one.choices for one in parser([])._actions if isinstance(one.choices, dict))
+    headings = [
+        name
+        for page, path in PAGES.items()
+        if page.startswith("commands/")
+        for name in re.findall(
+            "^## mechdesign (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    ]
+    assert sorted(headings) == sorted(choices)
 
 
 def protocols(package: ModuleType, base: type[Any]) -> list[str]:

@@ -21,7 +21,19 @@ from reproduction.central.matrix_mechanism import all_ranges, eigen_design
 from reproduction.count_mechanisms.weakly_honest import remaps_geometric
 from reproduction.grids.guideline import PRINTED_TABLE
 from reproduction.marginals.studies import watching
-from reproduction.pages import SOURCES, anchor, load, page, read, records
+from reproduction.pages import (
+    SOURCES,
+    anchor,
+    contents,
+    link,
+    load,
+    overview,
+    pages,
+    part_page,
+    read,
+    records,
+    verdict_of,
+)
 from reproduction.report import ERRORS, Claim, Settings, Verdict, judged
 from reproduction.stand_ins import binned_records, of_stand_in, viewer_records
 
@@ -41,9 +53,11 @@ def of(name: str, k: int) -> Claim:
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_claim_can_be_computed(name: str) -> None:
     outcomes = [outcome(*place, QUICK) for place in PLACES if place[0] == name]
-    text = page(name, outcomes, QUICK)
+    found_pages = pages(name, outcomes, QUICK)
     for claim, found in zip(load(name).claims, outcomes, strict=True):
-        assert f"## {claim.place}\n" in text
+        place = link(name, claim.place)
+        assert f"({place})" in found_pages[f"{name}.md"]
+        assert f"## {claim.place}\n" in found_pages[place.partition("#")[0]]
         assert found.computed
         if found.verdict is not Verdict.REPRODUCED:
             assert found.remarks or found.detail, claim.place
@@ -54,6 +68,26 @@ def test_every_claim_can_be_computed(name: str) -> None:
 def test_places_are_distinct_and_so_are_their_links(name: str) -> None:
     places = [claim.place for claim in load(name).claims]
     assert len({anchor(place) for place in places}) == len(places)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_pages_of_the_repository_are_of_these_claims(name: str) -> None:
+    """What was computed is in them, and the text around it is what would be written now."""
+    rows = [row for row in read(TABLE) if row["source"] == name and row["verdict"]]
+    settings = Settings(quick=False, data=ROOT)
+    folder = TABLE.parent
+    assert (folder / f"{name}.md").read_text(encoding="utf-8") == contents(name, rows, settings)
+    for part in load(name).parts:
+        text = (folder / name / f"{part.file}.md").read_text(encoding="utf-8")
+        found = re.split("\n\n(?=## )", text.removesuffix("\n"))[1:]
+        entries = dict(zip((claim.place for claim in part.claims), found, strict=True))
+        assert text == part_page(name, part, entries, settings)
+        for claim in part.claims:
+            (row,) = (row for row in rows if row["place"] == claim.place)
+            head = f"## {claim.place}\n\n{claim.shows}: **{verdict_of(row)}**\n"
+            assert entries[claim.place].startswith(head)
+    files = {path.stem for path in (folder / name).glob("*.md")}
+    assert files == {part.file for part in load(name).parts}
 
 
 def test_an_error_that_is_repeated_is_counted_where_it_stands() -> None:
@@ -91,6 +125,7 @@ def test_the_table_of_the_repository_is_of_these_claims() -> None:
             assert row["kind"], row["place"]
             assert row["kind"] not in errors, row["place"]
     front = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
+    assert front == overview(read(TABLE), Settings(quick=False, data=ROOT))
     assert len(front.splitlines()) <= 150
     counts = Counter(row["verdict"] for row in rows)
     assert f"{counts[Verdict.REPRODUCED.value]} reproduced" in front

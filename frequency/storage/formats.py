@@ -90,8 +90,8 @@ def write_reports(
     InvalidReport
         A report that no client of this protocol can have sent; no file is written.
     ValueError
-        Reports that are nearly all the same, and too many for one Parquet file (see `LIMITS.md`);
-        no file is written.
+        Reports that are nearly all the same, and too many for one Parquet file (see
+        ``docs/limits/files.md``); no file is written.
     """
     channel, target = channel_of(protocol), Path(path)
     arrays = (

@@ -291,7 +291,8 @@ class DiskArea(LikelihoodProtocol):
     """The disk area mechanism over the cells of a grid, to compare with: see `DiskChannel`.
 
     The distribution of the cells is found by expectation maximisation. `WaveGrid` errs less in the
-    cases that ``benchmarks/README.md`` lists. Devices without packages have no description of it.
+    cases that ``docs/benchmarks/maps.md`` lists. Devices without packages have no description of
+    it.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from reproduction.count_mechanisms import (
     unconstrained,
     weakly_honest,
 )
-from reproduction.report import Source
+from reproduction.report import Part, Source
 
 SOURCE = Source(
     "Count mechanisms (thesis, chapters 1 to 3, 6 and 7)",
@@ -30,19 +30,34 @@ SOURCE = Source(
     " proved: exact rational arithmetic, gap 0. Where the thesis averages repetitions, the"
     " expectation is computed. WM has two meanings: see its own entry.",
     (
-        *trips.CLAIMS,
-        *bits.CLAIMS,
-        *definitions.CLAIMS,
-        *unconstrained.CLAIMS,
-        *binary.CLAIMS,
-        *geometric.CLAIMS,
-        *fair.CLAIMS,
-        *weakly_honest.CLAIMS,
-        *curves.CLAIMS,
-        *adult.CLAIMS,
-        *binomial.CLAIMS,
-        *other_losses.CLAIMS,
-        *local.CLAIMS,
+        Part(
+            "randomised-response",
+            "Randomised response, and what it errs by",
+            (*trips.CLAIMS, *bits.CLAIMS),
+        ),
+        Part(
+            "definitions",
+            "Definitions, and mechanisms without constraints",
+            (*definitions.CLAIMS, *unconstrained.CLAIMS),
+        ),
+        Part(
+            "geometric",
+            "Two answers, and the geometric mechanism",
+            (*binary.CLAIMS, *geometric.CLAIMS),
+        ),
+        Part(
+            "fair-and-weakly-honest",
+            "Fair and weakly honest mechanisms",
+            (*fair.CLAIMS, *weakly_honest.CLAIMS),
+        ),
+        Part(
+            "errors",
+            "Errors by alpha and n, and census records (figures 6.7 to 6.9)",
+            (*curves.CLAIMS, *adult.CLAIMS),
+        ),
+        Part("binomial-counts", "Binomial counts (figures 6.10 to 6.13)", binomial.CLAIMS),
+        Part("other-losses", "Other losses (figures 6.14 to 6.17)", other_losses.CLAIMS),
+        Part("local-privacy", "Local privacy, and the choice of a mechanism", local.CLAIMS),
     ),
     ("thesis-marginal-range-count",),
     "Figures 1.1 and 2.1 are diagrams, Table 2.2 is an illustration.",

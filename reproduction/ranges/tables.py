@@ -262,6 +262,9 @@ CLAIMS = (
     figure_6_table_5_3_a_hh2c,
     figure_6_table_5_3_b,
     table_5_3_b_hh2,
+)
+
+OF_CURATORS = (
     figure_7_table_5_4_hh2c,
     figure_7_table_5_4_hh16c,
     figure_7_table_5_4_wavelet,

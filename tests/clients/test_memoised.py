@@ -635,7 +635,7 @@ def test_javascript_begins_only_if_asked() -> None:
 
 def test_the_script_of_the_page_on_many_days() -> None:
     """A browser's store: the first visit asks for a number, and the second does not."""
-    text = (CLIENT.parents[1] / "docs" / "longitudinal.md").read_text(encoding="utf-8")
+    text = (CLIENT.parents[1] / "docs" / "longitudinal-devices.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"^```js\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     imports, rest = script.split("\n", 1)
     visit = f"{{ {rest} reports.push(report); }}"

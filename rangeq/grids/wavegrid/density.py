@@ -165,7 +165,7 @@ def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
     return found
 
 
-def adapted(evidence: Floats, prior: Floats) -> Floats:
+def adapted(evidence: Floats, prior: Floats, strength: float = _STRENGTH) -> Floats:
     """Posterior probabilities of models of several data sets, which share prior ones.
 
     These are the mode of a Dirichlet distribution about the ones given, by the EM algorithm.
@@ -176,6 +176,8 @@ def adapted(evidence: Floats, prior: Floats) -> Floats:
         Logarithms: shape (data sets, models).
     prior : numpy.ndarray of float64
         Shape (models,): of sum 1, each above 0.
+    strength : float, default 2.0
+        How many data sets the prior probabilities count as.
 
     Returns
     -------
@@ -187,7 +189,7 @@ def adapted(evidence: Floats, prior: Floats) -> Floats:
         joint = evidence + np.log(shares)
         weights: Floats = np.exp(joint - joint.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        shares = (_STRENGTH * prior + weights.sum(axis=0)) / (_STRENGTH + len(evidence))
+        shares = (strength * prior + weights.sum(axis=0)) / (strength + len(evidence))
     return weights
 
 

@@ -234,10 +234,13 @@ class FittedJoint(Joint):
         What is known of the pair.
     explanations : list of PairExplanation
         Of weights 1 in sum.
+    implied : ImpliedJoint, optional
+        What other pairs imply; None for the pairs of their tree.
     """
 
     pair: Pair
     explanations: list[PairExplanation]
+    implied: ImpliedJoint | None = None
 
     @cached_property
     def mean(self) -> Floats:
@@ -273,6 +276,7 @@ class FittedJoint(Joint):
                 )
                 for one in self.explanations
             ],
+            self.implied and self.implied.reordered(rows, columns),
         )
 
     @cached_property
@@ -282,46 +286,82 @@ class FittedJoint(Joint):
             (
                 one,
                 corners(one.joint),
-                corners(self.pair.slopes(*one.fit.terms, one.fit.joint)),
+                corners(slopes),
                 np.pad(one.left.cumsum(axis=0), [(1, 0), (0, 0)]),
                 np.pad(one.right.cumsum(axis=0), [(1, 0), (0, 0)]),
             )
-            for one in self.explanations
+            for one, slopes in zip(self.explanations, self._slopes, strict=True)
         ]
 
+    @cached_property
+    def _slopes(self) -> list[Floats]:
+        """Of the table of each explanation in the coefficients of its smooth terms."""
+        return [self.pair.slopes(*one.fit.terms, one.fit.joint) for one in self.explanations]
+
     def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-        total = np.zeros(len(rows[0]))
-        means = []
+        means, own = [], []
         for one, sums, slopes, left, right in self._explained:
+            sides = (
+                at(left, rows[1]) - at(left, rows[0]),
+                at(right, columns[1]) - at(right, columns[0]),
+            )
             means.append(rectangle(sums, rows, columns))
-            own = np.zeros(len(total))
-            if one.fit.theta.size:
-                inside = rectangle(slopes, rows, columns)
-                own += (inside * (one.fit.covariance @ inside)).sum(axis=0)
-            if one.mean.size:
-                a, b = (
-                    (at(sides, ends[1]) - at(sides, ends[0])) ** 2
-                    for sides, ends in ((left, rows), (right, columns))
-                )
-                own += ((a @ one.variance) * b).sum(axis=1)
-            total += one.weight * own
-        weights = np.array([one.weight for one in self.explanations])
-        apart = np.array(means) - weights @ np.array(means)
-        return np.asarray(total + weights @ apart**2)
+            own.append(_spread(one, rectangle(slopes, rows, columns), *sides))
+        if self.implied and self._partly_implied:
+            left, right = (
+                parts_before(ends[1], len(mass)) - parts_before(ends[0], len(mass))
+                for ends, mass in zip((rows, columns), self.margins, strict=True)
+            )
+            own = self._with(own, self.implied.product_variances(left, right))
+        return self._mixed(means, own)
+
+    def product_variances(self, left: Floats, right: Floats) -> Floats:
+        """The posterior variance of sums of cells with weights that are products.
+
+        Parameters
+        ----------
+        left, right : numpy.ndarray of float64
+            Shapes (queries, rows) and (queries, columns).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (queries,), with the margins held.
+        """
+        means, own = [], []
+        for one, slopes in zip(self.explanations, self._slopes, strict=True):
+            inside = (np.matmul(left, slopes) * right).sum(axis=2)
+            means.append(((left @ one.joint) * right).sum(axis=1))
+            own.append(_spread(one, inside, left @ one.left, right @ one.right))
+        if self.implied and self._partly_implied:
+            own = self._with(own, self.implied.product_variances(left, right))
+        return self._mixed(means, own)
 
     def variance_of(self, region: Floats) -> float:
+        means, own = [], []
+        for one, slopes in zip(self.explanations, self._slopes, strict=True):
+            inside = np.tensordot(slopes, region, axes=2)
+            local = ((one.left.T @ region @ one.right) ** 2 * one.variance).sum()
+            means.append(np.asarray((region * one.joint).sum()))
+            own.append(np.asarray(inside @ one.fit.covariance @ inside + local))
+        if self.implied and self._partly_implied:
+            own = self._with(own, np.asarray(self.implied.region_variance(region)))
+        return float(self._mixed(means, own))
+
+    @property
+    def _partly_implied(self) -> bool:
+        return any(one.implied for one in self.explanations)
+
+    def _with(self, variances: list[Floats], implied: Floats) -> list[Floats]:
+        """Variances of the explanations, with those of what other pairs imply."""
+        both = zip(self.explanations, variances, strict=True)
+        return [variance + implied if one.implied else variance for one, variance in both]
+
+    def _mixed(self, means: list[Floats], variances: list[Floats]) -> Floats:
+        """The variance of a mixture of the explanations, given their means and variances."""
         weights = np.array([one.weight for one in self.explanations])
-        means = np.array([(region * one.joint).sum() for one in self.explanations])
-        total = float(weights @ (means - weights @ means) ** 2)
-        for one in self.explanations:
-            if one.fit.theta.size:
-                slopes = self.pair.slopes(*one.fit.terms, one.fit.joint)
-                inside = np.tensordot(slopes, region, axes=2)
-                total += one.weight * float(inside @ one.fit.covariance @ inside)
-            if one.mean.size:
-                inside = one.left.T @ region @ one.right
-                total += one.weight * float((inside**2 * one.variance).sum())
-        return total
+        apart = np.array(means) - weights @ np.array(means)
+        return np.asarray(weights @ np.array(variances) + weights @ apart**2)
 
     def drawn(self, rows: Floats, columns: Floats, rng: np.random.Generator) -> ImpliedJoint:
         """Another distribution that is as likely, with these margins.
@@ -341,6 +381,8 @@ class FittedJoint(Joint):
         weights = np.array([one.weight for one in self.explanations])
         one = self.explanations[rng.choice(len(weights), p=weights / weights.sum())]
         joint = np.outer(rows, columns)
+        if one.implied and self.implied:
+            joint = scaled_to(np.log(self.implied.drawn(rng)), rows, columns)[0]
         if one.fit.theta.size:
             theta = rng.multivariate_normal(one.fit.theta.ravel(), one.fit.covariance)
             psi, phi = one.fit.terms
@@ -352,17 +394,40 @@ class FittedJoint(Joint):
         return ImpliedJoint(distribution(joint, rows, columns))
 
 
+class Link(NamedTuple):
+    """A pair on the path of a tree between two attributes, and how cells of these depend on it.
+
+    Attributes
+    ----------
+    joint : FittedJoint
+        Of the pair.
+    first, second : numpy.ndarray of float64
+        The distribution of the first attribute for each cell of the pair's nearer one, and of the
+        second for each cell of the other: shapes (cells, cells).
+    swapped : bool
+        Whether the nearer one is the pair's second attribute.
+    """
+
+    joint: FittedJoint
+    first: Floats
+    second: Floats
+    swapped: bool
+
+
 @dataclass(frozen=True, eq=False)
 class ImpliedJoint(Joint):
-    """Of a pair that nobody was asked about: what other pairs imply.
+    """Of a pair of attributes that are independent given those between them.
 
     Parameters
     ----------
     cells : numpy.ndarray of float64
         Shape (cells, cells): the distribution.
+    links : tuple of Link, default ()
+        The pairs between both attributes.
     """
 
     cells: Floats
+    links: tuple[Link, ...] = ()
 
     @cached_property
     def mean(self) -> Floats:
@@ -373,13 +438,44 @@ class ImpliedJoint(Joint):
         return self.cells.sum(axis=1), self.cells.sum(axis=0)
 
     def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-        return np.full(len(rows[0]), np.nan)
+        return np.full(len(rows[0]), np.nan)  # whether they are independent so, nobody was asked
 
     def variance_of(self, region: Floats) -> float:
         return math.nan
 
+    def product_variances(self, left: Floats, right: Floats) -> Floats:
+        """As `FittedJoint.product_variances`, if the attributes are independent so.
+
+        To first order in the links, as if these were independent of each other.
+        """
+        total = np.zeros(len(left))
+        for joint, first, second, swapped in self.links:
+            sides = left @ first.T, right @ second.T
+            total += joint.product_variances(*(sides[::-1] if swapped else sides))
+        return total
+
+    def region_variance(self, region: Floats) -> float:
+        """As `Joint.variance_of`, if the attributes are independent so: see `product_variances`."""
+        total = 0.0
+        for joint, first, second, swapped in self.links:
+            own = first @ region @ second.T
+            total += joint.variance_of(own.T if swapped else own)
+        return total
+
+    def drawn(self, rng: np.random.Generator) -> Floats:
+        """Another distribution that is as likely: shape (cells, cells), all above 0."""
+        cells = self.cells
+        for joint, first, second, swapped in self.links:
+            change = joint.drawn(*joint.margins, rng).cells - joint.table
+            cells = cells + first.T @ (change.T if swapped else change) @ second
+        return np.maximum(cells, _TINY)
+
     def reordered(self, rows: Items, columns: Items) -> ImpliedJoint:
-        return ImpliedJoint(self.cells[np.ix_(rows, columns)])
+        links = tuple(
+            link._replace(first=link.first[:, rows], second=link.second[:, columns])
+            for link in self.links
+        )
+        return ImpliedJoint(self.cells[np.ix_(rows, columns)], links)
 
 
 def balanced(frequencies: Floats, most: int) -> Items:
@@ -438,6 +534,25 @@ def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
     high = sums[..., i + 1, j] * (1 - t) + sums[..., i + 1, j + 1] * t
     result: Floats = low * (1 - s) + high * s
     return result
+
+
+def parts_before(places: Floats, cells: int) -> Floats:
+    """Which part of each cell lies before places, as if cells were uniform.
+
+    Parameters
+    ----------
+    places : numpy.ndarray of float64
+        Shape (m,): as `before` takes them.
+    cells : int
+        How many cells there are.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (m, cells).
+    """
+    inside: Floats = np.clip(places[:, None] - np.arange(cells), 0.0, 1.0)
+    return inside
 
 
 def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
@@ -503,3 +618,13 @@ def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:
         left = rows / np.maximum(kernel @ right, _TINY)
         right = columns / np.maximum(kernel.T @ left, _TINY)
     return np.asarray(left[:, None] * kernel * right)
+
+
+def _spread(one: PairExplanation, inside: Floats, left: Floats, right: Floats) -> Floats:
+    """The variance of sums of cells given an explanation.
+
+    From those of the slopes of smooth terms, shape (terms, queries), and of the functions of local
+    ones along both attributes: shapes (queries, functions).
+    """
+    local = ((left**2 @ one.variance) * right**2).sum(axis=1)
+    return np.asarray((inside * (one.fit.covariance @ inside)).sum(axis=0) + local)

@@ -31,7 +31,15 @@ from rangeq.core.quantiles import place_along
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import Queries, Rectangles
-from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, Joint, along, at, before
+from rangeq.grids.wavegrid.distributions import (
+    Axis,
+    FittedJoint,
+    Joint,
+    along,
+    at,
+    before,
+    parts_before,
+)
 from rangeq.grids.wavegrid.pair_tree import tree_answers
 
 _TOGETHER = 12
@@ -61,19 +69,20 @@ class WaveEstimate(ConjunctionEstimate):
     """Answers with standard errors given their priors: what `WaveGrid` estimates.
 
     An attribute's distribution is the posterior mean of `rangeq.grids.wavegrid.density`; a pair's
-    has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, or none, and the
-    terms of `rangeq.grids.wavegrid.local_terms` that the reports tell of, 64 x 64 cells at most,
-    within which an attribute is distributed as it is by itself; answers about more attributes come
-    from the distribution of most entropy that all pairs allow, of below, inside and above of every
+    has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, or none, or what
+    the tree of the most dependent pairs implies (`rangeq.grids.wavegrid.pair_tree`), and the terms
+    of `rangeq.grids.wavegrid.local_terms` that the reports tell of, 64 x 64 cells at most, within
+    which an attribute is distributed as it is by itself; answers about more attributes come from
+    the distribution of most entropy that all pairs allow, of below, inside and above of every
     range; about more than 12, from that which a tree of their most dependent pairs allows. Of
     categories every one by itself has such terms, and none is a neighbour of another. Pairs that
     nobody was asked about are as a tree of the others implies: answers that need one have no
     errors.
 
     Intervals of answers lie within [0, 1]: the normal quantile of the standard errors, which hold
-    what local terms leave open, and which model is right (``benchmarks/README.md`` has how often
-    they cover). They know nothing of what three attributes have in common beyond their pairs, nor
-    of heavy single values in cells of several, where an attribute has more than 256.
+    what local terms leave open, and which model is right (``docs/benchmarks/grids.md`` says how
+    often they cover). They know nothing of what three attributes have in common beyond their pairs,
+    nor of heavy single values in cells of several, where an attribute has more than 256.
 
     Attributes
     ----------
@@ -230,7 +239,10 @@ class WaveEstimate(ConjunctionEstimate):
             return super()._of_region(places, mask, boxes)
         joint, inside = self.joints[places], mask.astype(np.float64)
         cuts = [self._at(place, np.arange(self.attributes.sizes[place] + 1)) for place in places]
-        shares = [_shares(cut, len(self.axes[k].mass)) for k, cut in zip(places, cuts, strict=True)]
+        shares = [
+            np.diff(parts_before(cut, len(self.axes[k].mass)), axis=0)
+            for k, cut in zip(places, cuts, strict=True)
+        ]
         region = shares[0].T @ inside @ shares[1]
         value = float(np.clip((region * joint.mean).sum(), 0.0, 1.0))
         variance = joint.variance_of(region)
@@ -498,12 +510,3 @@ def _in_and_out(tables: Floats) -> Floats:
     """Inside, below and above as inside and outside: (queries, pairs, 3, 3) to (.., 2, 2)."""
     out = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
     return np.asarray(np.einsum("ia,jb,mpab->mpij", out, out, tables))
-
-
-def _shares(cuts: Floats, cells: int) -> Floats:
-    """Which part of each cell belongs to each value: shape (values, cells).
-
-    ``cuts`` are the places of boundaries between values among the cells.
-    """
-    inside = np.clip(cuts[:, None] - np.arange(cells), 0.0, 1.0)
-    return np.diff(inside, axis=0)

@@ -1,19 +1,19 @@
 """What smooth terms leave: local terms, of which the reports choose, with a scale of their own.
 
-The joint distribution of a pair is P + D: P that of independent attributes or the fit of smooth
-terms, and D(x, y) = p(x) q(y) sum_ij c_ij w_i(x) v_j(y) with margins 0, c_ij ~ N(0, tau^2). The
-scores that P leaves unexplained have the mean I N G D H and the covariance I N G x H. In functions
-orthogonal under G and under H coefficients are told one by one, so that posteriors and evidence
-have closed forms, for every kind of terms and every tau: kinds and both P are averaged with their
-evidence as weights. A ratio of evidence to no local terms that is above r is seen in at most one of
-r data sets that P explains (Markov's inequality).
+The joint distribution of a pair is P + D: P that of independent attributes, the fit of smooth terms
+or what other pairs imply, and D(x, y) = p(x) q(y) sum_ij c_ij w_i(x) v_j(y) with margins 0, c_ij ~
+N(0, tau^2). The scores that P leaves unexplained have the mean I N G D H and the covariance I N G x
+H. In functions orthogonal under G and under H coefficients are told one by one, so that posteriors
+and evidence have closed forms, for every kind of terms and every tau: kinds and all P are averaged
+with their evidence as weights. A ratio of evidence to no local terms that is above r is seen in at
+most one of r data sets that P explains (Markov's inequality).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Generic, NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,18 @@ _DEGREES = (1, 2, 4)
 _SCALES = np.geomspace(0.02, 16.0, 12)
 """tau, each as likely: relative deviations of a density from P."""
 
-NONE, _INDEPENDENT = 0.95, 0.9
-"""The prior probabilities that a pair has no local terms, and that it has no smooth ones."""
+NONE, _INDEPENDENT, _IMPLIED = 0.95, 0.9, 0.05
+"""The prior probabilities that a pair has no local terms, that it has no smooth ones, and that its
+attributes are independent given others: that is part of the second.
+"""
 
 ALONE = 0.5
 """The prior probability that a pair with categories has no terms at all: it has no smooth ones."""
+
+_STRENGTH, _PER_PAIR = 2.0, 0.25
+"""How many pairs the prior probabilities count as: so many, and this part of all. Where no pair
+tells anything by itself all together seem to say that others imply them, whatever they are.
+"""
 
 _RANK = 1e-9
 """Functions of less than this part of the largest square are left out."""
@@ -183,6 +190,8 @@ class PairExplanation:
         Functions of both attributes: shapes (cells, a) and (cells, b).
     mean, variance : numpy.ndarray of float64
         Of the coefficients: shape (a, b).
+    implied : bool
+        Whether P is what other pairs imply.
     """
 
     weight: float
@@ -191,6 +200,7 @@ class PairExplanation:
     right: Floats
     mean: Floats
     variance: Floats
+    implied: bool
 
     @property
     def joint(self) -> Floats:
@@ -198,72 +208,131 @@ class PairExplanation:
         return np.asarray(self.fit.joint + self.left @ self.mean @ self.right.T)
 
 
-class _Kind(NamedTuple):
-    evidence: tuple[float, ...]  # of each P, against no local terms
-    bases: tuple[TermBasis, TermBasis]
+@dataclass(frozen=True, eq=False)
+class PairCandidates(Generic[Key]):
+    """What may explain pairs: some P, each with every kind of local terms or none.
 
-
-def explained(
-    pairs: Mapping[Key, Pair],
-    fits: Mapping[Key, Interaction],
-    scales: Scales | None,
-    details: Mapping[Key, tuple[Sequence[TermBasis], Sequence[TermBasis]]],
-    none: float = NONE,
-) -> dict[Key, list[PairExplanation]]:
-    """Explanations of all pairs, of weights 1 in sum.
-
-    Parameters
+    Attributes
     ----------
     pairs : mapping of Pair
         What is known of each pair.
-    fits : mapping of Interaction
-        Their fits, at posterior modes.
-    scales : Scales, optional
-        The prior of these; None where no fit has any terms.
+    fits : mapping of tuple of Interaction
+        The P of each pair: as many for all.
+    logarithms : mapping of numpy.ndarray of float64
+        Their evidence, for none and each kind of terms: shape (P, kinds + 1).
     details : mapping of (sequence of TermBasis, sequence of TermBasis)
         The kinds of local terms of both attributes of each.
-    none : float, default NONE
-        The prior probability that a pair has no such terms.
-
-    Returns
-    -------
-    dict of list of PairExplanation
-        For each pair those of more than negligible weight.
+    prior : tuple of float
+        The prior probability of each P.
+    none : float
+        The prior probability that a pair has no local terms.
     """
-    if not pairs:
-        return {}
-    smooth = {
-        key: (pair.independent(), fits[key]) if fits[key].theta.size else (pair.independent(),)
-        for key, pair in pairs.items()
-    }
-    found = {
-        key: [_evidence(pair, smooth[key], both) for both in zip(*details[key], strict=True)]
-        for key, pair in pairs.items()
-    }
-    keys, kinds = list(pairs), len(next(iter(found.values())))
-    logarithms = np.full((len(keys), 2, kinds + 1), -np.inf)
-    for row, key in enumerate(keys):
-        for place, fit in enumerate(smooth[key]):
-            own = scales.pair_evidence(fit) if scales and fit.theta.size else fit.likelihood
-            logarithms[row, place] = own + np.array([0.0, *(kind[place] for kind in found[key])])
-    prior = np.multiply.outer(
-        [_INDEPENDENT, 1 - _INDEPENDENT], [none, *[(1 - none) / kinds] * kinds]
-    )
-    weights = adapted(logarithms.reshape(len(keys), -1), prior.ravel()).reshape(logarithms.shape)
-    result: dict[Key, list[PairExplanation]] = {}
-    for row, key in enumerate(keys):
-        kept = np.argwhere(weights[row] > _NEGLIGIBLE)
-        total = sum(weights[row][tuple(at)] for at in kept)
-        result[key] = [
-            _explanation(
-                pairs[key],
-                smooth[key][place],
-                (details[key][0][kind - 1], details[key][1][kind - 1]) if kind else None,
-                float(weights[row, place, kind] / total),
+
+    pairs: Mapping[Key, Pair]
+    fits: Mapping[Key, tuple[Interaction, ...]]
+    logarithms: Mapping[Key, Floats]
+    details: Mapping[Key, tuple[Sequence[TermBasis], Sequence[TermBasis]]]
+    prior: tuple[float, ...]
+    none: float
+
+    @classmethod
+    def of(
+        cls,
+        pairs: Mapping[Key, Pair],
+        fits: Mapping[Key, Interaction],
+        scales: Scales | None,
+        details: Mapping[Key, tuple[Sequence[TermBasis], Sequence[TermBasis]]],
+        none: float = NONE,
+    ) -> PairCandidates[Key]:
+        """Independent attributes, and the fits of smooth terms.
+
+        Parameters
+        ----------
+        pairs : mapping of Pair
+            What is known of each pair.
+        fits : mapping of Interaction
+            Their fits, at posterior modes.
+        scales : Scales, optional
+            The prior of these; None where no fit has any terms.
+        details : mapping of (sequence of TermBasis, sequence of TermBasis)
+            The kinds of local terms of both attributes of each: as many for all.
+        none : float, default NONE
+            The prior probability that a pair has no such terms.
+
+        Returns
+        -------
+        PairCandidates
+            With two P.
+        """
+        both, logarithms = {}, {}
+        for key, pair in pairs.items():
+            both[key] = pair.independent(), fits[key]
+            own = _logarithms(pair, both[key], details[key])
+            if scales and fits[key].theta.size:
+                own[1] += scales.pair_evidence(fits[key]) - fits[key].likelihood
+            else:  # that is independent attributes again
+                own[1] = -np.inf
+            logarithms[key] = own
+        return cls(pairs, both, logarithms, details, (_INDEPENDENT, 1 - _INDEPENDENT), none)
+
+    def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
+        """One more P for some pairs, a table that others imply; the others are left out.
+
+        Parameters
+        ----------
+        tables : mapping of numpy.ndarray of float64
+            Shape (cells, cells) each, with the margins of the pair.
+
+        Returns
+        -------
+        PairCandidates
+            Of three P.
+        """
+        pairs = {key: pair for key, pair in self.pairs.items() if key in tables}
+        fits, logarithms = {}, {}
+        for key, pair in pairs.items():
+            other = replace(
+                pair.independent(), joint=tables[key], likelihood=pair.likelihood(tables[key])
             )
-            for place, kind in kept.tolist()
-        ]
-    return result
+            fits[key] = *self.fits[key], other
+            own = _logarithms(pair, [other], self.details[key])
+            logarithms[key] = np.concatenate([self.logarithms[key], own])
+        prior = (self.prior[0] - _IMPLIED, *self.prior[1:], _IMPLIED)
+        return replace(self, pairs=pairs, fits=fits, logarithms=logarithms, prior=prior)
+
+    def explained(self) -> dict[Key, list[PairExplanation]]:
+        """Explanations of all pairs, of weights 1 in sum.
+
+        Returns
+        -------
+        dict of list of PairExplanation
+            For each pair those of more than negligible weight.
+        """
+        if not self.pairs:
+            return {}
+        evidence = np.array([self.logarithms[key] for key in self.pairs])
+        kinds = evidence.shape[2] - 1
+        prior = np.multiply.outer(self.prior, [self.none, *[(1 - self.none) / kinds] * kinds])
+        strength = max(_STRENGTH, _PER_PAIR * len(evidence))
+        flat = adapted(evidence.reshape(len(evidence), -1), prior.ravel(), strength)
+        result: dict[Key, list[PairExplanation]] = {}
+        for (key, pair), weights in zip(
+            self.pairs.items(), flat.reshape(evidence.shape), strict=True
+        ):
+            kept = np.argwhere(weights > _NEGLIGIBLE)
+            total = sum(weights[tuple(at)] for at in kept)
+            left, right = self.details[key]
+            result[key] = [
+                _explanation(
+                    pair,
+                    self.fits[key][place],
+                    (left[kind - 1], right[kind - 1]) if kind else None,
+                    float(weights[place, kind] / total),
+                    implied=place > 1,
+                )
+                for place, kind in kept.tolist()
+            ]
+        return result
 
 
 def _seen(pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis]) -> tuple[Floats, Floats]:
@@ -273,29 +342,39 @@ def _seen(pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis]) -> tu
     return scores, pair.precision * np.outer(left.told, right.told)
 
 
-def _evidence(
-    pair: Pair, smooth: Sequence[Interaction], both: tuple[TermBasis, TermBasis]
-) -> tuple[float, ...]:
-    """Logarithms of the evidence of local terms against none, for each P."""
-    found, shrunk = [], None
-    for fit in smooth:
-        scores, precision = _seen(pair, fit, both)
-        if shrunk is None:
-            grown = 1 + np.multiply.outer(_SCALES**2, precision)
-            shrunk = (_SCALES**2)[:, None, None] / grown
-            lost = np.log(grown).sum(axis=(1, 2))
-        each = 0.5 * (np.tensordot(shrunk, scores**2, axes=2) - lost)
-        found.append(float(np.logaddexp.reduce(each) - np.log(len(each))))
-    return tuple(found)
+def _logarithms(
+    pair: Pair,
+    fits: Sequence[Interaction],
+    details: tuple[Sequence[TermBasis], Sequence[TermBasis]],
+) -> Floats:
+    """Of the evidence of each P without terms, as if it were known, and with each kind of them."""
+    found = np.empty((len(fits), len(details[0]) + 1))
+    found[:, 0] = [fit.likelihood for fit in fits]
+    for kind, both in enumerate(zip(*details, strict=True), start=1):
+        shrunk = None
+        for place, fit in enumerate(fits):
+            scores, precision = _seen(pair, fit, both)
+            if shrunk is None:
+                grown = 1 + np.multiply.outer(_SCALES**2, precision)
+                shrunk = (_SCALES**2)[:, None, None] / grown
+                lost = np.log(grown).sum(axis=(1, 2))
+            each = 0.5 * (np.tensordot(shrunk, scores**2, axes=2) - lost)
+            found[place, kind] = np.logaddexp.reduce(each) - np.log(len(each))
+    found[:, 1:] += found[:, :1]
+    return found
 
 
 def _explanation(
-    pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis] | None, weight: float
+    pair: Pair,
+    fit: Interaction,
+    both: tuple[TermBasis, TermBasis] | None,
+    weight: float,
+    implied: bool,
 ) -> PairExplanation:
     if both is None:
         none = np.zeros((0, 0))
         nothing = [np.zeros((len(mass), 0)) for mass in pair.margins]
-        return PairExplanation(weight, fit, nothing[0], nothing[1], none, none)
+        return PairExplanation(weight, fit, nothing[0], nothing[1], none, none, implied)
     scores, precision = _seen(pair, fit, both)
     grown = 1 + np.multiply.outer(_SCALES**2, precision)
     variances = (_SCALES**2)[:, None, None] / grown
@@ -305,7 +384,9 @@ def _explanation(
     means = variances * scores
     mean = np.tensordot(shares, means, axes=1)
     variance = np.tensordot(shares, variances + (means - mean) ** 2, axes=1)
-    return PairExplanation(weight, fit, both[0].functions, both[1].functions, mean, variance)
+    return PairExplanation(
+        weight, fit, both[0].functions, both[1].functions, mean, variance, implied
+    )
 
 
 def _root(matrix: Floats) -> Floats:

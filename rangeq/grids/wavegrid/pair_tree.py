@@ -7,65 +7,94 @@ independent given those between them (Chow and Liu 1968).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from mechdesign._support.arrays import Floats, Items
-from rangeq.grids.wavegrid.distributions import Axis, ImpliedJoint, Joint
+from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, ImpliedJoint, Link
 
 _TINY = 1e-300
 """Keeps quotients of nothing by nothing finite."""
 
 
 def implied(
-    joints: Mapping[tuple[int, int], Joint], axes: Sequence[Axis]
-) -> dict[tuple[int, int], Joint]:
-    """The distributions of all pairs, those that nobody was asked about along a tree of others.
+    joints: Mapping[tuple[int, int], FittedJoint], axes: Sequence[Axis]
+) -> dict[tuple[int, int], ImpliedJoint]:
+    """What the tree of the most dependent pairs implies for all others.
 
     Parameters
     ----------
-    joints : mapping of (int, int) to Joint
+    joints : mapping of (int, int) to FittedJoint
         Of some pairs (j, k) with j < k.
     axes : sequence of Axis
         The distribution of each attribute.
 
     Returns
     -------
-    dict of (int, int) to Joint
-        Of every pair. Attributes that no path of pairs joins are independent.
+    dict of (int, int) to ImpliedJoint
+        Of every pair that is not in the tree. Attributes that no path of pairs joins are
+        independent.
     """
-    pairs = list(combinations(range(len(axes)), 2))
-    if len(joints) == len(pairs):
-        return {pair: joints[pair] for pair in pairs}
     told = np.full((1, len(axes), len(axes)), -1.0)
     for (j, k), joint in joints.items():
         told[0, j, k] = told[0, k, j] = joint.dependence
     parents, order = (found[0].tolist() for found in spanning_tree(told))
+    above = {
+        place: parent
+        for place, parent in enumerate(parents)
+        if parent >= 0 and told[0, place, parent] >= 0
+    }
     # Given an attribute of the tree: the distribution of each for every cell of it
-    given: dict[tuple[int, int], Floats] = {}
+    given = {(place, place): np.eye(len(axis.mass)) for place, axis in enumerate(axes)}
     done: list[int] = []
     for place in order:
-        parent = parents[place]
+        if place in above:
+            parent = above[place]
+            table = joints[_key(parent, place)].table
+            table = table if parent < place else table.T
+            step = table / np.maximum(table.sum(axis=1, keepdims=True), _TINY)
         for other in done:
-            if parent < 0 or told[0, place, parent] < 0:
-                given[other, place] = np.tile(axes[place].mass, (len(axes[other].mass), 1))
+            if place in above:
+                given[other, place] = given[other, parent] @ step
             else:
-                table = (
-                    joints[parent, place].table if parent < place else joints[place, parent].table.T
-                )
-                step = table / np.maximum(table.sum(axis=1, keepdims=True), _TINY)
-                given[other, place] = step if other == parent else given[other, parent] @ step
+                given[other, place] = np.tile(axes[place].mass, (len(axes[other].mass), 1))
             # and the other way round
             back = given[other, place] * axes[other].mass[:, None]
             given[place, other] = (back / np.maximum(back.sum(axis=0), _TINY)).T
         done.append(place)
+
+    def link(j: int, u: int, v: int, k: int) -> Link:
+        first, second = given[u, j], given[v, k]
+        return Link(joints[_key(u, v)], first, second, u > v)
+
     return {
-        (j, k): joints.get((j, k), ImpliedJoint(given[j, k] * axes[j].mass[:, None]))
-        for j, k in pairs
+        (j, k): ImpliedJoint(
+            given[j, k] * axes[j].mass[:, None],
+            tuple(link(j, u, v, k) for u, v in pairwise(_path(above, j, k))),
+        )
+        for j, k in combinations(range(len(axes)), 2)
+        if above.get(j) != k and above.get(k) != j
     }
+
+
+def _key(j: int, k: int) -> tuple[int, int]:
+    return (j, k) if j < k else (k, j)
+
+
+def _path(above: Mapping[int, int], j: int, k: int) -> list[int]:
+    """The attributes between two of a forest, these included: none if they are not connected."""
+    up = [[j], [k]]
+    for steps in up:
+        while steps[-1] in above:
+            steps.append(above[steps[-1]])
+    common = next((place for place in up[0] if place in up[1]), None)
+    if common is None:
+        return []
+    first, second = (steps[: steps.index(common)] for steps in up)
+    return [*first, common, *second[::-1]]
 
 
 def spanning_tree(told: Floats) -> tuple[Items, Items]:

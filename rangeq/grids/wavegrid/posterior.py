@@ -16,10 +16,10 @@ from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import Pair, fitted
 from rangeq.grids.wavegrid.local_terms import (
     ALONE,
+    PairCandidates,
     TermBasis,
     bases,
     category_bases,
-    explained,
     smooth_bases,
 )
 from rangeq.grids.wavegrid.pair_tree import implied
@@ -94,11 +94,22 @@ def estimated(
         pairs[j, k] = pairs[j, k].with_more(pair) if (j, k) in pairs else pair
     ordered = {key: pair for key, pair in pairs.items() if not any(categorical[k] for k in key)}
     mixed = {key: pair for key, pair in pairs.items() if key not in ordered}
-    joints: dict[Key, Joint] = {
-        **_of_ordered(ordered, axes, grams),
-        **_with_categories(mixed, axes, grams, categorical),
+    candidates = (
+        _of_ordered(ordered, axes, grams),
+        _with_categories(mixed, axes, grams, categorical),
+    )
+    alone = {
+        key: FittedJoint(pairs[key], one)
+        for each in candidates
+        for key, one in each.explained().items()
     }
-    return WaveEstimate(attributes, n, axes, implied(joints, axes), categorical)
+    by_tree = implied(alone, axes)
+    joints: dict[Key, Joint] = {**by_tree, **alone}
+    for each in candidates:
+        tables = {key: by_tree[key].cells for key in each.pairs if key in by_tree}
+        for key, found in each.with_tables(tables).explained().items():
+            joints[key] = FittedJoint(pairs[key], found, by_tree[key])
+    return WaveEstimate(attributes, n, axes, joints, categorical)
 
 
 def _axes(
@@ -117,7 +128,7 @@ def _axes(
 
 def _of_ordered(
     pairs: dict[Key, Pair], axes: Sequence[Axis], grams: Sequence[Floats]
-) -> dict[Key, FittedJoint]:
+) -> PairCandidates[Key]:
     """Smooth terms, and local ones for what they leave."""
     local = {
         place: bases(axes[place].mass, axes[place].starts, grams[place])
@@ -127,13 +138,12 @@ def _of_ordered(
     fits, scales = fitted(
         {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
     )
-    found = explained(
+    return PairCandidates.of(
         pairs,
         {key: pair.refined(fits[key]) for key, pair in pairs.items()},
         scales,
         {(j, k): (local[j], local[k]) for j, k in pairs},
     )
-    return {key: FittedJoint(pair, found[key]) for key, pair in pairs.items()}
 
 
 def _with_categories(
@@ -141,7 +151,7 @@ def _with_categories(
     axes: Sequence[Axis],
     grams: Sequence[Floats],
     categorical: Sequence[bool],
-) -> dict[Key, FittedJoint]:
+) -> PairCandidates[Key]:
     """Terms of every category by itself, and all kinds of those of an ordered attribute."""
     kinds: dict[int, list[TermBasis]] = {}
     places = sorted({place for key in pairs for place in key})
@@ -153,14 +163,13 @@ def _with_categories(
     for place in places:
         if categorical[place]:
             kinds[place] = category_bases(axes[place].mass, grams[place], many)
-    found = explained(
+    return PairCandidates.of(
         pairs,
         {key: pair.independent() for key, pair in pairs.items()},
         None,
         {(j, k): (kinds[j], kinds[k]) for j, k in pairs},
         ALONE,
     )
-    return {key: FittedJoint(pair, found[key]) for key, pair in pairs.items()}
 
 
 def _gram(wave: ValueSets, functions: Floats) -> Floats:

@@ -91,7 +91,7 @@ class WaveGrid(ConjunctionProtocol):
 
     What three attributes have in common beyond their pairs no report tells. Attributes with exactly
     even halves, of which the borders of a system's cells are the middle, that system may answer
-    better: see ``benchmarks/README.md``.
+    better: see ``docs/benchmarks/grids.md``.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
 """Which pairs of attributes matter: what a first round of reports tells for a second one.
 
-A second round on the most dependent pairs has more reports on each than one on all pairs. With s^2
-the mean square by which answers about a pair differ from those of independent attributes, and u
-what a report tells of that difference, answers still err by about s^2 J / (J + u N) after N reports
-on the pair, where J coefficients are to be told: the number of pairs is the one of least sum.
+A second round on fewer pairs has more reports on each than one on all pairs. With s^2 the mean
+square by which answers about a pair differ from what the tree of the most dependent pairs implies
+(from those of independent attributes, for the pairs of the tree itself), and u what a report tells
+of that difference, answers still err by about s^2 J / (J + u N) after N reports on the pair, where
+J coefficients are to be told: the number of pairs is the one of least sum.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def chosen_pairs(
     keys, signals, told, before = [], [], [], []
     for key, joint in estimate.joints.items():
         if isinstance(joint, FittedJoint):
-            apart = joint.mean - np.outer(*joint.margins)
+            other = joint.implied.cells if joint.implied else np.outer(*joint.margins)
+            apart = joint.mean - other
             seen = joint.pair.grams[0] @ apart @ joint.pair.grams[1]
             keys.append(key)
             signals.append(float((corners(apart) ** 2).mean()))

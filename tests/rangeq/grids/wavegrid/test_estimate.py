@@ -271,3 +271,27 @@ def test_queries_that_are_none_are_refused() -> None:
     )
     with pytest.raises(ValueError, match="confidence"):
         estimate.answer({0: (0, 1)}).interval(1.5)
+
+
+def test_pairs_along_a_chain_explain_the_others() -> None:
+    rng = np.random.default_rng(30)
+    records = rng.integers(0, 8, (100_000, 5))
+    for place in range(1, 5):
+        kept = rng.random(len(records)) < 0.8
+        records[kept, place] = rng.permutation(8)[records[kept, place - 1]]
+    estimate = collected(WaveGrid([8] * 5, 3.0), records)
+    joints = {pair: joint for pair, joint in estimate.joints.items() if joint.implied}
+    assert {(0, 1), (1, 2), (2, 3), (3, 4)} == estimate.joints.keys() - joints.keys()
+    for joint in joints.values():
+        assert sum(one.weight for one in joint.explanations if one.implied) > 0.8
+    first, last = (records[:, place] >= 4 for place in (0, 4))
+    upper = np.arange(8) >= 4
+    both = estimate.answer({0: (4, 7), 4: (4, 7)})
+    same = estimate.region(0, 4, upper[:, None] == upper)  # no rectangle
+    for answer, inside in ((both, first & last), (same, first == last)):
+        deviation = answer.variance**0.5
+        assert abs(answer.value - inside.mean()) < 5 * deviation
+        assert 0.001 < deviation < 0.02
+    samples = estimate.samples(20_000, 12, rng)
+    drawn = [np.mean((one[:, 0] >= 4) & (one[:, 4] >= 4)) for one in samples]
+    assert 1 / 3 < np.std(drawn) / both.variance**0.5 < 3

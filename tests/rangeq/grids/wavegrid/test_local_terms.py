@@ -13,8 +13,9 @@ import pytest
 from mechdesign._support.arrays import Floats
 from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid import local_terms
+from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before
 from rangeq.grids.wavegrid.interactions import Pair, fitted
-from rangeq.grids.wavegrid.local_terms import LEVELS, bases, dyadic, explained
+from rangeq.grids.wavegrid.local_terms import LEVELS, PairCandidates, bases, dyadic
 from tests.rangeq.grids.populations import collected, truth
 
 
@@ -41,7 +42,9 @@ def explanations(pair: Pair) -> list[local_terms.PairExplanation]:
         bases(mass, np.arange(len(mass) + 1), gram)
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     )
-    return explained({0: pair}, *fitted({0: pair}), {0: (details[0], details[1])})[0]
+    return PairCandidates.of(
+        {0: pair}, *fitted({0: pair}), {0: (details[0], details[1])}
+    ).explained()[0]
 
 
 def board(fields: int, cells: int) -> Floats:
@@ -114,8 +117,9 @@ def test_evidence_and_posterior_are_those_of_a_dense_gaussian(
         for both in zip(*details, strict=True):
             functions = np.kron(both[0].functions, both[1].functions)
             evidence, mean, covariance = dense(pair, even.joint, functions, tau)
-            assert local_terms._evidence(pair, [even], both)[0] == pytest.approx(evidence, rel=1e-6)
-            one = local_terms._explanation(pair, even, both, 1.0)
+            (none, told), *_ = local_terms._logarithms(pair, [even], ([both[0]], [both[1]]))
+            assert told - none == pytest.approx(evidence, rel=1e-6)
+            one = local_terms._explanation(pair, even, both, 1.0, False)
             np.testing.assert_allclose(one.joint - even.joint, mean.reshape(6, 5), atol=1e-9)
             corner = np.zeros((6, 5))
             corner[:3, :2] = 1
@@ -189,3 +193,37 @@ def test_clusters_are_answered_as_well_as_by_grids(epsilon: float) -> None:
             error_of(system, records, epsilon, several, 64) for system in (WaveGrid, HDG)
         )
         assert waves < 1.1 * grids
+
+
+def test_a_table_that_other_pairs_imply_is_taken_where_it_explains_the_reports() -> None:
+    rng = np.random.default_rng(8)
+    for table, other, weight in (
+        (board(2, 16), board(2, 16), 1.0),
+        (board(2, 16), board(4, 16), 0.0),
+        (np.full((16, 16), 1 / 256), board(2, 16), 0.0),
+    ):
+        pair = pair_about(rng, table, 3000.0)
+        details = bases(pair.margins[0], np.arange(17), pair.grams[0])
+        two = bases(pair.margins[1], np.arange(17), pair.grams[1])
+        alone = PairCandidates.of({0: pair}, *fitted({0: pair}), {0: (details, two)})
+        found = alone.with_tables({0: other}).explained()[0]
+        assert abs(sum(one.weight for one in found if one.implied) - weight) < 0.2
+        assert alone.with_tables({}).explained() == {}
+
+
+def test_all_ways_to_a_variance_agree() -> None:
+    rng = np.random.default_rng(9)
+    table = board(2, 16) * 0.4 + np.outer(*rng.dirichlet(np.ones(16), size=2)) * 0.6
+    pair = pair_about(rng, table, 4000.0)
+    joint = FittedJoint(pair, explanations(pair))
+    assert len(joint.explanations) > 1
+    ends = np.sort(rng.uniform(0, 16, size=(2, 6, 2)))
+    rows, columns = ((side[:, 0], side[:, 1]) for side in ends)
+    left, right = (
+        parts_before(last, 16) - parts_before(first, 16) for first, last in (rows, columns)
+    )
+    found = joint.variances(rows, columns)
+    assert (found > 0).all()
+    np.testing.assert_allclose(joint.product_variances(left, right), found, rtol=1e-9)
+    regions = [joint.variance_of(np.outer(a, b)) for a, b in zip(left, right, strict=True)]
+    np.testing.assert_allclose(regions, found, rtol=1e-9)

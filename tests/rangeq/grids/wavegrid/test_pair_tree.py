@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -11,7 +12,9 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from mechdesign._support.arrays import Floats
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.density import Density
-from rangeq.grids.wavegrid.distributions import Axis, ImpliedJoint
+from rangeq.grids.wavegrid.distributions import Axis, FittedJoint
+from rangeq.grids.wavegrid.interactions import Pair
+from rangeq.grids.wavegrid.local_terms import PairExplanation
 from rangeq.grids.wavegrid.pair_tree import implied, spanning_tree, tree_answers
 
 PARENTS = {1: 0, 2: 1, 3: 1, 4: 0}
@@ -53,22 +56,91 @@ def test_spanning_trees_have_the_largest_sum() -> None:
         assert total == pytest.approx(-minimum_spanning_tree(-one).sum())
 
 
-def test_pairs_that_were_not_asked_about_follow_from_a_tree() -> None:
+def known(table: Floats, rng: np.random.Generator | None = None) -> FittedJoint:
+    """A pair of this distribution, with terms that no reports have told of if there is an rng."""
+    margins = table.sum(axis=1), table.sum(axis=0)
+    pair = Pair(np.zeros(table.shape), 0.0, (np.eye(len(table)), np.eye(len(table.T))), margins)
+    functions = [np.zeros((len(mass), 0)) for mass in margins]
+    if rng:
+        functions = [
+            (np.diag(mass) - np.outer(mass, mass)) @ rng.normal(size=(len(mass), 2))
+            for mass in margins
+        ]
+    sizes = functions[0].shape[1], functions[1].shape[1]
+    one = PairExplanation(
+        1.0,
+        replace(pair.independent(), joint=table),
+        functions[0],
+        functions[1],
+        np.zeros(sizes),
+        np.full(sizes, 0.01),
+        False,
+    )
+    return FittedJoint(pair, [one])
+
+
+def of_network(
+    table: Floats, rng: np.random.Generator | None = None
+) -> dict[tuple[int, int], FittedJoint]:
+    return {
+        (parent, child): known(margin(table, parent, child), rng)
+        for child, parent in PARENTS.items()
+    }
+
+
+def test_pairs_follow_from_a_tree() -> None:
     for seed in range(5):
         table = network(np.random.default_rng(seed), 3)
-        asked = {
-            (parent, child): ImpliedJoint(margin(table, parent, child))
-            for child, parent in PARENTS.items()
-        }
+        asked = of_network(table)
         found = implied(asked, axes_of(table))
-        assert list(found) == list(combinations(range(5), 2))
+        assert [pair for pair in combinations(range(5), 2) if pair not in asked] == list(found)
         for pair, joint in found.items():
             np.testing.assert_allclose(joint.mean, margin(table, *pair), atol=1e-12)
 
 
+def test_the_most_dependent_pairs_are_the_tree() -> None:
+    table = network(np.random.default_rng(2), 3)
+    every = {pair: known(margin(table, *pair)) for pair in combinations(range(5), 2)}
+    assert every.keys() - implied(every, axes_of(table)).keys() == of_network(table).keys()
+
+
+def test_what_a_tree_implies_is_as_uncertain_as_its_pairs() -> None:
+    rng = np.random.default_rng(4)
+    table = network(rng, 3)
+    asked, axes = of_network(table, rng), axes_of(table)
+    left, right = rng.random((3, 3)), rng.random((3, 3))
+    expected = {pair: np.zeros(3) for pair in combinations(range(5), 2) if pair not in asked}
+    step = 1e-5
+    for key, joint in asked.items():
+        (one,) = joint.explanations
+        for place in np.ndindex(one.mean.shape):
+            found = []
+            for sign in (1, -1):
+                mean = one.mean.copy()
+                mean[place] = sign * step
+                moved = FittedJoint(joint.pair, [replace(one, mean=mean)])
+                found.append(implied({**asked, key: moved}, axes))
+            for pair, total in expected.items():
+                change = (found[0][pair].mean - found[1][pair].mean) / (2 * step)
+                total += one.variance[place] * ((left @ change) * right).sum(axis=1) ** 2
+    for pair, by_tree in implied(asked, axes).items():
+        np.testing.assert_allclose(
+            by_tree.product_variances(left, right), expected[pair], rtol=1e-5, atol=1e-15
+        )
+        whole = [by_tree.region_variance(np.outer(a, b)) for a, b in zip(left, right, strict=True)]
+        np.testing.assert_allclose(whole, expected[pair], rtol=1e-5, atol=1e-15)
+        order = np.array([2, 0, 1])
+        turned = by_tree.reordered(order, order)
+        np.testing.assert_allclose(turned.mean, by_tree.mean[np.ix_(order, order)])
+        np.testing.assert_allclose(
+            turned.product_variances(left[:, order], right[:, order]),
+            by_tree.product_variances(left, right),
+        )
+
+
 def test_attributes_that_no_path_joins_are_independent() -> None:
     table = network(np.random.default_rng(9), 3)
-    found = implied({(0, 1): ImpliedJoint(margin(table, 0, 1))}, axes_of(table))
+    found = implied({(0, 1): known(margin(table, 0, 1))}, axes_of(table))
     for j, k in ((0, 2), (1, 3), (2, 4)):
         expected = np.outer(margin(table, j), margin(table, k))
         np.testing.assert_allclose(found[j, k].mean, expected, atol=1e-12)
