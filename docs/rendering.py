@@ -22,7 +22,7 @@ from mechdesign.cli.program import parser
 
 logger = logging.getLogger(__name__)
 
-THUMBNAIL = 240
+THUMBNAIL = 400
 """Pixels of the longer side of a picture in the gallery."""
 
 ENTRIES = {"Parameters": "``{}``", "Attributes": "``{}``", "Raises": "`{}`"}
@@ -102,6 +102,7 @@ def gallery(app, docname, content):
     picture with a text that says what one sees.
     """
     if docname == "gallery":
+        content[0] += "\n::::{container} cards\n"
         for path in sorted(Path(app.srcdir).glob("notebooks/*.ipynb")):
             first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
             title, question, seen = re.match(
@@ -109,11 +110,13 @@ def gallery(app, docname, content):
             ).groups()
             title, seen = title.replace("*", ""), escape(" ".join(seen.split()))
             content[0] += (
-                f'\n```{{raw}} html\n<a href="notebooks/{path.stem}.html"><img alt="{seen}"'
-                f' title="{seen}" width="{THUMBNAIL}" src="data:image/png;base64,'
-                f'{thumbnail(picture_of(first))}"></a>\n```\n\n'
-                f"{{doc}}`{title} <notebooks/{path.stem}>`\\\n{question}"
+                f":::{{container}} card\n"
+                f'```{{raw}} html\n<a href="notebooks/{path.stem}.html"><img alt="{seen}"'
+                f' title="{seen}" src="data:image/png;base64,{thumbnail(picture_of(first))}"></a>'
+                f"\n```\n\n{{doc}}`{title} <notebooks/{path.stem}>`\\\n"
+                f"{question.strip().strip('*')}\n:::\n"
             )
+        content[0] += "::::\n"
 
 
 def picture_of(cell):

@@ -240,16 +240,6 @@ def _records(task: str, schema: Schema) -> Any:
     return schema.domain
 
 
-def _boxes(task: str, schema: Schema) -> Any:
-    domain = _records(task, schema)
-    if not any(one.ordered for one in schema):
-        raise InvalidRequest(
-            f"none of {listed(schema.names)} has an order: their joint distribution is for"
-            " marginals"
-        )
-    return domain
-
-
 def _bits(task: str, schema: Schema) -> int:
     one = _single(task, schema)
     if isinstance(one, Text):
@@ -278,7 +268,7 @@ _TASKS: dict[str, Asked] = {
         "a cell of a marginal errs by about {}",
     ),
     "conjunctions": Asked(
-        _boxes,
+        _records,
         lambda schema: {"categorical": [one.name for one in schema if not one.ordered]},
         "a conjunction errs by about {}",
     ),

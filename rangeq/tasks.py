@@ -279,10 +279,10 @@ class Conjunctions(Task):
         Records like those to come, a row each, of which errors are predicted: integers of shape
         (records, attributes). None: those of
         `rangeq.grids.reference_records.REFERENCE_RECORDS`.
-    categorical : sequence of str or int, default ()
-        The attributes, by name or by place, whose values are categories: `WaveGrid` takes them, and
-        errs less (0.6 to 0.9 times, ``benchmarks/mixed_attributes.py``) than is predicted as if
-        all were ordered.
+    categorical : sequence of str or int, or str, default ()
+        The attributes, by name or by place, whose values are categories (one text: names with
+        commas between them): `WaveGrid` takes them, and errs less (0.6 to 0.9 times,
+        ``benchmarks/mixed_attributes.py``) than is predicted as if all were ordered.
     """
 
     like: Any = field(default=None, kw_only=True)
@@ -292,6 +292,8 @@ class Conjunctions(Task):
         set_fields(self, domain=Domain.of(self.domain))
         if self.like is not None:
             set_fields(self, like=ExpectedRecords.of(self.like, self.domain))
+        if isinstance(self.categorical, str):
+            set_fields(self, categorical=[one.strip() for one in self.categorical.split(",")])
         if len(self.categorical):
             named = WaveGrid(self.domain, 1.0, categorical=self.categorical).categorical
             # Two values have no order, and all systems take them

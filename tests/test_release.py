@@ -25,7 +25,11 @@ OLDEST = ROOT / "tools" / "oldest.py"
 
 def test_one_version_everywhere() -> None:
     assert mechdesign.__version__ == VERSION
-    patterns = {"CITATION.cff": r"^version: (.*)$", "CHANGELOG.md": r"^## \[?([\d.]+)"}
+    patterns = {
+        "CITATION.cff": r"^version: (.*)$",
+        "CHANGELOG.md": r"^## \[?([\d.]+)",
+        "clients/javascript/package.json": r'^  "version": "(.*)",$',
+    }
     for file, pattern in patterns.items():
         found = re.search(pattern, (ROOT / file).read_text(), re.MULTILINE)
         assert found is not None
