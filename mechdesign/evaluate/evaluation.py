@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import math
 import os
 import re
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +172,8 @@ def evaluate(
     out : path, optional
         A CSV file with the rows, written as they are computed. What it has already is not
         computed again: an evaluation that was interrupted goes on, and one with more cases
-        computes these. Rows of others are kept.
+        computes these. Rows of others are kept. A protocol is known by its name, class and
+        attributes, not by its code: where that has changed, take another file.
     workers, scheduler : int, str, optional
         Where to compute: see `sweep`.
 
@@ -317,38 +318,48 @@ def _key(
     confidence: float | None,
 ) -> str:
     digest = hashlib.sha256()
-    parameters = getattr(protocol, "parameters", None)
-    told = (
-        json.dumps(parameters, sort_keys=True)
-        if isinstance(parameters, dict)
-        else re.sub(" at 0x[0-9a-f]+", "", repr(protocol))  # of classes that do not say more
-    )
-    case = name, epsilon, told, population.name, population.users, seed, confidence
+    case = name, epsilon, population.name, population.users, seed, confidence
     digest.update(repr(case).encode())
-    for part in _arrays(population.columns if population.columns is not None else population.given):
-        digest.update(part)
-    for part in _arrays(queries):
-        digest.update(part)
+    people = population.columns if population.columns is not None else population.given
+    for given in (getattr(protocol, "parameters", None), protocol, people, queries):
+        for part in _told(given):
+            digest.update(part)
     return digest.hexdigest()[:16]
 
 
-def _arrays(given: Any) -> Iterator[bytes]:
-    """Whatever holds numbers, as bytes that differ where these do."""
+def _told(given: Any, above: tuple[int, ...] = ()) -> Iterator[bytes]:
+    """Whatever was given, as bytes that differ where its numbers do; not where it is in memory."""
     if isinstance(given, Mapping):
         for name, value in given.items():
             yield repr(name).encode()
-            yield from _arrays(value)
+            yield from _told(value, above)
     elif isinstance(given, (list, tuple)):
         yield f"{type(given).__name__} {len(given)}".encode()
         for value in given:
-            yield from _arrays(value)
+            yield from _told(value, above)
+    elif isinstance(given, (set, frozenset)):  # the order of text differs between processes
+        yield repr(sorted(map(repr, given))).encode()
     elif isinstance(given, np.ndarray) and given.dtype.kind in "iufb":
         yield repr((given.dtype.str, given.shape)).encode()
         yield np.ascontiguousarray(given).tobytes()
     elif isinstance(given, np.ndarray):
         yield repr(given.tolist()).encode()
+    elif (state := _state(given)) and id(given) not in above:
+        yield type(given).__qualname__.encode()
+        yield from _told(state, (*above, id(given)))
     else:
-        yield repr(given).encode()
+        yield re.sub(" at 0x[0-9a-fA-F]+", "", repr(given)).encode()
+
+
+def _state(given: Any) -> dict[str, Any]:
+    """The attributes of an object; without what it has computed from others."""
+    state = None if isinstance(given, type) else object.__getstate__(given)
+    known, slots = state if isinstance(state, tuple) else (state, None)
+    return {
+        name: value
+        for name, value in {**(known or {}), **(slots or {})}.items()
+        if not isinstance(getattr(type(given), name, None), cached_property)
+    }
 
 
 def _kept(

@@ -204,6 +204,49 @@ def test_a_class_that_says_nothing_of_itself_is_known_by_its_name(tmp_path: Path
     assert len({row.key for row in first.rows}) == 2
 
 
+def test_what_was_computed_for_other_parameters_is_computed_again(tmp_path: Path) -> None:
+    class Plain:  # says nothing of itself
+        def __init__(self, off: Any) -> None:
+            self.inner = {"off": off}
+
+        def simulate(self, counts: Any, rng: Any) -> Any:
+            return counts
+
+        def estimate(self, aggregate: Any) -> Any:
+            return Shifted(float(np.sum(self.inner["off"]))).estimate(aggregate)
+
+    @dataclass(frozen=True)
+    class Shrunk(GRR):  # what it sends, its `parameters`, do not tell how it estimates
+        factor: float = 1.0
+
+        def frequencies_of(self, aggregate: Any, items: Any = None) -> Any:
+            return self.factor * super().frequencies_of(aggregate, items)
+
+    long = np.zeros(2000)
+    long[1000] = 0.5  # what repr leaves out
+    for first, second in (
+        (lambda _: Plain(0.0), lambda _: Plain(0.5)),
+        (lambda _: Plain(np.zeros(2000)), lambda _: Plain(long)),
+        (lambda epsilon: Shrunk(6, epsilon), lambda epsilon: Shrunk(6, epsilon, 0.0)),
+    ):
+        path = tmp_path / "errors.csv"
+        for make in (first, second):
+            given: dict[str, Any] = {"protocols": {"mine": make}, "confidence": None}
+            assert [row.squared for row in small(out=path, **given).rows] == [
+                row.squared for row in small(**given).rows
+            ]
+        path.unlink()
+
+
+def test_the_order_of_a_set_is_no_other_question(tmp_path: Path) -> None:
+    path = tmp_path / "errors.csv"
+    assert repr({0, 8}) != repr({8, 0})  # as sets of text between two processes
+    given = {"protocols": {"GRR": lambda epsilon: GRR(9, epsilon)}, "out": path, "repeats": 1}
+    for asked in ({0, 8}, {8, 0}):
+        small(**given, populations={"even": np.full(9, 100)}, queries={"two": [asked]})
+    assert len(path.read_text().splitlines()) == 2
+
+
 def test_an_interrupt_at_any_byte_loses_one_case_at_most(tmp_path: Path) -> None:
     path = tmp_path / "errors.csv"
     given = {"protocols": {"GRR": PROTOCOLS["GRR"]}, "out": path, "repeats": 2}
