@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -186,17 +186,18 @@ def evaluate(
     ------
     ValueError
         Nothing to evaluate, a number out of range, what is no population, a question about records
-        that is no mapping, or a file with other columns. Nothing was computed.
+        that is no mapping or about items that there are not, or a file with other columns. Nothing
+        was computed.
     Exception
-        What a protocol raises.
+        What a protocol raises, with a note that names it.
     """
     for what, given in (("protocols", protocols), ("populations", populations)):
         if not isinstance(given, Mapping) or not given:
             raise ValueError(f"{what} must be a mapping of names, and not empty: {shown(given)}")
     if not isinstance(queries, Mapping) or not all(len(family) for family in queries.values()):
         raise ValueError(f"queries must be a mapping of names to lists, got {shown(queries)}")
-    if not queries or not len(epsilons):
-        raise ValueError("there are no queries, or no epsilons")
+    if not queries or not np.ndim(epsilons) or not len(epsilons):
+        raise ValueError(f"there are no queries, or epsilons is no list: {shown(epsilons)}")
     whole(repeats, "repeats", 1)
     whole(seed, "seed", 0)
     if confidence is not None and not 0 < confidence < 1:
@@ -208,11 +209,17 @@ def evaluate(
         for family in queries.values():
             for where in family:
                 truth(where, held)
-    made = [
-        (name, float(epsilon), make(epsilon))
-        for epsilon in epsilons
-        for name, make in protocols.items()
-    ]
+    for name, make in protocols.items():
+        if not callable(make):
+            raise ValueError(
+                f"protocol {shown(name)} must be a function of epsilon that makes it, such as"
+                f" lambda epsilon: GRR(64, epsilon); got {shown(make)}"
+            )
+    made = []
+    for epsilon in epsilons:
+        for name, make in protocols.items():
+            with _named(name, epsilon):
+                made.append((name, float(epsilon), make(epsilon)))
     asked = {name: list(family) for name, family in queries.items()}
     keys, cases = [], []
     for one in people:
@@ -252,15 +259,16 @@ def measured(
     held = population.drawn(apart(rng, population.name, repeat))
     own = apart(rng, name, population.name, epsilon, repeat)
     began = time.perf_counter()
-    if population.counted and hasattr(protocol, "simulate"):
-        aggregate = protocol.simulate(held, own)
-    else:
-        values = np.repeat(np.arange(len(held)), held) if population.counted else held
-        aggregate = protocol.aggregate(protocol.privatize(values, own))
-    estimate = protocol.estimate(aggregate)
-    answers = {
-        family: [estimate.answer(where) for where in asked] for family, asked in queries.items()
-    }
+    with _named(name, epsilon, f", population {shown(population.name)}"):
+        if population.counted and hasattr(protocol, "simulate"):
+            aggregate = protocol.simulate(held, own)
+        else:
+            values = np.repeat(np.arange(len(held)), held) if population.counted else held
+            aggregate = protocol.aggregate(protocol.privatize(values, own))
+        estimate = protocol.estimate(aggregate)
+        answers = {
+            family: [estimate.answer(where) for where in asked] for family, asked in queries.items()
+        }
     seconds = time.perf_counter() - began
     some = next(iter(held.values())) if isinstance(held, dict) else held
     number = int(some.sum()) if population.counted else len(some)
@@ -291,6 +299,16 @@ def measured(
             )
         )
     return rows
+
+
+@contextmanager
+def _named(name: str, epsilon: float, more: str = "") -> Iterator[None]:
+    """A protocol's exception says whose it is."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"protocol {shown(name)}, epsilon {epsilon!r}{more}")
+        raise
 
 
 def _inside(answer: Any, true: Any, confidence: float | None) -> Any:

@@ -302,7 +302,12 @@ def test_another_file_is_not_touched(tmp_path: Path) -> None:
         ({"populations": {"records": np.ones((2, 2), dtype=int)}}, "a mapping"),
         ({"queries": {}}, "no queries"),
         ({"queries": {"items": []}}, "queries"),
-        ({"epsilons": []}, "no epsilons"),
+        ({"queries": {"items": [6]}}, "items are 0 to 5"),
+        ({"queries": {"items": [[0, -1]]}}, "items are 0 to 5"),
+        ({"queries": {"ranges": [(np.array([0, 1]), np.array([2, 6]))]}}, "items are 0 to 5"),
+        ({"protocols": {"made": GRR(6, 1.0)}}, "'made' must be a function of epsilon"),
+        ({"epsilons": []}, "epsilons is no list"),
+        ({"epsilons": 1.0}, "epsilons is no list"),
         ({"repeats": 0}, "repeats"),
         ({"users": 0}, "users"),
         ({"seed": -1}, "seed"),
@@ -316,6 +321,19 @@ def test_wrong_arguments_are_refused_before_anything_is_computed(
     with pytest.raises(ValueError, match=match):
         small(out=tmp_path / "errors.csv", **more)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_an_exception_says_whose_it_is(made: bool) -> None:
+    class Broken(Shifted):
+        def estimate(self, aggregate: Any) -> Any:
+            raise ZeroDivisionError
+
+    make = (lambda _: Broken(0.1)) if made else (lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        small(protocols={**PROTOCOLS, "mine": make}, epsilons=[0.5])
+    (note,) = caught.value.__notes__
+    assert note == "protocol 'mine', epsilon 0.5" + (", population 'Zipf'" if made else "")
 
 
 def test_a_population_is_the_same_whatever_it_is_named() -> None:
