@@ -55,6 +55,7 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
     ValueError
         It would be longer than 2^28 bytes, such as that of a survey with millions of labels.
     """
+    channel_of(protocol)  # TypeError for what is no protocol, such as a path in its place
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
