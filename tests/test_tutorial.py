@@ -275,7 +275,7 @@ def test_the_figures_of_marginals_are_drawn(clone: Path) -> None:
         ["bash", "-euc", next(block for block in blocks("sh") if "marginal_figures" in block)],
         clone,
     )
-    assert "without --taxi: the trips are made up" in printed
+    assert "the trips are made up" in printed
     assert "wrote 9 figures" in printed
     assert {path.name for path in (clone / "demo").iterdir()} == {
         f"figure-4.{k}.png" for k in range(2, 11)
