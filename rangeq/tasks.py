@@ -135,6 +135,11 @@ class Ranges(_OrderedAttribute):
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
         protocol = candidate(self.domain, epsilon)
+        if not isinstance(protocol, RangeProtocol):
+            raise ValueError(
+                f"{type(protocol).__name__} is no range protocol; an oracle is part of one, as in"
+                " Flat(64, 1.0, oracle=GRR)"
+            )
         return Offer(protocol, self._error(protocol, n), protocol.report_bits)
 
     def _error(self, protocol: RangeProtocol, n: int) -> float:

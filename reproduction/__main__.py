@@ -15,14 +15,25 @@ from mechdesign.evaluate import add_arguments, sweep
 from reproduction.pages import SOURCES, load, overview, pages, read, records, write
 from reproduction.report import Outcome, Settings
 
+DRAWN = {
+    number: example
+    for example in (marginal_figures, thesis_figures, grid_figures)
+    for number in example.NUMBERS
+}
+"""The example that draws a figure, by its number."""
+
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m reproduction",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument(
         "--out",
         type=Path,
-        default=Path("docs"),
-        help="where to write reproduction.md, and the pages and claims.csv behind it",
+        help="where to write reproduction.md, and the pages and claims.csv behind it (default:"
+        " docs), or pictures (default: figures)",
     )
     parser.add_argument(
         "--quick",
@@ -40,22 +51,26 @@ def main() -> None:
         "--figure",
         action="append",
         metavar="NUMBER",
-        help="draw this one into --out, and recompute no claim: 4.2 to 4.10 and 6.1 to 6.13 of the"
-        " thesis, 1 to 18 of the paper on grids; may be repeated",
+        help="draw this one into --out, and recompute no claim; may be repeated. Of the thesis:"
+        f" {', '.join((*marginal_figures.NUMBERS, *thesis_figures.NUMBERS))}; of the paper on"
+        f" grids: {', '.join(grid_figures.NUMBERS)}",
     )
     add_arguments(parser, os.cpu_count() or 1, ", this repository and the data")
     options = parser.parse_args()
+    if options.data is not None and not options.data.is_dir():
+        parser.error(f"--data {options.data}: no such directory")
+    for number in options.figure or ():
+        if number not in DRAWN:
+            parser.error(f"--figure {number} is not drawn; there are {', '.join(DRAWN)}")
     if options.figure:
         for number in options.figure:
             draw(number, options)
         return
-    if options.data is not None and not options.data.is_dir():
-        parser.error(f"--data {options.data}: no such directory")
-    names = options.source or SOURCES
+    names, out = options.source or SOURCES, options.out or Path("docs")
     settings = Settings(options.quick, options.data)
     cases = [(name, i, settings) for name in names for i in range(len(load(name).claims))]
     found = sweep(outcome, cases, options.workers, options.scheduler, "claims")
-    folder = options.out / "reproduction"
+    folder = out / "reproduction"
     folder.mkdir(parents=True, exist_ok=True)
     claims = folder / "claims.csv"
     kept = read(claims) if options.source and claims.exists() else []
@@ -69,19 +84,22 @@ def main() -> None:
     rows.sort(key=lambda row: SOURCES.index(row["source"]))
     write(claims, rows)
     front = overview(rows, settings)
-    (options.out / "reproduction.md").write_text(front, encoding="utf-8")
+    (out / "reproduction.md").write_text(front, encoding="utf-8")
 
 
 def draw(number: str, options: argparse.Namespace) -> None:
     """A picture of one figure, by the example that draws it."""
-    arguments = ["--figure", number, "--out", str(options.out)]
-    if number.startswith("6."):
+    arguments = ["--figure", number, "--out", str(options.out or Path("figures"))]
+    example = DRAWN[number]
+    if example is thesis_figures:
         thesis_figures.main(arguments)
         return
     arguments += ["--workers", str(options.workers)]
     arguments += ["--scheduler", options.scheduler] if options.scheduler else []
     arguments += ["--quick"] if options.quick else []
-    (marginal_figures if number.startswith("4.") else grid_figures).main(arguments)
+    if example is marginal_figures and options.data is not None:
+        arguments += ["--taxi", str(options.data / "taxis.csv")]
+    example.main(arguments)
 
 
 def outcome(name: str, i: int, settings: Settings) -> Outcome:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from mechdesign import Mechanism, Privacy, named
+from reproduction import __main__ as program
 from reproduction.__main__ import outcome
 from reproduction.central.matrix_mechanism import all_ranges, eigen_design
 from reproduction.count_mechanisms.weakly_honest import remaps_geometric
@@ -43,6 +44,33 @@ ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs/reproduction/claims.csv"
 PAPERS = "MECHDESIGN_PAPERS"
 """The environment variable with a directory of the sources as text, `<name>.txt`."""
+
+
+@pytest.mark.parametrize(
+    ("number", "more"),
+    [("4.4", ["--taxi", "taxis.csv"]), ("6.1", []), ("18", [])],
+)
+def test_a_figure_is_drawn_from_the_data_that_are_given(
+    number: str, more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[list[str]] = []
+    monkeypatch.setattr(program.DRAWN[number], "main", drawn.append)
+    line = ["reproduction", "--figure", number, "--data", str(tmp_path), "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", line)
+    program.main()
+    (arguments,) = drawn
+    assert arguments[:4] == ["--figure", number, "--out", "figures"]
+    assert [part.removeprefix(f"{tmp_path}/") for part in arguments if "tax" in part] == more
+
+
+@pytest.mark.parametrize("number", ["6.2", "8", "5.2"])
+def test_a_figure_that_is_not_drawn_is_refused_with_those_that_are(
+    number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["reproduction", "--figure", "4.4", "--figure", number])
+    with pytest.raises(SystemExit):
+        program.main()
+    assert f"--figure {number} is not drawn; there are 4.2, " in capsys.readouterr().err
 
 
 def of(name: str, k: int) -> Claim:

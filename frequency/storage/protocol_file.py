@@ -26,7 +26,7 @@ from frequency.schema import Domain, Schema
 from mechdesign import InvalidFile, Mechanism
 from mechdesign._support.files import replacing
 from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed, spelt
-from mechdesign._support.text import from_text, shown, to_text
+from mechdesign._support.text import from_text, printable, shown, to_text
 from mechdesign.files import checked, described
 from mechdesign.limits import Work
 
@@ -55,6 +55,7 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
     ValueError
         It would be longer than 2^28 bytes, such as that of a survey with millions of labels.
     """
+    channel_of(protocol)  # TypeError for what is no protocol, such as a path in its place
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -169,7 +170,9 @@ def _named(name: Any, *bases: type) -> Any:
         import_module(module)
     found = getattr(sys.modules.get(module), last, None)
     if not inspect.isclass(found) or not issubclass(found, bases) or _name(found) != name:
-        missing = f"; {shown(module)} has not been imported" if module not in sys.modules else ""
+        missing = f"; {shown(module)} has not been imported"
+        missing += f" (in a shell: --import {printable(module)})" if module else ""
+        missing = missing if module not in sys.modules else ""
         raise ValueError(
             f"{shown(name)} is not a protocol of this library or of an imported module{missing}"
         )

@@ -58,6 +58,11 @@ _EXAMPLES = """examples:
   mechdesign compare-suppression table.csv --threshold 7 --round 5 --epsilon 1
   mechdesign plot wm.json --kind errors --out errors.png
   mechdesign plan ranges --domain 128 --n 100000 --error 0.01
+  mechdesign protocol ranges --schema people.toml --attribute age --epsilon 1 --n 100000\
+ --out age.json
+  mechdesign privatize people.csv --protocol age.json --out reports/day1.parquet
+  mechdesign collect reports --protocol age.json --out age.agg
+  mechdesign query age.agg --protocol age.json --where "age 18:64" --table
 """
 
 
@@ -132,7 +137,7 @@ def parser(given: Sequence[str]) -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
     program = _Parser(
         prog="mechdesign",
-        description="Design, certify and deploy differentially private count mechanisms.",
+        description="Publish or collect counts about people under differential privacy.",
         epilog=_EXAMPLES
         + "\nexit codes: 0 done; 1 the answer is no (a false claim in a file, nothing meets the"
         " request); 2 the request was wrong",

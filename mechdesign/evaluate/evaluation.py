@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import math
 import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +172,8 @@ def evaluate(
     out : path, optional
         A CSV file with the rows, written as they are computed. What it has already is not
         computed again: an evaluation that was interrupted goes on, and one with more cases
-        computes these. Rows of others are kept.
+        computes these. Rows of others are kept. A protocol is known by its name, class and
+        attributes, not by its code: where that has changed, take another file.
     workers, scheduler : int, str, optional
         Where to compute: see `sweep`.
 
@@ -185,17 +186,18 @@ def evaluate(
     ------
     ValueError
         Nothing to evaluate, a number out of range, what is no population, a question about records
-        that is no mapping, or a file with other columns. Nothing was computed.
+        that is no mapping or about items that there are not, or a file with other columns. Nothing
+        was computed.
     Exception
-        What a protocol raises.
+        What a protocol raises, with a note that names it.
     """
     for what, given in (("protocols", protocols), ("populations", populations)):
         if not isinstance(given, Mapping) or not given:
             raise ValueError(f"{what} must be a mapping of names, and not empty: {shown(given)}")
     if not isinstance(queries, Mapping) or not all(len(family) for family in queries.values()):
         raise ValueError(f"queries must be a mapping of names to lists, got {shown(queries)}")
-    if not queries or not len(epsilons):
-        raise ValueError("there are no queries, or no epsilons")
+    if not queries or not np.ndim(epsilons) or not len(epsilons):
+        raise ValueError(f"there are no queries, or epsilons is no list: {shown(epsilons)}")
     whole(repeats, "repeats", 1)
     whole(seed, "seed", 0)
     if confidence is not None and not 0 < confidence < 1:
@@ -207,11 +209,17 @@ def evaluate(
         for family in queries.values():
             for where in family:
                 truth(where, held)
-    made = [
-        (name, float(epsilon), make(epsilon))
-        for epsilon in epsilons
-        for name, make in protocols.items()
-    ]
+    for name, make in protocols.items():
+        if not callable(make):
+            raise ValueError(
+                f"protocol {shown(name)} must be a function of epsilon that makes it, such as"
+                f" lambda epsilon: GRR(64, epsilon); got {shown(make)}"
+            )
+    made = []
+    for epsilon in epsilons:
+        for name, make in protocols.items():
+            with _named(name, epsilon):
+                made.append((name, float(epsilon), make(epsilon)))
     asked = {name: list(family) for name, family in queries.items()}
     keys, cases = [], []
     for one in people:
@@ -251,15 +259,16 @@ def measured(
     held = population.drawn(apart(rng, population.name, repeat))
     own = apart(rng, name, population.name, epsilon, repeat)
     began = time.perf_counter()
-    if population.counted and hasattr(protocol, "simulate"):
-        aggregate = protocol.simulate(held, own)
-    else:
-        values = np.repeat(np.arange(len(held)), held) if population.counted else held
-        aggregate = protocol.aggregate(protocol.privatize(values, own))
-    estimate = protocol.estimate(aggregate)
-    answers = {
-        family: [estimate.answer(where) for where in asked] for family, asked in queries.items()
-    }
+    with _named(name, epsilon, f", population {shown(population.name)}"):
+        if population.counted and hasattr(protocol, "simulate"):
+            aggregate = protocol.simulate(held, own)
+        else:
+            values = np.repeat(np.arange(len(held)), held) if population.counted else held
+            aggregate = protocol.aggregate(protocol.privatize(values, own))
+        estimate = protocol.estimate(aggregate)
+        answers = {
+            family: [estimate.answer(where) for where in asked] for family, asked in queries.items()
+        }
     seconds = time.perf_counter() - began
     some = next(iter(held.values())) if isinstance(held, dict) else held
     number = int(some.sum()) if population.counted else len(some)
@@ -292,6 +301,16 @@ def measured(
     return rows
 
 
+@contextmanager
+def _named(name: str, epsilon: float, more: str = "") -> Iterator[None]:
+    """A protocol's exception says whose it is."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"protocol {shown(name)}, epsilon {epsilon!r}{more}")
+        raise
+
+
 def _inside(answer: Any, true: Any, confidence: float | None) -> Any:
     if confidence is None:
         return np.full(true.size, math.nan)
@@ -317,38 +336,48 @@ def _key(
     confidence: float | None,
 ) -> str:
     digest = hashlib.sha256()
-    parameters = getattr(protocol, "parameters", None)
-    told = (
-        json.dumps(parameters, sort_keys=True)
-        if isinstance(parameters, dict)
-        else re.sub(" at 0x[0-9a-f]+", "", repr(protocol))  # of classes that do not say more
-    )
-    case = name, epsilon, told, population.name, population.users, seed, confidence
+    case = name, epsilon, population.name, population.users, seed, confidence
     digest.update(repr(case).encode())
-    for part in _arrays(population.columns if population.columns is not None else population.given):
-        digest.update(part)
-    for part in _arrays(queries):
-        digest.update(part)
+    people = population.columns if population.columns is not None else population.given
+    for given in (getattr(protocol, "parameters", None), protocol, people, queries):
+        for part in _told(given):
+            digest.update(part)
     return digest.hexdigest()[:16]
 
 
-def _arrays(given: Any) -> Iterator[bytes]:
-    """Whatever holds numbers, as bytes that differ where these do."""
+def _told(given: Any, above: tuple[int, ...] = ()) -> Iterator[bytes]:
+    """Whatever was given, as bytes that differ where its numbers do; not where it is in memory."""
     if isinstance(given, Mapping):
         for name, value in given.items():
             yield repr(name).encode()
-            yield from _arrays(value)
+            yield from _told(value, above)
     elif isinstance(given, (list, tuple)):
         yield f"{type(given).__name__} {len(given)}".encode()
         for value in given:
-            yield from _arrays(value)
+            yield from _told(value, above)
+    elif isinstance(given, (set, frozenset)):  # the order of text differs between processes
+        yield repr(sorted(map(repr, given))).encode()
     elif isinstance(given, np.ndarray) and given.dtype.kind in "iufb":
         yield repr((given.dtype.str, given.shape)).encode()
         yield np.ascontiguousarray(given).tobytes()
     elif isinstance(given, np.ndarray):
         yield repr(given.tolist()).encode()
+    elif (state := _state(given)) and id(given) not in above:
+        yield type(given).__qualname__.encode()
+        yield from _told(state, (*above, id(given)))
     else:
-        yield repr(given).encode()
+        yield re.sub(" at 0x[0-9a-fA-F]+", "", repr(given)).encode()
+
+
+def _state(given: Any) -> dict[str, Any]:
+    """The attributes of an object; without what it has computed from others."""
+    state = None if isinstance(given, type) else object.__getstate__(given)
+    known, slots = state if isinstance(state, tuple) else (state, None)
+    return {
+        name: value
+        for name, value in {**(known or {}), **(slots or {})}.items()
+        if not isinstance(getattr(type(given), name, None), cached_property)
+    }
 
 
 def _kept(

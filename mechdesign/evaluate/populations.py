@@ -112,7 +112,7 @@ def truth(where: Any, held: Any) -> Floats:
     Raises
     ------
     ValueError
-        A question about records that is no mapping.
+        A question about records that is no mapping, or about items that there are not.
     """
     if not isinstance(held, dict) and held.ndim == 1:
         return _of_counts(where, held)
@@ -129,10 +129,14 @@ def _of_counts(where: Any, held: Integers) -> Floats:
     total = held.sum()
     if isinstance(where, Mapping):
         (where,) = where.values()
-    if isinstance(where, (list, AbstractSet, range)):
+    listed = isinstance(where, (list, AbstractSet, range))
+    first, last = where if isinstance(where, tuple) else (where, where)
+    for items in (list(where),) if listed else (first, last):
+        if np.size(items) and not 0 <= np.min(items) <= np.max(items) < len(held):
+            raise ValueError(f"items are 0 to {len(held) - 1}, and a question is {shown(where)}")
+    if listed:
         return np.asarray(held[list(where)].sum() / total)
     below = np.concatenate([[0], np.cumsum(held)])
-    first, last = where if isinstance(where, tuple) else (where, where)
     return np.asarray((below[np.asarray(last) + 1] - below[np.asarray(first)]) / total)
 
 

@@ -109,7 +109,8 @@ def plan(
         remains now: nothing is reserved, and `Ledger.spend` may still refuse what was planned.
     **details : object
         See the task. Every task takes ``candidates``: classes of one's own, or functions that make
-        a protocol from what the task's own ones are made of: ``(domain, epsilon)`` for frequencies
+        a protocol, or a mapping of names to these. They are called with what the task's own ones
+        are made of: ``(domain, epsilon)`` for frequencies
         and ranges of any kind, ``(domain, k, epsilon)`` for marginals, ``(bits, epsilon, text)``
         for heavy hitters, ``(sizes, epsilon, n)`` for conjunctions, ``(sizes, epsilon)`` and
         ``(domain, q, epsilon)`` for a curator's ranges and quantiles, ``(n, privacy)`` for counts.

@@ -234,8 +234,9 @@ class Task(ABC):
         for name, item in pairs:
             if not callable(item) or not isinstance(name, str) or not name:
                 raise InvalidRequest(
-                    "candidates are classes, or functions of what makes the task's own ones, got a"
-                    f" {type(item).__name__}"
+                    "candidates are classes, or functions of what makes the task's own ones, or a"
+                    f" mapping of names to these; got a {type(item).__name__}"
+                    + (" without a name" if callable(item) else "")
                 )
         names = [*self.names, *(name for name, _ in pairs)]
         if len(set(names)) < len(names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations, product, repeat
@@ -133,6 +134,10 @@ class EstimateSource(NamedTuple):
             ]
             if any(row.low is None for row in rows):
                 notes.append("Where there is none, the error is not known.")
+            if any(row.error == math.inf for row in rows):
+                notes.append(
+                    "Where none is shown it has no ends: nobody reported on a part of the question."
+                )
         if any(row.interpolated for row in rows):
             notes.append(
                 "Interpolated answers (* in tables) take users to be even within bins; their"

@@ -204,6 +204,49 @@ def test_a_class_that_says_nothing_of_itself_is_known_by_its_name(tmp_path: Path
     assert len({row.key for row in first.rows}) == 2
 
 
+def test_what_was_computed_for_other_parameters_is_computed_again(tmp_path: Path) -> None:
+    class Plain:  # says nothing of itself
+        def __init__(self, off: Any) -> None:
+            self.inner = {"off": off}
+
+        def simulate(self, counts: Any, rng: Any) -> Any:
+            return counts
+
+        def estimate(self, aggregate: Any) -> Any:
+            return Shifted(float(np.sum(self.inner["off"]))).estimate(aggregate)
+
+    @dataclass(frozen=True)
+    class Shrunk(GRR):  # what it sends, its `parameters`, do not tell how it estimates
+        factor: float = 1.0
+
+        def frequencies_of(self, aggregate: Any, items: Any = None) -> Any:
+            return self.factor * super().frequencies_of(aggregate, items)
+
+    long = np.zeros(2000)
+    long[1000] = 0.5  # what repr leaves out
+    for first, second in (
+        (lambda _: Plain(0.0), lambda _: Plain(0.5)),
+        (lambda _: Plain(np.zeros(2000)), lambda _: Plain(long)),
+        (lambda epsilon: Shrunk(6, epsilon), lambda epsilon: Shrunk(6, epsilon, 0.0)),
+    ):
+        path = tmp_path / "errors.csv"
+        for make in (first, second):
+            given: dict[str, Any] = {"protocols": {"mine": make}, "confidence": None}
+            assert [row.squared for row in small(out=path, **given).rows] == [
+                row.squared for row in small(**given).rows
+            ]
+        path.unlink()
+
+
+def test_the_order_of_a_set_is_no_other_question(tmp_path: Path) -> None:
+    path = tmp_path / "errors.csv"
+    assert repr({0, 8}) != repr({8, 0})  # as sets of text between two processes
+    given = {"protocols": {"GRR": lambda epsilon: GRR(9, epsilon)}, "out": path, "repeats": 1}
+    for asked in ({0, 8}, {8, 0}):
+        small(**given, populations={"even": np.full(9, 100)}, queries={"two": [asked]})
+    assert len(path.read_text().splitlines()) == 2
+
+
 def test_an_interrupt_at_any_byte_loses_one_case_at_most(tmp_path: Path) -> None:
     path = tmp_path / "errors.csv"
     given = {"protocols": {"GRR": PROTOCOLS["GRR"]}, "out": path, "repeats": 2}
@@ -259,7 +302,12 @@ def test_another_file_is_not_touched(tmp_path: Path) -> None:
         ({"populations": {"records": np.ones((2, 2), dtype=int)}}, "a mapping"),
         ({"queries": {}}, "no queries"),
         ({"queries": {"items": []}}, "queries"),
-        ({"epsilons": []}, "no epsilons"),
+        ({"queries": {"items": [6]}}, "items are 0 to 5"),
+        ({"queries": {"items": [[0, -1]]}}, "items are 0 to 5"),
+        ({"queries": {"ranges": [(np.array([0, 1]), np.array([2, 6]))]}}, "items are 0 to 5"),
+        ({"protocols": {"made": GRR(6, 1.0)}}, "'made' must be a function of epsilon"),
+        ({"epsilons": []}, "epsilons is no list"),
+        ({"epsilons": 1.0}, "epsilons is no list"),
         ({"repeats": 0}, "repeats"),
         ({"users": 0}, "users"),
         ({"seed": -1}, "seed"),
@@ -273,6 +321,19 @@ def test_wrong_arguments_are_refused_before_anything_is_computed(
     with pytest.raises(ValueError, match=match):
         small(out=tmp_path / "errors.csv", **more)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_an_exception_says_whose_it_is(made: bool) -> None:
+    class Broken(Shifted):
+        def estimate(self, aggregate: Any) -> Any:
+            raise ZeroDivisionError
+
+    make = (lambda _: Broken(0.1)) if made else (lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        small(protocols={**PROTOCOLS, "mine": make}, epsilons=[0.5])
+    (note,) = caught.value.__notes__
+    assert note == "protocol 'mine', epsilon 0.5" + (", population 'Zipf'" if made else "")
 
 
 def test_a_population_is_the_same_whatever_it_is_named() -> None:

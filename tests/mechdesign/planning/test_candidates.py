@@ -32,6 +32,18 @@ def test_frequencies() -> None:
     assert all((item.n or 0) > 0 for item in least.candidates)
 
 
+def test_an_oracle_is_no_range_protocol() -> None:
+    plan_ = plan("prefixes", 4, epsilon=1.0, n=1000, candidates=[Exclusion])
+    ((name, why),) = plan_.refused
+    assert name == "Exclusion"
+    assert why.startswith("Exclusion is no range protocol")
+
+
+def test_a_function_without_a_name_needs_one() -> None:
+    with pytest.raises(InvalidRequest, match="mapping of names to these; got a partial without"):
+        plan("frequencies", 8, epsilon=1.0, n=1000, candidates=[partial(OUE)])
+
+
 def test_a_candidate_that_cannot_serve_is_named_with_the_reason() -> None:
     def choosy(domain, epsilon):
         raise ValueError("not for so few")

@@ -346,6 +346,15 @@ def test_rounded_numbers():
     assert lines[-1] == "A note."
 
 
+def test_an_answer_without_bounds_says_why(asked):
+    question = ["--where", "10:20", "--table"]
+    (code, output, _), _ = asked(rangeq.HaarHRR(32, 2.0), NUMBERS[:1], *question)  # 1 of 5 levels
+    assert code == 0
+    assert "has no ends: nobody reported on a part of the question" in output
+    (_, output, _), _ = asked(rangeq.HaarHRR(32, 2.0), NUMBERS, *question)
+    assert "no ends" not in output
+
+
 def test_collect_then_query(tmp_path, capsys):
     protocol = rangeq.HaarHRR(32, 2.0)
     reports = protocol.privatize(NUMBERS, np.random.default_rng(1))
