@@ -355,7 +355,7 @@ def main() -> int:
             print(claim)
     except (Refused, ValueError, RecursionError, OSError) as error:
         reason, code = error.args if isinstance(error, Refused) else (error, 2)
-        print(f"{path!a}: {reason}", file=sys.stderr)
+        print(f"{str(path)!a}: {reason}", file=sys.stderr)
         return int(code)
     return 0
 

@@ -40,8 +40,8 @@ _TOLD = """columns of a .csv file:
   those of --total and --keep, the public size, and the released count under the name of --count;
   with --estimates also the unbiased estimate of each count, and the ends of an interval for it
 
-A .json file holds the release: mechdesign.tables.TableRelease.load reads it, and estimates totals\
- from it."""
+A .json file holds the release, with the columns of --total and --keep as names of its counts:
+  mechdesign.tables.TableRelease.load reads it, and estimates totals from it."""
 
 
 def add_release_table(add: AddCommand) -> None:
@@ -147,12 +147,15 @@ def _release_table(options: argparse.Namespace) -> int:
     privacy, loss = privacy_of(options), _loss(options.loss)
     separator = "\t" if options.separator == "tab" else options.separator
     read = read_groups(options.counts, options.count, options.size, columns, separator)
+    copied = [(name, read.kept[name]) for name in columns if name != options.size]
+    labels = zip(*(column for _, column in copied), strict=True)
     found = release(
         read.counts,
         read.sizes,
         privacy,
         loss,
         options.properties,
+        names=[", ".join(row) for row in labels] if copied else None,
         overlap=options.overlap,
         rng=generator_of(options, "these counts"),
         cache=not options.no_cache,
@@ -162,7 +165,6 @@ def _release_table(options: argparse.Namespace) -> int:
         if target.suffix == ".json":
             found.save(target)
             continue
-        copied = [(name, read.kept[name]) for name in columns if name != options.size]
         lines = _lines(found, copied, options, confidence)
         with replacing(target) as stream:
             stream.write((read.mark + comma_separated(lines, read.separator)).encode())

@@ -114,6 +114,7 @@ class ContingencyStatement:
         ]
         factors = [exactly(self.alpha), *map(exactly, self.margins.values())]
         product = " * ".join(f"({factor})^2" if self.changed == 2 else factor for factor in factors)
+        total = exactly(self.total_alpha)
         if self.neighbours == "changed":
             groups = f"group ({listed(self.within)})" if self.within else "table"
             who = f"one person who changes to another cell of the same {groups}"
@@ -124,7 +125,7 @@ class ContingencyStatement:
             ("protected", who),
             ("changed by one", ", ".join(changes)),
             ("loss", "likelihoods change by a factor of at most 1/alpha,"),
-            ("", f"alpha = {product} = {exactly(self.total_alpha)}, exactly;"),
+            ("", f"alpha = {' = '.join(dict.fromkeys([product, total]))}, exactly;"),
             ("", f"epsilon at most {self.epsilon:.9g}, rounded up"),
             ("public", public),
             ("randomness", randomness(self.reproducible)),

@@ -89,7 +89,11 @@ def _wide(source: Path, header: list[str], rows: _Rows) -> LabelledCounts:
         _check(source, own, lines)
         if len(set(own)) < len(own):
             again = next(label for k, label in enumerate(own) if label in own[:k])
-            raise InvalidTable(f"{source}: the label {shown(again)} comes twice")
+            raise InvalidTable(
+                f"{source}: the label {shown(again)} comes twice: a table has a row for each of its"
+                " rows, not for each person; a file with a row for each cell needs the name of its"
+                " column of counts"
+            )
     counts = [[_count(source, line, cell) for cell in row[1:]] for row, line in rows]
     names = (header[0] or "row", "column")
     return LabelledCounts(names, labels, np.array(counts, dtype=np.int64), None)
@@ -119,7 +123,8 @@ def _long(
         if cell not in found:
             raise InvalidTable(
                 f"{source} has no row for {listed(cell)}: every combination of labels must have"
-                " one, with a count of 0 if nobody is there"
+                " one, with a count of 0 if nobody is there; labels that lie in others, as towns in"
+                " counties, are no axes: leave one of the columns out"
             )
     pairs = np.array([found[cell] for cell in product(*labels)], dtype=np.int64)
     counts, sizes = pairs.T.reshape(2, *map(len, labels))

@@ -68,6 +68,7 @@ def test_the_release_is_kept_and_says_the_same_totals(capsys):
     said = json.loads(capsys.readouterr().out)
     kept = TableRelease.load("r.json")
     assert said["overlap"] == 2
+    assert kept.names == tuple(town for _, town, _, _ in ROWS)
     assert said["epsilon"] == kept.statement.epsilon <= 2
     assert [size["size"] for size in said["sizes"]] == [0, 4, 6]
     for size in said["sizes"][1:]:

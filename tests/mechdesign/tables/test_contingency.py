@@ -357,6 +357,8 @@ def test_the_statement_says_who_is_protected():
         "public          the caps of cells",
         "randomness      SEEDED: reproducible, and therefore not private",
     ]
+    alone = release_contingency(COUNTS, AXES, Privacy("1/2"), caps=2, rng=rng)
+    assert "alpha = 1/2, exactly;" in str(alone)  # one factor is not repeated as their product
 
 
 OPTIONS = [
