@@ -187,10 +187,11 @@ def test_errors_fall_on_a_checkerboard(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_clusters_are_answered_as_well_as_by_grids(epsilon: float) -> None:
-    records = clusters(np.random.default_rng(7), 150_000)
+    people = [clusters(np.random.default_rng(seed), 150_000) for seed in (7, 8, 9)]
     for several in (2, 3):
-        waves, grids = (
-            error_of(system, records, epsilon, several, 64) for system in (WaveGrid, HDG)
+        waves, grids = (  # of one collection either may err twice as much as of the next
+            sum(error_of(system, records, epsilon, several, 64) for records in people)
+            for system in (WaveGrid, HDG)
         )
         assert waves < 1.1 * grids
 
