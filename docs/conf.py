@@ -14,11 +14,10 @@ project = "mechdesign, frequency, rangeq"
 copyright = ""  # no year to keep up to date
 html_show_copyright = html_show_sphinx = False
 html_theme = "furo"
-html_static_path, html_css_files = ["_static"], ["wide.css"]
 release = importlib.metadata.version("mechdesign")
 html_title = f"mechdesign {release}"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "wide.css"]
 extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "myst_nb", "rendering"]
 
 # Pages named like a file at the root of the repository include that file: links between such files
@@ -26,6 +25,7 @@ extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "myst_nb", "rendering"]
 mirrors = [
     "LIMITS.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "benchmarks/README.md",
 ]
 exclude_patterns = [

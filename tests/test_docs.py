@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import runpy
 from inspect import isabstract, isclass
 from pathlib import Path
 from types import ModuleType
@@ -148,6 +149,11 @@ def too_long(folder: Path) -> list[str]:
         for path in sorted(pages)
         if len(path.read_text(encoding="utf-8").splitlines()) > LONGEST
     ]
+
+
+def test_every_style_sheet_is_used() -> None:
+    used = runpy.run_path(str(DOCS / "conf.py"))["html_css_files"]
+    assert sorted(used) == sorted(path.name for path in (DOCS / "_static").glob("*.css"))
 
 
 def test_no_page_is_too_long() -> None:
