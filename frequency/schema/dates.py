@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -17,6 +18,8 @@ from frequency.schema.ordered import Ordered
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.text import printable, shown
+
+_YEAR = re.compile(r"\d{4}", re.ASCII)
 
 Every = Literal["minute", "hour", "day", "week", "month", "quarter", "year"]
 
@@ -161,7 +164,8 @@ class Dates(Ordered):
         if isinstance(given, np.ndarray) and given.ndim:
             times = given
         else:
-            times = np.asarray(time_of(given))
+            is_year = isinstance(given, str) and _YEAR.fullmatch(given)
+            times = np.asarray(np.datetime64(given) if is_year else time_of(given))
         if times.dtype.kind != "M" or np.isnat(times).any():
             raise InvalidQuestion(f"{printable(self.name)} is {self.values}, got {shown(given)}")
         # A day, or a month, ends where the next one begins

@@ -501,6 +501,23 @@ class SurveyEstimate:
         found = SurveyEstimate(self.schema, estimate)._sampler("samples")(n, number, generator)
         return [self._labelled(items, generator) for items in found]
 
+    def fitted(self) -> SurveyEstimate:
+        """The same answers from the fitted model of marginals, which mostly errs less.
+
+        Returns
+        -------
+        SurveyEstimate
+            With the estimate's own ``fitted()``, such as `MarginalEstimate.fitted`.
+
+        Raises
+        ------
+        InvalidQuestion
+            Nothing can be fitted to the estimate: it is not of marginals.
+        """
+        if not hasattr(self.estimate, "fitted"):
+            raise InvalidQuestion("no model is fitted to this estimate: it is not of marginals")
+        return SurveyEstimate(self.schema, self.estimate.fitted(), self.measure)
+
     def _sampler(self, name: str) -> Any:
         if not hasattr(self.estimate, name):
             raise InvalidQuestion(

@@ -92,7 +92,7 @@ def add_query(add: AddCommand) -> None:
 _QUESTIONS = """Every --where is a question of its own; its conditions are joined by " and ".
 
   age 18:64                  a closed range, in the attribute's unit; age 60: and age :17 are open
-  seen 2013-01:2013-03       dates, months, times
+  seen 2013-01:2013-03       dates, months, years, times
   carrier UA,AA              one of these labels
   age missing                where the schema keeps missing values as an answer
   delay=-60:0                negative numbers, after the name

@@ -16,6 +16,9 @@ from mechdesign._support.text import listed, printable, shown
 
 _AND = re.compile(r"\sand(?=\s)")
 
+_COMPARED = re.compile("[<>≤≥]")
+"""How a comparison begins, which is no condition here."""
+
 _COLONS = 5
 """The most of a range: one, and two in each time."""
 
@@ -163,6 +166,11 @@ def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> 
         return several
     if attribute.ordered and text.count(":") == 1 and not fits((text, None)):  # no time of day
         attribute.asked(tuple(end.strip() or None for end in text.split(":")))
+    if attribute.ordered and _COMPARED.match(text):
+        raise InvalidQuestion(
+            f"{name} is asked for by ranges that include their ends, such as {name} 18:64; {name}"
+            f" 18: is 18 or more, and {name} :64 is 64 or less; got {shown(text)}"
+        )
     for part in map(str.strip, text.split(",")):
         if attribute.ordered and any(map(fits, _ranges(attribute, part))):
             raise InvalidQuestion(

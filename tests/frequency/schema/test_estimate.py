@@ -289,7 +289,10 @@ def test_sampled_rows_are_in_labels_and_units():
     assert {len(column) for column in rows.values()} == {5_000}
     # They are what the schema takes
     encoded = schema.encode(rows)
-    fitted = SurveyEstimate(schema, estimate.estimate.fitted())
+    fitted = estimate.fitted()
+    assert fitted.schema is schema
+    assert type(fitted.estimate) is type(estimate.estimate.fitted())
+    assert type(fitted.estimate) is not type(estimate.estimate)
     for names in (["sex", "smokes"], ["age"]):
         places = [schema.names.index(name) for name in names]
         counted = schema.domain.project(names).items(
@@ -312,3 +315,5 @@ def test_what_gives_no_distribution_is_not_sampled():
     for ask in (lambda: estimate.sample(5), lambda: estimate.samples(5, 2)):
         with pytest.raises(InvalidQuestion, match="no distribution"):
             ask()
+    with pytest.raises(InvalidQuestion, match="no model is fitted"):
+        estimate.fitted()

@@ -17,6 +17,7 @@ SEX = Categorical("sex", ["female", "male"], missing="item")
 SMOKES = Boolean("smokes")
 SEEN = Dates("seen", "2013-01-01", "2014-12-31", "month")
 MINUTE = Dates("minute", "2013-01-01 05:00", "2013-01-01 23:59", "minute")
+YEAR = Dates("year", "2013-01-01", "2014-12-31", "year")
 WEEK = Dates("week", "2013-01-01", "2013-12-31", "week")
 HOSTILE = [
     "a",
@@ -65,6 +66,8 @@ LABEL = Categorical("label", HOSTILE)
         ([DELAY], "0.1 to 0.3", {"delay": (0.1, 0.3)}),
         ([SMOKES], "YES", {"smokes": "YES"}),
         ([SEEN], "2013-02", {"seen": "2013-02"}),
+        ([SEEN], "seen 2013:2014", {"seen": ("2013", "2014")}),
+        ([YEAR], "2014", {"year": "2014"}),
         ([SEEN], "seen 2013-01-01:2013-03-31", {"seen": ("2013-01-01", "2013-03-31")}),
         ([SEEN, SEX], "seen 2013-01: and sex male", {"seen": ("2013-01", None), "sex": "male"}),
         ([MINUTE], "2013-01-01 05:07", {"minute": "2013-01-01 05:07"}),
@@ -162,6 +165,8 @@ def test_the_values_that_were_found_are_what_there_is():
     [
         ([AGE], "", "age is an integer from 0 to 120, got ''"),
         ([AGE], "agee 18:64", "got 'agee 18'"),
+        ([AGE], "age > 64", "age 18: is 18 or more, and age :64 is 64 or less; got '> 64'"),
+        ([SEX, AGE], "sex male and age <=64", "age :64 is 64 or less; got '<=64'"),
         ([AGE], "64:18", "holds none"),
         ([AGE], "200", "age is an integer from 0 to 120"),
         ([AGE], "1.5", "got '1.5'"),
@@ -183,6 +188,8 @@ def test_the_values_that_were_found_are_what_there_is():
         ([AGE], ",".join(["3"] * 5000) + ",", "got ''"),
         ([SEEN], "2013-13", "seen is a date from 2013-01-01 to 2014-12-31, got '2013-13'"),
         ([SEEN], "2013-02-03", "is not a bin of seen"),
+        ([SEEN], "2013", "'2013' is not a bin of seen, such as 2013-01: ask for a range"),
+        ([YEAR], "2019", "is a date from"),
         ([WEEK], "2014-03:2013-01", "holds none"),
         ([MINUTE], "2013-01-01 05:00:07", "is not a bin of minute"),
         ([SMOKES], "maybe", "smokes is yes or no"),
