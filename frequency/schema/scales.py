@@ -53,8 +53,10 @@ def finite(values: npt.ArrayLike, interval: Interval | None) -> tuple[Floats, Fl
 
 
 def title(attribute: ItemAttribute) -> str:
-    """The name of an attribute, with its unit."""
-    return f"{attribute.name} ({attribute.unit})" if attribute.unit else attribute.name
+    """The name of an attribute, with its unit unless the name says it."""
+    if attribute.unit in ("", attribute.name):
+        return attribute.name
+    return f"{attribute.name} ({attribute.unit})"
 
 
 def rounded(value: float) -> str:

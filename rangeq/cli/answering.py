@@ -206,17 +206,19 @@ class EstimateSource(NamedTuple):
     def _quantile(self, text: str) -> tuple[float, str]:
         """The fraction and the attribute."""
         names = self.estimate.schema.names
+        # For an example that is not refused in its turn
+        ordered = next((one.name for one in self.estimate.schema if one.ordered), names[0])
         number, of, name = text.partition(" of ")
         phi = number_of(number)
         if phi is None or not 0 <= phi <= 1:
             raise InvalidQuestion(
                 "--quantile is a fraction from 0 to 1, such as 0.5 or '0.5 of"
-                f" {names[0]}', got {shown(text)}"
+                f" {ordered}', got {shown(text)}"
             )
         if not of and len(names) > 1:
             raise InvalidQuestion(
                 f"there are {len(names)} attributes: name one, such as --quantile '{number} of"
-                f" {names[0]}'"
+                f" {ordered}'"
             )
         return phi, names[place_of(name.strip(), names)] if of else names[0]
 

@@ -11,6 +11,7 @@ from frequency.core.answer import Answer
 from frequency.heavy import PrefixExtension
 from frequency.marginals import MargPS
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, SurveyEstimate, Text
+from frequency.schema.scales import title as axis_title
 from rangeq import HaarHRR
 from tests.pictures import collisions, legend, patches, ticks, title
 
@@ -202,3 +203,12 @@ def test_errors(records) -> None:
     nobody = survey(GRR(3, 1.0), ISLAND, users=0)
     with pytest.raises(ValueError, match="nothing to draw: no reports"):
         nobody.plot()
+
+
+def test_an_axis_does_not_repeat_a_unit_that_is_the_name():
+    minutes = Numeric("minutes", low=0, high=180, whole=True, unit="minutes")
+    assert [axis_title(one) for one in (minutes, AGE, INCOME)] == [
+        "minutes",
+        "age (years)",
+        "income",
+    ]

@@ -520,7 +520,8 @@ def test_heavy_hitters(protocol, asked, tmp_path, capsys):
         (SURVEYS["frequencies"][0], ["--where", "Texs"], "one of Texas, Washington, D.C., a and"),
         (SURVEYS["frequencies"][0], ["--quantile", "0.5"], "state has no order"),
         (SURVEYS["frequencies"][0], ["--where", "Texas:"], "got 'Texas:'"),
-        (SURVEYS["marginals"][0], ["--quantile", "0.5"], "name one, such as --quantile '0.5 of st"),
+        (SURVEYS["marginals"][0], ["--quantile", "0.5"], "such as --quantile '0.5 of age'"),
+        (SURVEYS["marginals"][0], ["--quantile", "x"], "such as 0.5 or '0.5 of age', got 'x'"),
         (
             SURVEYS["marginals"][0],
             ["--quantile", "0.5 of age"],
