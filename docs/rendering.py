@@ -127,23 +127,20 @@ def picture_of(cell):
 
 def attached(app, docname, content):
     """Notebooks show what their first cells have attached: that is no file beside them. Where it is
-    drawn it has the same text; other figures have the titles of their sections.
+    drawn it has the same text; what other figures have, `described` says.
     """
     if docname.startswith("notebooks/"):
         notebook = json.loads(content[0])
         first = notebook["cells"][0]
         source = "".join(first["source"])
         data = f"data:image/png;base64,{picture_of(first)}"
-        first["source"] = re.sub(r"attachment:[\w.]+", data, source)
-        seen, title = " ".join(re.search(r"!\[([^]]+)\]", source)[1].split()), ""
+        seen = " ".join(re.search(r"!\[([^]]+)\]", source)[1].split())  # lines would be joined bare
+        first["source"] = re.sub(
+            r"!\[[^]]+\]\(attachment:[\w.]+\)", lambda _: f"![{seen}]({data})", source
+        )
         for cell in notebook["cells"]:
-            if cell["cell_type"] == "markdown":
-                headings = re.findall(r"^#+ (.+)$", "".join(cell["source"]), re.MULTILINE)
-                title = headings[-1] if headings else title
-            else:
-                drawn = "picture" in cell["metadata"].get("tags", ())
-                alternative = seen if drawn else f"A figure of: {title}"
-                cell["metadata"]["mystnb"] = {"image": {"alt": alternative}}
+            if "picture" in cell["metadata"].get("tags", ()):
+                cell["metadata"]["mystnb"] = {"image": {"alt": seen}}
         content[0] = json.dumps(notebook)
 
 
