@@ -76,7 +76,7 @@ CATEGORIES = tuple(Kernel(0.0, 0.0, 1.0, points) for points in (0.0, 0.1, 0.3, 1
 _EVEN = 0.5
 """The prior probability of the first, that all values are equally frequent."""
 
-_STRENGTH, _TURNS = 2.0, 20
+STRENGTH, _TURNS = 2.0, 20
 """How many data sets prior probabilities count as, and steps of adapting them."""
 
 _RANK = 1e-5
@@ -165,7 +165,7 @@ def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
     return found
 
 
-def adapted(evidence: Floats, prior: Floats, strength: float = _STRENGTH) -> Floats:
+def adapted(evidence: Floats, prior: Floats, strength: float = STRENGTH) -> Floats:
     """Posterior probabilities of models of several data sets, which share prior ones.
 
     These are the mode of a Dirichlet distribution about the ones given, by the EM algorithm.

@@ -18,7 +18,7 @@ from typing import Generic, NamedTuple
 import numpy as np
 
 from mechdesign._support.arrays import Floats, Items
-from rangeq.grids.wavegrid.density import adapted
+from rangeq.grids.wavegrid.density import STRENGTH, adapted
 from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales, terms
 
 LEVELS = 6
@@ -41,9 +41,9 @@ attributes are independent given others: that is part of the second.
 ALONE = 0.5
 """The prior probability that a pair with categories has no terms at all: it has no smooth ones."""
 
-_STRENGTH, _PER_PAIR = 2.0, 0.25
-"""How many pairs the prior probabilities count as: so many, and this part of all. Where no pair
-tells anything by itself all together seem to say that others imply them, whatever they are.
+_PER_PAIR = 0.25
+"""Prior probabilities count as this part of all pairs, at least. Where no pair tells anything by
+itself all together seem to say that others imply them, whatever they are.
 """
 
 _RANK = 1e-9
@@ -313,7 +313,7 @@ class PairCandidates(Generic[Key]):
         evidence = np.array([self.logarithms[key] for key in self.pairs])
         kinds = evidence.shape[2] - 1
         prior = np.multiply.outer(self.prior, [self.none, *[(1 - self.none) / kinds] * kinds])
-        strength = max(_STRENGTH, _PER_PAIR * len(evidence))
+        strength = max(STRENGTH, _PER_PAIR * len(evidence))
         flat = adapted(evidence.reshape(len(evidence), -1), prior.ravel(), strength)
         result: dict[Key, list[PairExplanation]] = {}
         for (key, pair), weights in zip(
