@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from frequency.cli.chain import show_chain
 from frequency.schema import Encoded, Schema
@@ -46,6 +47,9 @@ is for one row more or less. With --quantile nothing but these quantiles is rele
 noise; else the histogram, which mechdesign query asks for ranges, boxes and quantiles. With
 --strategy best what is measured is designed for the queries of --workload, with a bound on what
 could be gained; --rho or --delta take Gaussian noise, with which many queries cost less."""
+
+_Chooser: TypeAlias = Callable[[], Any]
+"""Takes its time to choose a mechanism, when all that it was asked for is known to be right."""
 
 
 def add_curate(add: AddCommand) -> None:
@@ -135,10 +139,12 @@ def _curate(options: argparse.Namespace) -> int:
         check_apart(target, options.table, options.schema, *ledgers, *from_file, *others)
     schema = Schema.load(options.schema).project(options.attribute)
     ledger = None if options.ledger is None else Ledger.open(options.ledger)
-    mechanism = _chosen(options, schema, ledger)
-    say(f"mechanism: {mechanism!r}")
+    choose = _chooser(options, schema, ledger)
+    # First the table, so that what is wrong in it is said at once: the choice may take longer
     with ProgressMeter("curate"):  # without steps, which would tell the number of rows
         counts = count_cells(schema, _encoded(options.table, schema))
+    mechanism = choose()
+    say(f"mechanism: {mechanism!r}")
     rng = generator_of(options, "the numbers of this release")
     if ledger is not None:
         ledger.spend(_cost(options, mechanism), options.out.name)
@@ -157,43 +163,55 @@ def _curate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(options: argparse.Namespace, schema: Schema, ledger: Ledger | None) -> Any:
-    """The mechanism; ValueError for options that contradict each other."""
+def _chooser(options: argparse.Namespace, schema: Schema, ledger: Ledger | None) -> _Chooser:
+    """What chooses the mechanism; ValueError for options that contradict each other."""
     if options.strategy is not None or options.rho is not None:
         return _by_strategy(options, schema)
     if options.workload is not None or options.save_strategy is not None:
         raise ValueError("--workload and --save-strategy are for --strategy best")
-    asked: dict[str, Any] = {}
-    if options.quantile:
-        if options.delta is not None:
-            raise ValueError("quantiles keep an epsilon with a delta of 0: leave out --delta")
-        asked["q"] = tuple(options.quantile)
+    if options.quantile and options.delta is not None:
+        raise ValueError("quantiles keep an epsilon with a delta of 0: leave out --delta")
+    _promise(options)
+    if ledger is not None:
+        ledger.require(options.epsilon, "this release")
+    return partial(_planned, options, schema)
+
+
+def _planned(options: argparse.Namespace, schema: Schema) -> Any:
+    """The mechanism of the least predicted error, or that of a name; prints the table."""
+    asked: dict[str, Any] = {"q": tuple(options.quantile)} if options.quantile else {}
     task = "curated-quantiles" if options.quantile else "curated-ranges"
     if options.delta is not None:
         asked["delta"] = options.delta
-    chosen = plan(task, schema, epsilon=options.epsilon, ledger=ledger, **asked)
+    chosen = plan(task, schema, epsilon=options.epsilon, **asked)
     print(chosen)
     return _mechanism(chosen, options.mechanism)
 
 
-def _by_strategy(options: argparse.Namespace, schema: Schema) -> MatrixMechanism:
+def _by_strategy(options: argparse.Namespace, schema: Schema) -> _Chooser:
     if options.strategy is None:
         raise ValueError("--rho takes --strategy best, or a strategy from a file")
     if options.quantile or options.mechanism is not None:
         raise ValueError("--strategy is instead of --quantile and --mechanism")
     promise = _promise(options)
     sizes = cells_along(schema)
-    if options.strategy != "best":
-        if options.workload is not None:
-            raise ValueError("--workload is for --strategy best: a file has a strategy already")
-        strategy = load_strategy(options.strategy).strategy
-        if strategy.sizes != sizes:  # found here, before a ledger is spent from
-            raise ValueError(
-                f"{options.strategy}: a strategy for {shown(strategy.sizes)} cells, and the"
-                f" attributes have {shown(sizes)} items"
-            )
-        return MatrixMechanism(strategy, promise)
-    design = workload_optimal(_workload(options.workload, schema), sizes, promise)
+    if options.strategy == "best":
+        return partial(_designed, _workload(options.workload, schema), sizes, promise)
+    if options.workload is not None:
+        raise ValueError("--workload is for --strategy best: a file has a strategy already")
+    strategy = load_strategy(options.strategy).strategy
+    if strategy.sizes != sizes:  # found here, before a ledger is spent from
+        raise ValueError(
+            f"{options.strategy}: a strategy for {shown(strategy.sizes)} cells, and the"
+            f" attributes have {shown(sizes)} items"
+        )
+    return partial(MatrixMechanism, strategy, promise)
+
+
+def _designed(
+    workload: str | list[str], sizes: tuple[int, ...], promise: Promise
+) -> MatrixMechanism:
+    design = workload_optimal(workload, sizes, promise)
     say(str(design))
     return design.mechanism
 

@@ -286,13 +286,30 @@ def test_a_bad_table_costs_nothing(curate, row, message, tmp_path):
     assert not (tmp_path / "a.release").exists()
 
 
+@pytest.mark.parametrize("more", [(), ("--mechanism", "flat"), ("--strategy", "best")])
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [(None, "people.csv"), ("size\n1\n", "no column 'height'"), ("height\ntall\n", "line 2")],
+)
+def test_a_bad_table_is_refused_before_a_mechanism_is_chosen(
+    curate, more, table, message, tmp_path, monkeypatch
+):
+    """Choosing takes half a minute for three attributes."""
+    for slow in ("plan", "workload_optimal"):
+        monkeypatch.setattr(f"rangeq.cli.curate_command.{slow}", None)
+    if table is not None:
+        (tmp_path / "people.csv").write_text(table)
+    code, out, err = curate(*more, attributes=["height"])
+    assert (code, message in err, err.count("\n"), out) == (2, True, 1, "")
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         ({"attributes": ["size"]}, "no attribute 'size'"),
         ({"attributes": ["word"]}, "whose items can be listed"),
         ({"epsilon": "0"}, "epsilon must be above 0"),
-        ({"epsilon": "much"}, "epsilon must be a finite number"),
+        ({"epsilon": "much"}, "epsilon must be a finite rational number"),
         ({"epsilon": "1e-30"}, "noise would drown everything"),
         ({"table": "none.csv"}, "none.csv"),
         ({"table": "people.toml"}, "must end in .csv"),
