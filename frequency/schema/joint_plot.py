@@ -47,8 +47,11 @@ MOST_PARTS = 8
 MOST_COLUMNS = 16
 """How many columns a mosaic may have."""
 
-_MOST_TICKS = 12
-"""How many labels an axis of cells has."""
+_MOST_NAMES = 40
+"""How many items that are no numbers are named along an axis: of more every second, or third."""
+
+_ACROSS, _UP = 4.6, 4.0
+"""How long the axes of cells are at least, in inches."""
 
 _BLACK = COLOURS[4]
 _TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
@@ -106,12 +109,15 @@ def heat_map(
     if len(attributes) != 2:
         raise ValueError(f"a heat map is of two attributes, not of {len(attributes)}")
     first, second = attributes
-    figure, axes = panel(title(first), title(second), 6.8, 5.2)
+    # Longer where many names need room: across they are slanted
+    wide = max(_ACROSS, 0.24 * _named(first))
+    high = max(_UP, 0.19 * _named(second))
+    figure, axes = panel(title(first), title(second), wide + 2.2, high + 1.2)
     axes.grid(False)
     axes.spines[:].set_visible(False)
     blank = table <= 0 if ends is None else ends[0] <= 0
     seen = table[~blank]
-    across, up = _laid_out(axes.xaxis, first, 4.6), _laid_out(axes.yaxis, second, 4.0)
+    across, up = _laid_out(axes.xaxis, first, wide), _laid_out(axes.yaxis, second, high)
     image = axes.pcolormesh(
         across,
         up,
@@ -188,6 +194,18 @@ def maps(
     return figure
 
 
+def _every(attribute: ItemAttribute) -> int:
+    """Which of the items are named: 1 for all."""
+    return -(-attribute.bins // _MOST_NAMES)
+
+
+def _named(attribute: ItemAttribute) -> int:
+    """How many names an axis must have room for: numbers are left out where they have none."""
+    if isinstance(attribute, Ordered):
+        return 0
+    return -(-attribute.bins // _every(attribute)) + len(attribute.extra)
+
+
 def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
     """The edges of an attribute's cells along an axis that is about so long, with ticks.
 
@@ -206,7 +224,7 @@ def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
         if across:  # upright, and below the numbers
             axis.set_tick_params(which="minor", labelrotation=90, pad=17)
     else:
-        every = -(-bins // _MOST_TICKS)
+        every = _every(attribute)
         shown = [*range(0, bins, every), *range(bins, bins + extra)]
         names = fitting([attribute.item_labels[k] for k in shown], 20)
         axis.set_ticks(((starts + ends) / 2)[shown].tolist(), names, parse_math=False)

@@ -54,11 +54,21 @@ def test_heat_maps_have_room(pair) -> None:
     assert collisions(figure) == []
     for axis, one in zip("xy", pair, strict=True):
         marked = ticks(figure, axis)
-        assert 1 <= len(marked) <= 12 + len(one.extra)
+        assert 1 <= len(marked) <= 40 + len(one.extra)
         assert set(one.extra) <= set(marked)
     axes, scale = figure.axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == tuple(map(scales.title, pair))
     assert scale.get_ylabel() == "fraction of the users"
+
+
+@pytest.mark.parametrize(("count", "every"), [(40, 1), (41, 2)])
+def test_names_are_left_out_only_where_there_are_many(count, every) -> None:
+    city = Categorical("city", [f"Town number {k}" for k in range(count)], missing="item")
+    named = [*city.labels[::every], "missing"]
+    for pair in ((city, AGE), (SEX, city)):
+        figure = joint_plot.heat_map(pair, np.ones([one.size for one in pair]))
+        assert collisions(figure) == []
+        assert sorted(ticks(figure, "xy"[pair.index(city)])) == sorted(named)
 
 
 def test_what_is_within_the_noise_is_blank() -> None:
