@@ -15,7 +15,7 @@ from frequency.schema.attribute import ItemAttribute
 from frequency.schema.joint_plot import MOST_COLUMNS, MOST_PARTS, heat_map, mosaic
 from frequency.schema.ordered import Ordered
 from frequency.schema.plot import bars, cumulative, histogram
-from frequency.schema.scales import bin_edges, rounded, title
+from frequency.schema.scales import are_dates, bin_edges, rounded, title
 from mechdesign._support.arrays import Floats
 from mechdesign._support.text import listed, shown
 
@@ -74,7 +74,7 @@ def picture_of(
         one, bins = chosen[0], chosen[0].bins
         told["caption"] = _remarks(_besides(one, values), unknown)
         inner = None if around is None else (around[0][:bins], around[1][:bins])
-        edges = bin_edges(one)
+        edges = one.cuts if are_dates(one.cuts) else bin_edges(one)
         return histogram(edges, values[:bins], inner, xlabel=title(one), unit=one.unit, **told)
     if kind == "bars":
         labels = [", ".join(map(str, row)) for row in product(*map(estimate.item_labels, names))]

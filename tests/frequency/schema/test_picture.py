@@ -123,6 +123,13 @@ def test_the_cdf_shows_answers_and_deciles() -> None:
     assert bins.axes[0].get_xlim() == (-0.5, 30.5)
 
 
+def test_a_histogram_of_dates_has_dates(records) -> None:
+    for figure in (records.plot("flown"), records.plot("flown", kind="histogram")):
+        assert ticks(figure, "x")[:2] == ["2013", "Mar"]
+        assert collisions(figure) == []
+    assert records.plot("flown", kind="histogram").axes[0].get_ylabel().endswith("each bin")
+
+
 def test_logarithmic_bins() -> None:
     estimate = survey(HaarHRR(INCOME.size, 3.0), INCOME)
     for kind in ("cdf", "histogram"):
