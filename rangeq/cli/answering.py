@@ -153,13 +153,15 @@ class EstimateSource(NamedTuple):
             ]
         return notes
 
-    def picture(self, asked: Sequence[AskedText]) -> Any:
+    def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
         """The picture of the attributes that are asked about, or of all.
 
         Parameters
         ----------
         asked : sequence of AskedText
             The questions; none: all attributes.
+        kind : str, optional
+            See `SurveyEstimate.plot`.
 
         Returns
         -------
@@ -172,7 +174,7 @@ class EstimateSource(NamedTuple):
             More attributes than are drawn, or what the protocol does not tell.
         """
         names = dict.fromkeys(name for one in asked for name in self._about(one))
-        return self.estimate.plot(list(names) or None, confidence=self.confidence)
+        return self.estimate.plot(list(names) or None, kind, self.confidence)
 
     # -------------------------------------------------------------------------------------- answers
 
@@ -348,6 +350,6 @@ class QuantileSource(NamedTuple):
             notes.append("Interpolated answers (* in tables) are the middles of their bins.")
         return notes
 
-    def picture(self, asked: Sequence[AskedText]) -> Any:
+    def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
         """Nothing can be drawn: ValueError."""
         raise ValueError("only quantiles were released: there is nothing to draw")

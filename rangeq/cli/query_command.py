@@ -85,6 +85,14 @@ def add_query(add: AddCommand) -> None:
         type=Path,
         help="draw the attributes that are asked about, or all (.png, .pdf, .svg)",
     )
+    chosen.add_argument(
+        "--kind",
+        choices=("bars", "cdf", "histogram", "heat-map", "mosaic"),
+        help=(
+            "of the picture (default: the cdf of one attribute with an order, bars of one without,"
+            " a heat map or a mosaic of several)"
+        ),
+    )
     add_force(chosen)
     show_chain(chosen)
 
@@ -111,12 +119,15 @@ def _query(options: argparse.Namespace) -> int:
     check_targets(options, options.out, options.plot)
     check_suffix(options.out, ".csv", ".json")
     check_suffix(options.plot, *PICTURES)
+    if options.kind is not None and options.plot is None:
+        raise ValueError("--kind is for --plot")
     _check_apart(options)
     normal_quantile(options.confidence)
     source = _release(options) if options.protocol is None else _aggregate(options)
     rows = source.answers(options.asked or source.usual())
     told = AnswerList(rows, source.n, options.confidence, source.notes(rows))
-    figure = None if options.plot is None else source.picture(options.asked or [])
+    kind = options.kind and options.kind.replace("-", " ")
+    figure = None if options.plot is None else source.picture(options.asked or [], kind)
     # Standard output is for answers, if any are printed
     told_of = sys.stderr if options.out is None or options.table or options.json else None
     if options.out is not None:

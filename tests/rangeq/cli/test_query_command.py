@@ -763,6 +763,27 @@ def test_pictures(name, questions, asked, tmp_path):
     assert "<svg" in target.read_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("dates", "histogram", "fraction of the users, each bin"),
+        ("dates", "bars", "<!-- 2013-02 -->"),
+        ("marginals", "heat-map", "<!-- fraction of the users -->"),
+    ],
+)
+def test_pictures_of_a_kind(name, kind, text, asked, tmp_path):
+    target = tmp_path / "picture.svg"
+    protocol = SURVEYS[name][0]
+    names = ",".join(protocol.schema.names[:2])
+    given = ["--marginal", names, "--plot", target, "--force"]
+    (code, _, err), _ = asked(protocol, people(), *given)
+    assert (code, text in target.read_text()) == (0, False), err
+    (code, _, err), _ = asked(protocol, people(), *given, "--kind", kind)
+    assert (code, text in target.read_text()) == (0, True), err
+    (code, _, err), _ = asked(protocol, people(), "--kind", kind)
+    assert (code, "--kind is for --plot" in err) == (2, True)
+
+
 def test_what_cannot_be_drawn_writes_nothing(asked, tmp_path):
     target, answers = tmp_path / "picture.png", tmp_path / "answers.csv"
     (code, out, _), _ = asked(SURVEYS["marginals"][0], people(), "--plot", target, "--out", answers)
