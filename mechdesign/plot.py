@@ -25,6 +25,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from mechdesign._support.figures import (
     BAND,
@@ -33,6 +34,8 @@ from mechdesign._support.figures import (
     ESTIMATE,
     HATCHES,
     MUTED,
+    PlainNumbers,
+    SpacedTicks,
     ink_on,
     look,
     mark_numbers,
@@ -61,6 +64,15 @@ __all__ = [
 ]
 
 _Point = TypeVar("_Point", int, Fraction)
+
+_NEAR_1 = tuple(1 + k / 10**digits for digits in (4, 3, 2) for k in (1, 2, 5))
+_ODDS = (
+    (*_NEAR_1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1e3, 1e4, 1e6, 1e8),
+    (*_NEAR_1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 100, 1e4, 1e12, 1e40),
+    (1.001, 1.01, 1.1, 1.5, 2, 5, 10, 100, 1e4, 1e12, 1e40),
+    (1.001, 1.1, 2, 10, 1e3, 1e12, 1e40),
+)
+"""Values of e^epsilon that are marked: the densest that have room."""
 
 _PAGE = (8.27, 11.69)
 """A4, upright, in inches."""
@@ -354,6 +366,8 @@ def error_against_epsilon(
 ) -> Figure:
     """Errors against epsilon, both logarithmic, as `mechdesign.Plan.plot` shows them.
 
+    Above the panel are the values of e^epsilon, the likelihood ratio, by which odds change at most.
+
     Parameters
     ----------
     epsilons : sequence of float
@@ -382,6 +396,7 @@ def error_against_epsilon(
     axes.set(xscale="log", yscale="log")
     for axis in (axes.xaxis, axes.yaxis):
         mark_numbers(axis, logarithmic=True)
+    _mark_odds(axes)
     axes.set_title(title, fontsize=9, loc="left")
     if marked is not None:
         epsilon, error, label = marked
@@ -405,6 +420,23 @@ def error_against_epsilon(
             zorder=6,
         )
     return figure
+
+
+class _AsOdds(PlainNumbers):
+    """Ticks of epsilon as e^epsilon."""
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        return super().format_ticks([math.exp(value) for value in values])
+
+
+def _mark_odds(axes: Axes) -> None:
+    """Mark above an axis of epsilon by which factors odds change, e^epsilon."""
+    odds = axes.secondary_xaxis("top")
+    odds.set_xlabel("e^epsilon: odds change by this factor")
+    choices = [FixedLocator([math.log(ratio) for ratio in ratios]) for ratios in _ODDS]
+    odds.xaxis.set_major_locator(SpacedTicks(choices))
+    odds.xaxis.set_major_formatter(_AsOdds())
+    odds.xaxis.set_minor_locator(NullLocator())
 
 
 def lines(

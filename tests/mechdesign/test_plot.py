@@ -277,6 +277,32 @@ def test_l0d_against_d(n: int) -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "some"),
+    [(0.00013, 0.008, "1.001"), (0.03, 2.4, "1.1"), (0.25, 16, "2"), (12, 128, "1e+12")],
+)
+def test_the_factor_of_odds_is_marked_above_epsilon(low: float, high: float, some: str) -> None:
+    epsilons = np.geomspace(low, high, 9).tolist()
+    figure = plot.error_against_epsilon(epsilons, {"A": [1 / epsilon for epsilon in epsilons]})
+    assert collisions(figure) == []
+    (axes,) = figure.axes
+    (odds,) = axes.child_axes
+    left, right = axes.get_xlim()
+    marked = [
+        (epsilon, label.get_text())
+        for epsilon, label in zip(odds.get_xticks(), odds.get_xticklabels(), strict=True)
+        if left <= epsilon <= right
+    ]
+    assert len(marked) >= 2
+    assert some in [text for _, text in marked]
+    for epsilon, text in marked:
+        np.testing.assert_allclose(float(text.replace(",", "")), math.exp(epsilon), rtol=1e-9)
+    np.testing.assert_allclose(
+        [odds.transData.transform((epsilon, 0))[0] for epsilon, _ in marked],
+        [axes.transData.transform((epsilon, 1))[0] for epsilon, _ in marked],
+    )
+
+
 def test_series_can_be_told_apart() -> None:
     many = {f"mechanism {k}": named.geometric(2, Fraction(k, 30)) for k in range(1, 29)}
     (axes,) = plot.l0d_against_d(many).axes
