@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mechdesign._support.arrays import Floats
@@ -19,11 +21,15 @@ from mechdesign._support.figures import (
     TRUTH,
     fitting,
     legend_above,
-    panel,
+    mark_numbers,
+    style,
 )
 
 LARGEST_FIGURE = 150
 """The most entries that a figure has lines for."""
+
+_LONGEST = 40
+"""The most entries that a panel has lines for: more are in panels beside each other."""
 
 
 def intervals_and_errors(
@@ -49,7 +55,7 @@ def intervals_and_errors(
     Returns
     -------
     matplotlib.figure.Figure
-        The first entry is uppermost.
+        The first entry is uppermost; more than 40 are in panels beside each other, of one scale.
 
     Raises
     ------
@@ -60,8 +66,25 @@ def intervals_and_errors(
         raise ValueError(
             f"a figure has 1 to {LARGEST_FIGURE} cells and totals, this table {len(names)}"
         )
-    height = 1.6 + 0.24 * len(names)
-    figure, axes = panel("difference from the true count (persons)", "", 7.2, height, grid="x")
+    columns = -(-len(names) // _LONGEST)
+    rows = -(-len(names) // columns)
+    with style(), rc_context({"axes.grid.axis": "x"}):
+        figure = Figure(figsize=(1.8 + 5.4 * columns, 1.6 + 0.24 * rows))
+        panels = figure.subplots(1, columns, sharex=True, squeeze=False)[0]
+    for k, axes in enumerate(panels):
+        part = slice(k * rows, (k + 1) * rows)
+        _draw(axes, names[part], possible[part], taken[part], rmse[part], cells - k * rows)
+        axes.set_ylim(rows - 0.4, -0.6)
+    figure.supxlabel("difference from the true count (persons)", fontsize="medium")
+    legend_above(figure)
+    return figure
+
+
+def _draw(
+    axes: Axes, names: Sequence[str], possible: Floats, taken: Floats, rmse: Floats, cells: int
+) -> None:
+    """Some of the entries, of which so many are cells."""
+    mark_numbers(axes.xaxis)
     y = np.arange(len(names), dtype=np.float64)
     known = possible[:, 0] == possible[:, 1]
     wide = ~known
@@ -103,7 +126,4 @@ def intervals_and_errors(
     axes.set_yticks(y, fitting(names, 34))
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
-    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
-    legend_above(figure)
-    return figure

@@ -22,6 +22,22 @@ def test_it_has_a_line_for_each_entry_and_texts_have_room() -> None:
     assert legend(figure)[-1] == "mechanism: root mean square error"
 
 
+@pytest.mark.parametrize(("cells", "panels"), [(39, 1), (60, 2), (120, 4)])
+def test_many_entries_are_in_panels_beside_each_other(cells: int, panels: int) -> None:
+    counts = np.random.default_rng(1).poisson(8, cells)
+    found = compare_suppression(counts, SuppressionRule(7), Privacy("1/2"))
+    figure = found.plot()
+    assert collisions(figure) == []
+    names = [text.get_text() for axes in figure.axes for text in axes.get_yticklabels()]
+    assert (len(figure.axes), len(names), names[-1]) == (panels, cells + 1, "total")
+    assert len({axes.get_xlim() for axes in figure.axes}) == 1
+    assert figure.get_figheight() < 12
+    below = [line for axes in figure.axes for line in axes.lines if line.get_linestyle() == "--"]
+    assert [np.asarray(line.get_ydata())[0] for line in below] == [
+        len(figure.axes[-1].get_yticks()) - 1.5
+    ]
+
+
 def test_a_small_and_a_large_table() -> None:
     rule = SuppressionRule(7)
     assert collisions(compare_suppression([3], rule, Privacy("1/2")).plot()) == []
