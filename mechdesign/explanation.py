@@ -17,7 +17,7 @@ from typing import Any
 from mechdesign._support.arrays import Integers
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import brief, filled, percent, rounded_up, to_text
-from mechdesign.losses import prior_over
+from mechdesign.losses import binomial, prior_over
 from mechdesign.privacy import Privacy
 from mechdesign.standard_errors import StandardErrors
 from mechdesign.table import Table
@@ -222,10 +222,9 @@ class Explanation:
             self.table.privacy,
         )
         epsilon = rounded_up(Fraction(privacy.epsilon), 4)
-        alike = "equally likely" if len(set(self.prior)) == 1 else "as likely as the prior says"
         text = (
             f"{_described(inputs)}, published as {_range(outputs)} with epsilon {epsilon}."
-            f" True counts are taken to be {alike}."
+            f" True counts are taken to be {_assumed(self.prior, inputs)}."
         )
         audit = self.table.audit()
         if not audit.holds:
@@ -496,6 +495,23 @@ def _described(inputs: Values) -> str:
         return f"Two counts, of {inputs.first} and of {inputs.second} people"
     people = inputs.size - 1
     return f"A count of {people} {'person' if people == 1 else 'people'}"
+
+
+def _assumed(prior: tuple[Fraction, ...], inputs: Values) -> str:
+    """How likely the true counts are."""
+    if len(set(prior)) == 1:
+        return "equally likely"
+    if not isinstance(inputs, Counts):
+        return "as likely as the prior says"
+    mean = sum((j * chance for j, chance in enumerate(prior)), Fraction(0))
+    probability = mean / (inputs.size - 1)
+    if prior == binomial(inputs.size - 1, probability):
+        return f"binomial: each person counts with probability {brief(probability)}"
+    variance = sum(((j - mean) ** 2 * chance for j, chance in enumerate(prior)), Fraction(0))
+    return (
+        f"as likely as the prior says: {_size(float(inputs.low + mean))} on average, with a"
+        f" standard deviation of {_root(variance)}"
+    )
 
 
 def _range(outputs: Values) -> str:

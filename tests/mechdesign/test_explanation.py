@@ -6,6 +6,7 @@ import math
 import re
 from fractions import Fraction
 from itertools import product
+from statistics import pstdev
 from typing import Any
 
 import pytest
@@ -291,8 +292,29 @@ def test_the_text_of_a_known_mechanism():
     assert told.answers[2].startswith("A published 0 means a true 0 with probability 39 %; the")
     assert "at most 1.65 to 1 (62.3 %) from one published value" in told.answers[3]
     assert repr(told) == "<Explanation of 21 outputs x 21 inputs>"
-    informed = explain(told.table, binomial(20, "1/3")).statement
-    assert informed.endswith("True counts are taken to be as likely as the prior says.")
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        (binomial(4, "1/4"), "binomial: each person counts with probability 0.25."),
+        (binomial(4, 0), "binomial: each person counts with probability 0."),
+        ([1, 0, 0, 0, 1], "as likely as the prior says: 2 on average, with a standard deviation"),
+        ([2, 2, 2, 2, 2], "equally likely."),
+        ([5, 2, 1, 0, 0], "as likely as the prior says: 0.5 on average, with a standard deviation"),
+    ],
+)
+def test_the_prior_is_named(weights, said):
+    told = explain(named.geometric(4, "1/2"), prior(weights)).statement
+    assert f"True counts are taken to be {said}" in told
+    if "deviation" in said:
+        counts = [j for j, weight in enumerate(weights) for _ in range(weight)]
+        assert told.endswith(f"deviation of {pstdev(counts):.3g}.")
+    pairs = CountPairs(1, 1)
+    privacy = Privacy("1/2", pairs.neighbours())
+    table = Mechanism([["1/4"] * 4] * 4, privacy, outputs=pairs, inputs=pairs)
+    some = explain(table, prior([1, 2, 3, 4])).statement
+    assert some.endswith("True counts are taken to be as likely as the prior says.")
 
 
 def test_extremes():
