@@ -92,15 +92,15 @@ class TooLarge(MechanismError, ValueError):
     Attributes: ``n``, and ``seconds`` and ``bytes``, both estimated by rules of thumb.
     """
 
-    def __init__(self, n: int, seconds: float, size: int) -> None:
-        self.n, self.seconds, self.bytes = n, seconds, size
+    def __init__(self, n: int, seconds: float, size: int, remedy: str = "") -> None:
+        self.n, self.seconds, self.bytes, self._remedy = n, seconds, size, remedy
         super().__init__(
             f"a design for n = {shown(n)} would take about {_duration(seconds)} and "
-            f"{size / 2**30:,.1f} GiB; nothing was done (however_large=True, --however-large: try)"
+            f"{size / 2**30:,.1f} GiB; nothing was done{remedy and f' ({remedy})'}"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.n, self.seconds, self.bytes)
+        return type(self), (self.n, self.seconds, self.bytes, self._remedy)
 
 
 def _duration(seconds: float) -> str:

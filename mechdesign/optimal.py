@@ -172,7 +172,7 @@ def design(
     if not however_large:
         plain = objective is None and constraints is None
         only_diagonal = plain and _only_diagonal(privacy, loss, wanted)
-        refuse_huge(outputs.size, inputs.size, privacy, only_diagonal)
+        refuse_huge(outputs.size, inputs.size, privacy, only_diagonal, _TRY)
     privacy = _between(inputs, privacy)
     statement = None
     if objective is not None or constraints is not None:
@@ -203,7 +203,7 @@ def design(
         solved = _by_diagonal(program, inputs.size, privacy, say) if aligned else None
         if solved is None:
             if not however_large:
-                refuse_huge(outputs.size, inputs.size, privacy)
+                refuse_huge(outputs.size, inputs.size, privacy, remedy=_TRY)
             monotone = aligned and any(item.short == "RM" for item in irredundant(wanted))
             shorter = compact(program, outputs.size, inputs.size, privacy, monotone)
             x, multipliers = _solved(shorter, say, denied)
@@ -328,8 +328,17 @@ def _only_diagonal(privacy: Privacy, loss: Loss, wanted: Iterable[Property]) -> 
     return plain and privacy.neighbours == "adjacent" and privacy.alpha < 1
 
 
-def refuse_huge(outputs: int, inputs: int, privacy: Privacy, only_diagonal: bool = False) -> None:
-    """Raise TooLarge for a program beyond the limits, by a rule of thumb.
+_TRY = "however_large=True, --however-large: try"
+
+
+def refuse_huge(
+    outputs: int,
+    inputs: int,
+    privacy: Privacy,
+    only_diagonal: bool = False,
+    remedy: str = "",
+) -> None:
+    """Raise TooLarge, with a remedy, for a program beyond the limits, by a rule of thumb.
 
     One core took 5 (n / 128)^5 seconds up to n = 256, and 200 (n / 1000)^3 up to n = 1000 where
     ``only_diagonal`` says that the diagonal decides; memory is 4 kB an entry of the table and 75
@@ -340,4 +349,4 @@ def refuse_huge(outputs: int, inputs: int, privacy: Privacy, only_diagonal: bool
     seconds = 200 * (size / 1000) ** 3 if only_diagonal else 5 * (size / 128) ** 5
     memory = 4000 * size**2 + 150 * size * privacy.pair_count(limited)
     if seconds > _SECONDS or memory > _BYTES:
-        raise TooLarge(inputs - 1, seconds, memory)
+        raise TooLarge(inputs - 1, seconds, memory, remedy)

@@ -100,7 +100,8 @@ class DesignCache:
                 "designs are kept for neighbours that are 'adjacent', 'all' or a distance, which"
                 " fit groups of any size"
             )
-        refuse_huge(inputs.size, inputs.size, privacy)
+        smaller = "smaller groups of public size, or a smaller cap, take less"
+        refuse_huge(inputs.size, inputs.size, privacy, remedy=smaller)
         path = self.folder / f"{_key(inputs, privacy, sought, wanted)}.json"
         found = _read(path, inputs, privacy, sought, wanted, certificate)
         if found is None:

@@ -36,6 +36,7 @@ ERRORS = [
     InexactNumber("alpha", None),
     Infeasible("none"),
     TooLarge(10**5, 1e9, 1 << 40),
+    TooLarge(10**5, 1e9, 1 << 40, "what to do"),
     InvalidCount(1, 7, 3),
     InvalidCount((0, 2), 10**5000, 3),
     InvalidExpression("not convex"),

@@ -104,6 +104,19 @@ def test_what_cannot_be_released_is_refused_and_nothing_written(
     assert [path.name for path in people.iterdir()] == ["people.csv"]
 
 
+@pytest.mark.parametrize("public", ["--public-total", "--cap 30000"])
+def test_what_takes_too_long_names_no_option_of_another_command(
+    here: Path, capsys: pytest.CaptureFixture[str], public: str
+) -> None:
+    (here / "people.csv").write_text("answer,people\nyes,15000\nno,15000\n")
+    assert run(f"people.csv --count people {public} --alpha 1/2 --out r.json") == 2
+    (shown,) = capsys.readouterr().err.splitlines()
+    assert "n = 30000 would take about" in shown
+    assert shown.endswith("(smaller groups of public size, or a smaller cap, take less)")
+    assert main(["design", "--n", "30000", "--alpha", "1/2"]) == 2
+    assert "--however-large: try" in capsys.readouterr().err
+
+
 def test_a_margin_is_axes_and_an_epsilon(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run("people.csv --count people --cap 1 --epsilon 1 --margin answer --out r.json")
