@@ -18,7 +18,7 @@ from mechdesign.cli.options import (
     member_of,
     say,
 )
-from mechdesign.planning.planner import plan
+from mechdesign.planning.planner import plan, task_key
 from mechdesign.planning.trust import LOCAL
 
 
@@ -46,14 +46,18 @@ def add_plan(add: AddCommand) -> None:
     )
     chosen.add_argument(
         "--domain",
-        required=True,
         help=(
             "items, respondents in the group, or bits of an item; several attributes: 5,2,2 or"
             " age=5,smokes=2"
         ),
     )
     chosen.add_argument(
-        "--n", type=int, help="number of users who report; of n, epsilon and error give two"
+        "--n",
+        type=int,
+        help=(
+            "number of users who report; of n, epsilon and error give two; of count the respondents"
+            " in the group, instead of --domain"
+        ),
     )
     chosen.add_argument(
         "--epsilon", help="privacy loss of a report; with --trust that of what is published of all"
@@ -108,7 +112,7 @@ def _plan(options: argparse.Namespace) -> int:
     check_targets(options, options.out, options.plot)
     check_suffix(options.out, ".csv")
     check_suffix(options.plot, *PICTURES)
-    domain = _domain(options.domain)
+    domain, n = _asked(options)
     details = details_of(options, 0 if isinstance(domain, int) else len(domain))
     for name in ("days", "changes", "day"):
         if getattr(options, name) is not None:
@@ -117,7 +121,7 @@ def _plan(options: argparse.Namespace) -> int:
     found = plan(
         options.task,
         domain,
-        n=options.n,
+        n=n,
         epsilon=options.epsilon,
         error=options.error,
         delta=options.delta,
@@ -137,6 +141,20 @@ def _plan(options: argparse.Namespace) -> int:
         plot.save(found.plot(), options.plot)
         say(f"wrote {options.plot}")
     return 0
+
+
+def _asked(options: argparse.Namespace) -> tuple[int | list[int] | dict[str, int], int | None]:
+    """The domain, and how many users report: of count n is the group, as in other commands."""
+    if options.domain is not None:
+        return _domain(options.domain), options.n
+    if task_key(options.task) != "count":
+        raise ValueError(
+            f"plan {options.task} needs --domain: the items of frequencies, ranges and the like,"
+            " the attributes of marginals and conjunctions, the bits of heavy-hitters"
+        )
+    if options.n is None:
+        raise ValueError("plan count needs --domain (or --n): the respondents in the group")
+    return options.n, None
 
 
 def _domain(text: str) -> int | list[int] | dict[str, int]:

@@ -34,6 +34,14 @@ def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys
     assert main([*arguments, "--out", str(out), "--force"]) == 0
 
 
+def test_the_group_of_a_count_is_its_domain_or_its_n(capsys):
+    outs = []
+    for option in ("--domain", "--n"):
+        assert main(["plan", "count", option, "4", "--epsilon", "1"]) == 0
+        outs.append(capsys.readouterr().out)
+    assert outs[0] == outs[1] == f"{plan('count', 4, epsilon='1')}\n"
+
+
 def test_the_command_on_several_days(capsys):
     arguments = ["plan", "frequencies", "--domain", "16", "--n", "1000", "--epsilon", "4"]
     more = ["--days", "30", "--changes", "1", "--day", "1/2"]
@@ -121,6 +129,10 @@ def test_the_command_under_a_central_promise(capsys, tmp_path):
             "exactly two of n, epsilon and error must be given, got n",
         ),
         (2, "plan count --domain four --epsilon 1", "'four' is not a number"),
+        (2, "plan count --epsilon 1", "plan count needs --domain (or --n)"),
+        (2, "plan count --n 0 --epsilon 1", "the size of the group, 1 to 128"),
+        (2, "plan ranges --n 9 --epsilon 1", "plan ranges needs --domain: the items of"),
+        (2, "plan count --domain 4 --n 9 --epsilon 1", "give no n"),
         (2, "plan count --domain 4 --epsilon 0", "epsilon must be above 0"),
         (2, "plan count --domain 4 --epsilon 1 --detail loss", "--detail is NAME=VALUE"),
         (2, "plan count --domain 4 --epsilon 1 --detail size=3", "does not know size"),
