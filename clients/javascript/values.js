@@ -75,7 +75,9 @@ function entries(value, names, more = false) {
     return names.map((name) => value[name]);
   }
   if (Array.isArray(value) && value.length === names.length) return Array.from(value); // no holes
-  throw new ClientError(`expected a value for each of ${names.join(", ")}, got ${shown(value)}`);
+  const absent = plain(value) ? names.filter((name) => !own(value, name)) : [];
+  const got = absent.length ? `none for ${absent.join(", ")}` : `${shown(value)}`;
+  throw new ClientError(`expected a value for each of ${names.join(", ")}, got ${got}`);
 }
 
 function recordTaker({ names, sizes, number }) {

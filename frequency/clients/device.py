@@ -475,6 +475,12 @@ def _shown(value: Any) -> str:
         return "a huge integer"
 
 
+def _expected(names: list[str], value: Any) -> str:
+    absent = [name for name in names if name not in value] if isinstance(value, dict) else []
+    got = f"none of {', '.join(absent)}" if absent else _shown(value)
+    return f"expected a value of each of {', '.join(names)}, got {got}"
+
+
 def _of_record(takes: dict[str, Any]) -> Callable[[Any], Any]:
     names, sizes = takes["names"], [int(size) for size in takes["sizes"]]
     entries = [_of_item({"size": size}) for size in sizes]
@@ -483,9 +489,7 @@ def _of_record(takes: dict[str, Any]) -> Callable[[Any], Any]:
         if isinstance(value, dict) and set(value) == set(names):
             value = [value[name] for name in names]
         if not isinstance(value, list | tuple) or len(value) != len(names):
-            raise RefusedValue(
-                f"expected a value of each of {', '.join(names)}, got {_shown(value)}"
-            )
+            raise RefusedValue(_expected(names, value))
         record = [entry(one) for entry, one in zip(entries, value, strict=True)]
         return _mixed(zip(record, sizes, strict=True)) if takes["number"] else record
 
@@ -533,7 +537,7 @@ def _of_schema(takes: dict[str, Any]) -> Callable[[Any], Any]:
         elif len(names) == 1 and not isinstance(value, dict):
             value = [value]
         elif not isinstance(value, list | tuple) or len(value) != len(names):
-            raise RefusedValue(f"expected a value of each of {', '.join(names)}")
+            raise RefusedValue(_expected(names, value))
         items = [entry(one) for entry, one in zip(entries, value, strict=True)]
         if _SKIPPED in items:
             return _SKIPPED

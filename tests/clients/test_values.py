@@ -31,8 +31,9 @@ from frequency import (
     marginals,
 )
 from frequency.clients import Client, ClientError, RefusedValue, load_client
+from frequency.schema import Domain
 from frequency.storage import load_protocol, save_protocol
-from tests.clients.node import evaluated
+from tests.clients.node import Node, evaluated
 from tests.clients.value_cases import (
     JSON_VALUES,
     RECORDS,
@@ -239,8 +240,11 @@ def test_what_is_refused_is_told_before_anything_is_drawn():
         (["kind 10", 3, "2013-01-01"], "species is one of kind 0, kind 1, .*, .., got 'kind 10'"),
         ([None, 3, "2013-02-01"], "flown is a date"),
         ([None, 10**5000, "2013-01-01"], "age is an integer .*, got a huge integer"),
-        ({"species": None, "age": 3}, "expected a value of each of species, age, flown"),
-        (["kind 0", 3], "expected a value of each of species, age, flown"),
+        (
+            {"species": None, "age": 3},
+            "expected a value of each of species, age, flown, got none of flown",
+        ),
+        (["kind 0", 3], r"expected a value of each of species, age, flown, got \['kind 0', 3\]"),
     ):
         with pytest.raises(RefusedValue, match=message):
             client.report(value)
@@ -251,6 +255,23 @@ def test_what_is_refused_is_told_before_anything_is_drawn():
             word.report(text)
     with pytest.raises(RefusedValue, match="size is a number from 0 to 2, got '3'"):
         load_client(truthful(Schema([Numeric("size", [0, 2])])), words=never).report("3")
+
+
+def test_javascript_names_the_attributes_that_have_no_value():
+    species = Categorical("species", ["cat", "dog"])
+    client = truthful(Schema([species, AGE, FLOWN]))
+    record = marginals.MargPS(Domain({"smokes": 2, "works": 3}), 2, 1.0).client()
+    of = "expected a value for each of"
+    with Node() as node:
+        for protocol, value, message in (
+            (client, {"age": 3}, f"{of} species, age, flown, got none for species, flown"),
+            (client, {}, f"{of} species, age, flown, got none for species, age, flown"),
+            (client, ["cat", 3], f"{of} species, age, flown, got a list"),
+            (truthful(Schema([species])), {"kind": "cat"}, f"{of} species, got none for species"),
+            (record, {"works": 1}, f"{of} smokes, works, got none for smokes"),
+            (record, {"smokes": 1, "works": 1, "x": 1}, f"{of} smokes, works, got an object"),
+        ):
+            assert node.ask(protocol, value, [])["error"] == message
 
 
 def changed(content: dict[str, Any], **attribute: Any) -> dict[str, Any]:
