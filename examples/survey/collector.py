@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import base64
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,28 @@ MOST, SECONDS = 1 << 20, 30
 
 def reports_of(protocol: Any, message: bytes) -> list[bytes]:
     """The reports in a message, one or a batch, in base64; ValueError unless all are possible."""
+    wrong: Counter[str] = Counter()
     if message.startswith(b"LDPF"):
-        reports = protocol.reports_from_bytes(message)
+        reports = protocol.reports_from_bytes(message, wrong)
+        what = "batch"
     else:
-        reports = protocol.single_reports_from_bytes([message])
+        reports = protocol.single_reports_from_bytes([message], wrong)
+        what = f"report of {len(message)} bytes, for {8 + protocol.report_dtype.itemsize}"
+    for kind in wrong:
+        raise ValueError(f"{kind}: {where(protocol, kind, what)}")
     if not len(reports):
         raise ValueError("a batch without reports")
     return [base64.b64encode(one) for one in protocol.single_reports_to_bytes(reports)]
+
+
+def where(protocol: Any, kind: str, what: str) -> str:
+    """Which part of a message is wrong, without anything that was in it."""
+    if kind == "foreign":
+        return f"the protocol (bytes 0 to 7 of a report) is not {protocol.wire.hex()}"
+    if kind == "impossible":
+        fields = ", ".join(protocol.report_dtype.names)
+        return f"the payload of a report ({fields}: bytes 8 on) cannot have been sent"
+    return f"the length, or the header of a batch: this is a {what}"
 
 
 async def whole(request: Request) -> bytes:

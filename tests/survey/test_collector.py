@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import re
 import signal
 import subprocess
 import sys
@@ -51,12 +52,12 @@ WRONG: list[tuple[str, bytes, str, str, int, str]] = [
     ("a long key", report(1), "a" * 65, BYTES, 400, "Idempotency-Key is needed"),
     ("another kind", report(1), "a", "application/json", 415, "octet-stream"),
     ("no base64", b"@@@", "a", "text/plain", 422, "base64"),
-    ("cut short", report(1)[:-1], "a", BYTES, 422, "truncated"),
-    ("two reports", report(1) * 2, "a", BYTES, 422, "malformed"),
-    ("another protocol", HRR(4, 1.0).wire + b"\0\0", "a", BYTES, 422, "foreign"),
-    ("nothing", b"", "a", BYTES, 422, ""),
-    ("impossible", report(60_000), "a", BYTES, 422, "cannot have been sent"),
-    ("a damaged batch", b"LDPF\0", "a", BYTES, 422, "cut short"),
+    ("cut short", report(1)[:-1], "a", BYTES, 422, "length, .* of 9 bytes, for 10"),
+    ("two reports", report(1) * 2, "a", BYTES, 422, "length, .* of 20 bytes, for 10"),
+    ("another protocol", HRR(4, 1.0).wire + b"\0\0", "a", BYTES, 422, "foreign: the protocol "),
+    ("nothing", b"", "a", BYTES, 422, "of 0 bytes, for 10"),
+    ("impossible", report(60_000), "a", BYTES, 422, r"payload of a report \(item: bytes 8 on\)"),
+    ("a damaged batch", b"LDPF\0", "a", BYTES, 422, "header of a batch"),
     (
         "an empty batch",
         PROTOCOL.reports_to_bytes(np.zeros(0, PROTOCOL.report_dtype)),
@@ -71,7 +72,7 @@ WRONG: list[tuple[str, bytes, str, str, int, str]] = [
         "a",
         BYTES,
         422,
-        "cannot have been sent",
+        "impossible: the payload of a report",
     ),
     (
         "a batch with a long key",
@@ -89,7 +90,8 @@ def test_what_is_refused(protocol: Path, tmp_path: Path) -> None:
     with Collector(protocol, tmp_path / "reports") as collector:
         for name, body, key, kind, status, message in WRONG:
             found, text = collector.post(body, key, kind)
-            assert (found, message in text) == (status, True), (name, found, text)
+            assert not re.search(r"\\x|60000|65535", text)  # nothing of what came
+            assert (found, bool(re.search(message, text))) == (status, True), (name, found, text)
         connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=20)
         headers = {"Content-Type": BYTES, "Idempotency-Key": "a"}
         # In pieces, whose total nobody announces
