@@ -13,6 +13,7 @@ import errno
 import gzip
 import io
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -78,7 +79,7 @@ def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -
     """
     source = Path(path)
     kind = _kind(source)
-    if source.is_dir():
+    if stat.S_ISDIR(source.stat().st_mode):  # which says what is not there; pyarrow's errors do not
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(source))
     read = _parquet(source, columns) if kind == _PARQUET else _csv(source, columns)
     total = 0

@@ -87,8 +87,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"mechdesign: this takes more memory than there is. {error}", sys.stderr)
         return 2
     except (MechanismError, ValueError, OSError, ImportError) as error:
-        say(f"mechdesign: {error}", sys.stderr)
+        say(f"mechdesign: {_told(error)}", sys.stderr)
         return 2
+
+
+def _told(error: Exception) -> str:
+    """The message of an error, of files in words instead of numbers."""
+    if not isinstance(error, OSError) or not isinstance(error.filename, (str, os.PathLike)):
+        return str(error)
+    if error.filename2 is not None:  # a file that was to be renamed, and its new name
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return f"no such file: {error.filename}"
+    return f"{error.filename}: {error.strerror}"
 
 
 def _joined(given: Sequence[str]) -> list[str]:

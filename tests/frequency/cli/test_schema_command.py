@@ -67,7 +67,7 @@ def test_nothing_is_read_off_what_is_not_declared_public(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["missing.csv", "--public"], 2, "No such file"),
+        (["missing.csv", "--public"], 2, "no such file: "),
         (["people.csv", "--public", "--attribute", "pay"], 2, "no column 'pay'"),
         (["people.csv", "--public", "--out", "people.yaml"], 2, "must end in .toml, .json"),
         (["people.csv", "--public", "--out", "people.csv"], 2, "exists"),

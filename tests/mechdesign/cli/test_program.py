@@ -78,6 +78,33 @@ def test_memory_that_is_not_there_is_said_in_one_line(
 
 
 @pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("audit none.json", "none.json"),
+        ("release none.json --input a.csv --column a --out b.csv", "none.json"),
+        ("compare-suppression none.csv --threshold 3 --epsilon 1", "none.csv"),
+        ("plan ranges --domain 8 --n 9 --epsilon 1 --like none.csv", "none.csv"),
+        ("privatize a.csv --protocol none.json --out a.parquet", "none.json"),
+        ("query none.release", "none.release"),
+        ("schema none.toml", "none.toml"),
+        ("schema none.parquet --public", "none.parquet"),
+    ],
+)
+def test_a_missing_file_is_named(
+    here: Path, capsys: pytest.CaptureFixture[str], command: str, path: str
+) -> None:
+    assert main(command.split()) == 2
+    assert capsys.readouterr().err == f"mechdesign: no such file: {path}\n"
+
+
+def test_other_errors_of_files_name_them_too(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", str(here)]) == 2
+    assert capsys.readouterr().err == f"mechdesign: {here}: Is a directory\n"
+
+
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("mechdesign ", {"design", "plan", "collect", "query", "protocol"}),
