@@ -125,6 +125,7 @@ class Frequencies(Task):
     day: Any = None
 
     symbols: ClassVar[str] = "D items, q values of a hash or of a field's element, n reports"
+    described: ClassVar[str] = "docs/protocols/oracles"
     other_errors_are: ClassVar[str] = (
         "mean: standard error of the item's mean frequency over all days, if no value changes; - is"
         " not known"
@@ -318,6 +319,7 @@ class Marginals(Task):
 
     k: int = 2
 
+    described: ClassVar[str] = "docs/protocols/marginals"
     symbols: ClassVar[str] = (
         "R different records, d attributes, v marginals of c cells, w cells and h functions of a"
         " sketch, q hash values, n reports"
@@ -328,9 +330,10 @@ class Marginals(Task):
         " estimate.fitted(), root mean square on even, skewed, dependent and rare records"
     )
     postprocessing: ClassVar[str] = (
-        "estimate.fitted() errs least, and its intervals cover on average; so do those of unbiased"
-        " estimates, each by itself; those of CALM as it is leave out what most entropy errs by,"
-        " where no set of its attributes tells"
+        "estimate.fitted() has the least errors, and intervals that hold on average over cells;"
+        " those of unbiased estimates hold for each cell; where no report tells of all attributes"
+        " of a marginal, CALM, unless fitted, assumes maximum entropy, and its intervals leave out"
+        " the error of that"
     )
 
     def __post_init__(self) -> None:
@@ -487,6 +490,7 @@ class HeavyHitters(Task):
 
     text: bool = False
 
+    described: ClassVar[str] = "docs/protocols/heavy"
     symbols: ClassVar[str] = (
         "b bits, m prefixes looked at on each of L levels of up to s cells, n reports"
     )

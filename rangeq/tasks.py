@@ -107,6 +107,10 @@ class Ranges(_OrderedAttribute):
 
     asked: ClassVar[str] = "ranges"
     unit: ClassVar[str] = "root mean square error of a range"
+    described: ClassVar[str] = (
+        "docs/protocols/ranges; circular, shifted, tree: the best hierarchy of the kind; HH_4 OUE:"
+        " the one with branching 4 and OUE"
+    )
     symbols: ClassVar[str] = (
         "D items, L levels, q values of a hash or of a field's element, n reports"
     )
@@ -196,6 +200,8 @@ class ShapedRanges(_OrderedAttribute):
     like : array_like, optional
         As that of `Ranges`.
     """
+
+    described: ClassVar[str] = "docs/protocols/ranges"
 
     @property
     def question(self) -> str:
@@ -289,6 +295,8 @@ class Conjunctions(Task):
         commas between them): `WaveGrid` takes them, and errs less (0.6 to 0.9 times,
         ``benchmarks/mixed_attributes.py``) than is predicted as if all were ordered.
     """
+
+    described: ClassVar[str] = "docs/protocols/grids"
 
     like: Any = field(default=None, kw_only=True)
     categorical: Any = field(default=(), kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import doctest
 import re
 import runpy
+from importlib.metadata import entry_points
 from inspect import isabstract, isclass
 from pathlib import Path
 from types import ModuleType
@@ -17,10 +18,11 @@ import pytest
 import frequency.heavy
 import frequency.marginals
 import rangeq.grids
-from mechdesign import Privacy, named
+from mechdesign import Privacy, named, plan
 from mechdesign.accounting import shuffled
 from mechdesign.cli import main
 from mechdesign.cli.program import parser
+from mechdesign.planning.planner import GROUP
 from tests.flights_table import commands_in, write_flights
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -285,3 +287,21 @@ def test_every_protocol_has_a_page(name: str) -> None:
         if line.startswith("| code |")
     ]
     assert any(f"`{name}`" in line for line in facts)
+
+
+@pytest.mark.parametrize("task", [point.name for point in entry_points(group=GROUP)])
+def test_the_candidates_of_every_task_are_described_where_it_says(task: str) -> None:
+    (point,) = (point for point in entry_points(group=GROUP) if point.name == task)
+    pages = re.findall(r"docs/([\w./-]*[\w])", point.load().described)
+    assert pages
+    for page in pages:
+        place = DOCS / page
+        assert place.is_file() or (place / "index.md").is_file()
+
+
+def test_the_last_line_of_a_plan_says_where_its_candidates_are_described() -> None:
+    for asked in ({}, {"trust": "curator"}, {"trust": "shuffled", "delta": "1e-6"}):
+        shown = str(plan("frequencies", 4, n=1000, epsilon=1, **asked)).splitlines()[-1]
+        page = "central; strategy, gaussian: docs/workload-release.md"
+        expected = page if asked.get("trust") == "curator" else "oracles"
+        assert shown == f"candidates: docs/protocols/{expected}"

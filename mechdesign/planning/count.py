@@ -58,6 +58,9 @@ class Count(Task):
 
     users_report: ClassVar[bool] = False
     other_errors_are: ClassVar[str] = UNBIASED
+    described: ClassVar[str] = (
+        "docs/protocols/counts; L1+CM, L2+CM: designs of least absolute and squared error with CM"
+    )
 
     def __post_init__(self) -> None:
         whole(self.domain, "domain", 1, LARGEST_GROUP, what="the size of the group")

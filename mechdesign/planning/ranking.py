@@ -274,6 +274,8 @@ class Plan:
             )
         if self.task.trusted:
             lines.append(self.task.trusted)
+        if self.task.described:
+            lines.append(f"candidates: {self.task.described}")
         return "\n".join(map(printable, lines))
 
 

@@ -110,6 +110,9 @@ class Task(ABC):
     postprocessing: ClassVar[str] = ""
     """What to make of the estimates, in a sentence; empty where nothing is recommended."""
 
+    described: ClassVar[str] = ""
+    """Which page of the documentation describes the task's own candidates, in words; or nothing."""
+
     trust: ClassVar[str] = ""
     """Whom a central promise trusts; empty where there is none beyond that of the protocols."""
 

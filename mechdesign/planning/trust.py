@@ -80,7 +80,13 @@ class ByShuffler(Task):
     )
 
     def __post_init__(self) -> None:
-        set_fields(self, symbols=self.asked.symbols, postprocessing=self.asked.postprocessing)
+        asked = self.asked
+        set_fields(
+            self,
+            symbols=asked.symbols,
+            postprocessing=asked.postprocessing,
+            described=asked.described,
+        )
 
     @property
     def central_delta(self) -> Fraction:
@@ -240,6 +246,9 @@ class ByCurator(Task):
     delta: Fraction | None
 
     trust: ClassVar[str] = CURATOR
+
+    def __post_init__(self) -> None:
+        set_fields(self, described=self.curated.described)
 
     @property
     def trusted(self) -> str:

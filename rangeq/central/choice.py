@@ -77,6 +77,9 @@ class CuratedRanges(Task):
     delta: Any = None
 
     users_report: ClassVar[bool] = False
+    described: ClassVar[str] = (
+        "docs/protocols/central; strategy, gaussian: docs/workload-release.md"
+    )
 
     def __post_init__(self) -> None:
         given, asked = self.unordered, self.domain
@@ -310,6 +313,10 @@ class CuratedMarginals(Task):
     delta: Any = None
 
     users_report: ClassVar[bool] = False
+    described: ClassVar[str] = (
+        "records, marginals: docs/protocols/central/flat.md, once or for each marginal; strategy,"
+        " gaussian: docs/workload-release.md"
+    )
 
     def __post_init__(self) -> None:
         domain = Domain.of(self.domain)
@@ -375,6 +382,7 @@ class CuratedQuantiles(Task):
     q: Any = "0.5"
 
     users_report: ClassVar[bool] = False
+    described: ClassVar[str] = "docs/packages/rangeq.central.md"
 
     def __post_init__(self) -> None:
         given = tuple(self.q.split(",")) if isinstance(self.q, str) else self.q

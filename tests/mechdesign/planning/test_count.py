@@ -146,4 +146,4 @@ def test_the_table_shows_the_errors_of_one_count_and_of_an_unbiased_estimate(los
         assert line.split()[-1] == ("-" if errors.unbiased is None else f"{unbiased:.3g}")
         assert row["unbiased SE"] == pytest.approx(unbiased, nan_ok=True)
     assert "nan" not in found.csv()
-    assert str(found).splitlines()[-1].startswith("unbiased SE: of one group's")
+    assert str(found).splitlines()[-2].startswith("unbiased SE: of one group's")
