@@ -154,8 +154,9 @@ def evaluate(
         ``estimate(aggregate)``, whose result answers queries as ``answer(where)``: one's own may
         be of any class. Of counts ``simulate(counts, rng)`` is taken, where it has it.
     populations : mapping of str to array_like or mapping
-        By its name the counts of the items, shape (items,); shares of the items, as floats, with
-        ``users``; records, integers of shape (users, attributes); or a table, columns by name.
+        By its name the counts of the items, shape (items,); shares of the items, floats that sum
+        to 1, with ``users``; records, integers of shape (users, attributes); or a table, columns
+        by name.
     queries : mapping of str to sequence
         By the name of a family its queries, each as ``answer`` takes it; also arrays of questions.
     epsilons : sequence of float

@@ -14,6 +14,9 @@ from mechdesign._support.arrays import Floats, Integers
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import shown
 
+_ROUNDED = 1e-6
+"""How far the sum of shares may be from 1."""
+
 
 @dataclass(frozen=True, eq=False)
 class Population:
@@ -31,7 +34,7 @@ class Population:
     Raises
     ------
     ValueError
-        What is no population, or shares without a number of users.
+        What is no population, shares without a number of users, or that do not sum to 1.
     """
 
     name: str
@@ -61,6 +64,11 @@ class Population:
             raise ValueError(f"counts of {shown(self.name)} must be at least 0, and not all 0")
         if counts.dtype.kind == "f" and self.users is None:
             raise ValueError(f"{shown(self.name)} has shares: say how many users are drawn")
+        if counts.dtype.kind == "f" and abs(counts.sum() - 1) > _ROUNDED:
+            raise ValueError(
+                f"{shown(self.name)} has shares, since they are floats, and these sum to"
+                f" {float(counts.sum()):.6g}, not to 1; counts are integers"
+            )
 
     @cached_property
     def columns(self) -> dict[str, Any] | None:
