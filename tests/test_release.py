@@ -36,6 +36,12 @@ def test_one_version_everywhere() -> None:
         assert found[1] == VERSION
 
 
+def test_one_date_of_the_release_everywhere() -> None:
+    told = re.search(r"^date-released: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert told is not None
+    assert f"## [{VERSION}] - {told[1]}\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
