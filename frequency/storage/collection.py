@@ -276,6 +276,8 @@ def _repeated(path: str, original: str, channel: Channel) -> str:
             )
     except (RefusedFile, OSError):
         pass
+    if not os.path.lexists(original):  # renamed, or a copy whose original was removed
+        return f"was counted already, as {original}, which is there no more"
     return f"holds the same reports as {original}"
 
 

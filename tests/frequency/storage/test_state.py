@@ -109,6 +109,19 @@ def test_nothing_new_is_not_written_again(tmp_path):
         assert again.refused == {"a": "damaged"}
 
 
+def test_a_file_that_was_renamed_since_is_not_counted_again_and_told_why(tmp_path):
+    protocol, state, days = HRR(16, 1.0), tmp_path / "state", tmp_path / "days"
+    first, copy = days / "1.parquet", days / "2.parquet"
+    write_reports(first, protocol, protocol.privatize(numbers(16, 60), np.random.default_rng(1)))
+    shutil.copy(first, copy)
+    once = aggregate_files(protocol, days, resume=state)
+    assert once.refused == {str(copy): f"holds the same reports as {first}"}
+    first.unlink()
+    again = aggregate_files(protocol, days, resume=state)
+    told = f"was counted already, as {first}, which is there no more"
+    assert (again.aggregate, again.refused) == (once.aggregate, {str(copy): told})
+
+
 def test_resuming_counts_what_is_new_and_nothing_twice(tmp_path):
     protocol = HRR(16, 1.0)
     reports = protocol.privatize(numbers(16, 300), np.random.default_rng(1))
