@@ -289,6 +289,19 @@ def test_every_protocol_has_a_page(name: str) -> None:
     assert any(f"`{name}`" in line for line in facts)
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        for page in PAGES
+        if re.match("protocols/(oracles|ranges|heavy|marginals|grids)/(?!index)", page)
+    ],
+)
+def test_every_page_of_a_protocol_says_at_the_top_what_a_user_sends(page: str) -> None:
+    top = PAGES[page].read_text(encoding="utf-8").partition("```")[0]
+    assert re.search(r"\b[Uu]ser (sends|draws .* and sends)\b", top)
+
+
 @pytest.mark.parametrize("task", [point.name for point in entry_points(group=GROUP)])
 def test_the_candidates_of_every_task_are_described_where_it_says(task: str) -> None:
     (point,) = (point for point in entry_points(group=GROUP) if point.name == task)
