@@ -62,7 +62,7 @@ class MeasurementErrors(NamedTuple):
             fourth = law.fourth_moment - 3 * law.variance**2
             fixed[alpha] = float(law.variance), float(fourth), 1.0
         variance, tails, step = np.array([fixed[own] for own in alphas]).reshape(-1, 3).T
-        return cls(variance, variance, variance, np.zeros(len(alphas)), tails, step)
+        return cls(variance, variance.copy(), variance.copy(), np.zeros(len(alphas)), tails, step)
 
     def and_then(self, others: MeasurementErrors) -> MeasurementErrors:
         """Those of these measurements and of others after them."""
