@@ -489,7 +489,8 @@ def releases(folder: Path) -> dict[str, Any]:
     tree = Regions([("a", "x"), ("a", "y"), ("b", "z")])
     regions = release_regions(tree, [1, 2, 3], [4, 4, 6], 1, budget=(1, 2), rng=rng)
     kept = {}
-    for number, each in enumerate((table, several, regions)):
+    every: tuple[Any, ...] = (table, several, regions)
+    for number, each in enumerate(every):
         each.save(folder / f"{number}.json")
         kept[type(each).__name__] = (
             type(each),

@@ -36,7 +36,7 @@ FORMS = FILE, FILE | {"version": 2, "inputs": VALUES, "outputs": VALUES}
 TABLE = {"mechanisms": [dict], "sizes": [int], "released": [int], "names": (None, [str])}
 TABLE |= {"overlap": int, "reproducible": bool}
 WRITTEN = {"version": 1, "digest": str}
-RELEASES = {
+RELEASES: dict[str, dict[str, Any]] = {
     "mechdesign.table": TABLE,
     "mechdesign.contingency": {
         "axes": [[(str, [str])]],
