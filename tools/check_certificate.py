@@ -1,11 +1,13 @@
-"""Check a mechanism file with the standard library alone, and no code of the library that wrote it.
+"""Check the file of a mechanism, or of a release of counts, with the standard library alone.
 
-All that the file claims is worked out again in exact arithmetic, from docs/mechanism-file.md: that
-the table is one of probabilities, that it is private, that it has the properties and the loss, and
-that no other such table has a smaller loss. Exit codes: 0, all that the file claims is true; 1,
-something is false; 2, it is no mechanism file, a damaged or a malformed one; 3, table and privacy
-are as claimed, but the certificate names a property that is not known here, so that the optimality
-was not checked.
+It shares no code with the library that wrote the file. All that the file claims is worked out again
+in exact arithmetic, from docs/mechanism-file.md: that the table is one of probabilities, that it is
+private, that it has the properties and the loss, and that no other such table has a smaller loss;
+of a release that this holds for the mechanism of each size of a group, that the released counts are
+outputs of theirs, and what all of it together tells about one person. Exit codes: 0, all that the
+file claims is true; 1, something is false; 2, it is no such file, a damaged or a malformed one; 3,
+table and privacy are as claimed, but the certificate names a property that is not known here, so
+that the optimality was not checked.
 """
 
 import argparse
@@ -16,7 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import pairwise
-from math import lcm
+from math import lcm, prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,6 +32,26 @@ FILE |= {"neighbours": ("adjacent", "all", int, [[int]], {"distances": [[(int, N
 FILE |= {"denominator": str, "weights": [[str]], "certificate": (None, PROOF)}
 FORMS = FILE, FILE | {"version": 2, "inputs": VALUES, "outputs": VALUES}
 """The forms of a file: lists of such entries, objects of these keys, tuples of alternatives."""
+
+TABLE = {"mechanisms": [dict], "sizes": [int], "released": [int], "names": (None, [str])}
+TABLE |= {"overlap": int, "reproducible": bool}
+WRITTEN = {"version": 1, "digest": str}
+RELEASES: dict[str, dict[str, Any]] = {
+    "mechdesign.table": TABLE,
+    "mechdesign.contingency": {
+        "axes": [[(str, [str])]],
+        "within": (None, [str]),
+        "cells": TABLE,
+        "margins": [[(str, [str], list)]],
+    },
+    "mechdesign.regions": {
+        "regions": [[str]],
+        "leaves": TABLE,
+        "levels": [(None, str)],
+        "noisy": [int],
+    },
+}
+"""Those of a release, by its format."""
 
 Constraint: TypeAlias = tuple[list[tuple[int, Fraction]], Fraction, bool]
 """Variables and coefficients: their sum is at least a bound or, if True, equal to it."""
@@ -249,19 +271,66 @@ class MechanismFile:
         return bound
 
 
-def read(data: bytes) -> Any:
-    """What a file says, if it can be read in one way only and has the right form and digest."""
+def claims(data: bytes) -> Iterator[str]:
+    """Each claim of a file in turn, after it was found to be true; Refused if it is not."""
+    content = parsed(data)
+    kind = content.get("format") if isinstance(content, dict) else None
+    if not isinstance(kind, str) or kind not in RELEASES:
+        yield from MechanismFile(data).claims()
+        return
+    form = {"format": kind, **WRITTEN, **RELEASES[kind]}
+    require(fits(content, form), f"it has not the form of a {kind} file of version 1")
+    require(content["digest"] == digest(content), "the digest does not match: the file was changed")
+    table = content.get("cells") or content.get("leaves") or content
+    files: dict[int, MechanismFile] = {}
+    for given in table["mechanisms"]:
+        described = {"format": FILE["format"], "version": 1 + ("inputs" in given), **given}
+        file = MechanismFile(json.dumps({**described, "digest": digest(described)}).encode())
+        fine = file.claim is None and file.kind == "counts" and file.rows[0][0] == [0, 0]
+        require(fine and file.n - 1 not in files, "it is not one mechanism of counts for each size")
+        files[file.n - 1] = file
+        for claim in file.claims():
+            yield f"groups of {file.n - 1}: {claim}"
+    alphas = {file.alpha for file in files.values()}
+    neighbours = [given["neighbours"] for given in table["mechanisms"]]
+    fine = len(alphas) == 1 and neighbours == neighbours[:1] * len(files)
+    require(fine and files.keys() == {*table["sizes"]}, "the mechanisms do not fit the table")
+    cells = list(zip(table["sizes"], table["released"], strict=True))
+    fine = all(0 <= k < files[size].m and any(files[size].weights[k]) for size, k in cells)
+    require(fine, "a released count is never given by its mechanism")
+    yield f"{len(cells)} released counts are outputs of these mechanisms"
+    noise = [fraction(each[1]) for each in content.get("margins", [])]
+    noise += [fraction(each) for each in content.get("levels", []) if each is not None]
+    require(table["overlap"] > 0 and all(0 < each < 1 for each in noise), "a number out of range")
+    changed = 2 if content.get("within") is not None else table["overlap"]
+    total, by_one = prod([*alphas, *noise]) ** changed, neighbours[0] == "adjacent"
+    person = "who changes each of their counts by one" if by_one else "between neighbouring counts"
+    yield f"together alpha = {total} for a person {person}"
+    if table["reproducible"]:
+        yield "BUT THE DRAWS WERE SEEDED: nobody is protected from those who know the seed"
+
+
+def parsed(data: bytes) -> Any:
+    """What a JSON text says, if it can be read in one way only."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         require(len(dict(pairs)) == len(pairs), "an object has a key twice")
         return dict(pairs)
 
-    content = json.loads(data.decode(), object_pairs_hook=once)
-    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1 or 2")
+    return json.loads(data.decode(), object_pairs_hook=once)
+
+
+def digest(content: dict[str, Any]) -> str:
     rest = {key: value for key, value in content.items() if key != "digest"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    digest = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-    require(content["digest"] == digest, "the digest does not match: the file was changed")
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def read(data: bytes) -> Any:
+    """What a mechanism file says, if it has the right form and digest."""
+    content = parsed(data)
+    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1 or 2")
+    require(content["digest"] == digest(content), "the digest does not match: the file was changed")
     return content
 
 
@@ -351,7 +420,7 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     path = parser.parse_args().file
     try:
-        for claim in MechanismFile(path.read_bytes()).claims():
+        for claim in claims(path.read_bytes()):
             print(claim)
     except (Refused, ValueError, RecursionError, OSError) as error:
         reason, code = error.args if isinstance(error, Refused) else (error, 2)

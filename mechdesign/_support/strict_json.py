@@ -95,6 +95,29 @@ def keyed(content: Any, *names: str) -> dict[str, Any]:
     return content
 
 
+def format_of(path: str | os.PathLike[str]) -> str:
+    """What a file says under its key "format"; empty if it is no JSON object that has one.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file. Nothing else of it is checked.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
+    with open(path, "rb") as stream:
+        text = stream.read(JSON_BYTES + 1)
+    try:
+        content = from_json(text)
+    except ValueError:
+        return ""
+    kind = content.get("format") if isinstance(content, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
 def content_of(
     path: str | os.PathLike[str], kind: str, versions: Mapping[int, Sequence[str]]
 ) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
 
 from mechdesign import losses, named
+from mechdesign._support.strict_json import format_of
 from mechdesign._support.text import brief, printable
 from mechdesign.cli.options import (
     PICTURES,
@@ -95,7 +97,8 @@ def add_audit(add: AddCommand) -> None:
     chosen = add(
         "audit",
         _audit,
-        "check a mechanism file: digest, table, privacy, certificate",
+        "check the file of a mechanism or of a release of counts: digest, tables, privacy,"
+        " certificate",
         "audit wm.json",
     )
     chosen.add_argument("file", type=Path)
@@ -245,8 +248,14 @@ def _describe(mechanism: Mechanism) -> None:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    _describe(Mechanism.load(options.file))
-    say(f"{options.file}: digest, table, privacy and certificate checked")
+    released = {point.name: point for point in entry_points(group="mechdesign.releases")}
+    kind = released.get(format_of(options.file))
+    if kind is None:
+        _describe(Mechanism.load(options.file))
+        say(f"{options.file}: digest, table, privacy and certificate checked")
+    else:
+        print(kind.load().load(options.file).statement)
+        say(f"{options.file}: digest, mechanisms, privacy and released counts checked")
     return 0
 
 

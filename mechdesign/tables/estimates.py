@@ -25,6 +25,9 @@ _SLACK = 1e-9
 _LARGEST = 1e100
 """Variances above it are refused: floats could not hold their squares."""
 
+_LARGEST_EXCESS = 6.0
+"""The excess kurtosis up to which tails are corrected: that of a Laplace variable is 3."""
+
 
 class CellEstimate(NamedTuple):
     """What is known about the count of one cell.
@@ -67,8 +70,10 @@ class GroupErrors:
         The smallest and the largest variance over true counts.
     spread : float
         The largest variance of the estimate of the variance.
-    jump : float
-        The size of large errors: the root of the largest fourth moment over the largest variance.
+    tails : float
+        The largest fourth cumulant of the estimate, at least 0.
+    step : float
+        The largest distance of two neighbouring estimates.
     """
 
     mechanism: Mechanism
@@ -77,7 +82,8 @@ class GroupErrors:
     least: float
     worst: float
     spread: float
-    jump: float
+    tails: float
+    step: float
 
 
 @lru_cache(128)
@@ -102,7 +108,7 @@ def group_errors(mechanism: Mechanism) -> GroupErrors:
             f"groups of {size}: the unbiased estimate has a variance above {_LARGEST:g}"
         )
     squares = (values[:, None] - np.arange(mechanism.inputs)) ** 2
-    fourth = (mechanism.matrix * squares**2).sum(axis=0).max()
+    tails = ((mechanism.matrix * squares**2).sum(axis=0) - 3 * variances**2).max()
     spread = (mechanism.matrix * (estimates[:, None] - variances) ** 2).sum(axis=0).max()
     return GroupErrors(
         mechanism,
@@ -111,7 +117,8 @@ def group_errors(mechanism: Mechanism) -> GroupErrors:
         least=float(variances.min()),
         worst=worst,
         spread=float(spread),
-        jump=math.sqrt(fourth / worst) if worst else 0.0,
+        tails=max(float(tails), 0.0),
+        step=float(np.diff(np.sort(values)).max(initial=0.0)),
     )
 
 
@@ -168,11 +175,12 @@ class TotalEstimate:
         """An interval that covers the true total with at least about this probability.
 
         Of one group it is that of `count_intervals`, whose coverage is proved. Otherwise it
-        reaches, on both sides of `value`, as far as normal errors would with the largest variance
-        that the estimate of the variance leaves possible (at a tenth of the risk), and a large
-        error of one group further, since few errors are not normal. That this covers is tested, on
-        groups that are alike and different, few and many, at the ends of their ranges and between
-        them: a group of one, or a thousand groups, of any mechanism.
+        reaches as far as normal errors would on both sides of `value`, with the largest variance
+        that the estimate of the variance leaves possible (at a tenth of the risk), corrected for
+        the tails and the discreteness of few errors: see `half_width`. In trials it covers within
+        .02 of the confidence or more, on groups that are alike and different, few and many, at the
+        ends of their ranges and between them; but two or three groups at confidences of .8 and less
+        down to .06 below.
 
         Parameters
         ----------
@@ -201,7 +209,8 @@ class TotalEstimate:
             self._estimated_variance,
             self._sum(lambda errors: errors.spread),
             self.worst_variance,
-            max(errors.jump for errors, _ in uncertain),
+            self._sum(lambda errors: errors.tails),
+            max(errors.step for errors, _ in uncertain),
         )
         return whole_ends(self.value, half, self.people)
 
@@ -263,12 +272,14 @@ def count_intervals(table: Table, confidence: float = 0.95) -> tuple[tuple[int, 
 
 
 def half_width(
-    confidence: float, estimated: float, spread: float, worst: float, jump: float
+    confidence: float, estimated: float, spread: float, worst: float, tails: float, step: float
 ) -> float:
     """How far an interval reaches on both sides of an estimate that is a sum.
 
     As far as normal errors would with the largest variance that the estimate of the variance leaves
-    possible, at a tenth of the risk; and a large error of one term further.
+    possible, at a tenth of the risk. The quantile is corrected for an excess kurtosis, by the first
+    term of the expansion of Cornish and Fisher where this is positive; half a step is added as a
+    correction for continuity.
 
     Parameters
     ----------
@@ -280,8 +291,10 @@ def half_width(
         The variance of that estimate.
     worst : float
         The largest variance that is possible.
-    jump : float
-        The size of a large error of one term.
+    tails : float
+        The largest fourth cumulant that is possible, at least 0.
+    step : float
+        The largest step of one term.
 
     Returns
     -------
@@ -296,7 +309,12 @@ def half_width(
     risk = 1 - _checked(confidence)
     margin = _quantile(risk / 10) * math.sqrt(spread)
     variance = min(max(estimated, 0.0) + margin, worst)
-    return _quantile(0.45 * risk) * math.sqrt(variance) + jump
+    if not variance:
+        return step / 2
+    z = _quantile(0.45 * risk)
+    # Beyond it errors are rare and of about one step, and the expansion means nothing
+    excess = min(tails / variance / variance, _LARGEST_EXCESS)
+    return z * (1 + max(z**2 - 3, 0.0) * excess / 24) * math.sqrt(variance) + step / 2
 
 
 def whole_ends(value: float, half: float, people: int) -> tuple[int, int]:

@@ -59,7 +59,8 @@ class MeasuredCells:
             self._each([group.least for group in self._groups]),
             self.worst,
             self._each([group.spread for group in self._groups]),
-            self._each([group.jump for group in self._groups]),
+            self._each([group.tails for group in self._groups]),
+            self._each([group.step for group in self._groups]),
         )
 
     def draw(self, counts: Integers, source: BitSource) -> Integers:

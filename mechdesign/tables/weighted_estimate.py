@@ -29,15 +29,18 @@ class MeasurementErrors(NamedTuple):
         The smallest and the largest variance, whatever the true count is.
     spread : numpy.ndarray
         The largest variance of the estimate of the variance.
-    jump : numpy.ndarray
-        The size of large errors: the root of the fourth moment over the variance.
+    tails : numpy.ndarray
+        The largest fourth cumulant of the measurement.
+    step : numpy.ndarray
+        The largest distance of two neighbouring values of the measurement.
     """
 
     variances: Floats
     least: Floats
     worst: Floats
     spread: Floats
-    jump: Floats
+    tails: Floats
+    step: Floats
 
     @classmethod
     def of_noise(cls, alphas: Sequence[Fraction | None]) -> MeasurementErrors:
@@ -54,11 +57,12 @@ class MeasurementErrors(NamedTuple):
             In the same order.
         """
         laws = {alpha: DiscreteLaplace(alpha) for alpha in set(alphas) if alpha is not None}
-        known = {alpha: float(law.variance) for alpha, law in laws.items()}
-        jumps = {alpha: math.sqrt(law.fourth_moment / law.variance) for alpha, law in laws.items()}
-        variance = np.array([0.0 if own is None else known[own] for own in alphas])
-        jump = np.array([0.0 if own is None else jumps[own] for own in alphas])
-        return cls(variance, variance.copy(), variance.copy(), np.zeros(len(alphas)), jump)
+        fixed: dict[Fraction | None, tuple[float, float, float]] = {None: (0.0, 0.0, 0.0)}
+        for alpha, law in laws.items():
+            fourth = law.fourth_moment - 3 * law.variance**2
+            fixed[alpha] = float(law.variance), float(fourth), 1.0
+        variance, tails, step = np.array([fixed[own] for own in alphas]).reshape(-1, 3).T
+        return cls(variance, variance.copy(), variance.copy(), np.zeros(len(alphas)), tails, step)
 
     def and_then(self, others: MeasurementErrors) -> MeasurementErrors:
         """Those of these measurements and of others after them."""
@@ -133,7 +137,8 @@ class WeightedEstimate:
             float(self._squares @ self.errors.variances),
             float(self._squares**2 @ self.errors.spread),
             self.worst_variance,
-            float((np.abs(self.coefficients) * self.errors.jump).max(initial=0.0)),
+            float(self._squares**2 @ self.errors.tails),
+            float((np.abs(self.coefficients) * self.errors.step).max(initial=0.0)),
         )
         return whole_ends(self.value, half, self.people)
 

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, plain
+from frequency.core.synthetic import checked_sample, shared_out
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.central.box_sums import BoxSums
 from rangeq.central.fewest_nodes import FewestNodes
+from rangeq.central.halving import halved
 from rangeq.central.query import Query
 from rangeq.core.quantiles import fractions, place_along, quantile
 
@@ -362,6 +364,41 @@ class CentralEstimate(ABC):
             ends[1, k] = behind[-1] + 1 if len(behind) else 0
         low, high = ends.reshape(2, *wanted.shape)
         return plain(low), plain(high)
+
+    def sample(self, n: int, rng: np.random.Generator | None = None) -> Integers:
+        """Synthetic rows, for programs that take a row for each user: they are nobody's.
+
+        Cells are shared out by `rangeq.central.halving.halved`, rounded at random, so that ranges
+        and boxes of the rows err hardly more than the answers do. Nothing is spent: they are made
+        of what was released.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+        rng : numpy.random.Generator, optional
+            To round and to shuffle with.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (n,), or (n, attributes) with several: places, in random order.
+
+        Raises
+        ------
+        ValueError
+            No number of rows, or the estimated number of users is not above 0.
+        UnanswerableQuery
+            What was released does not tell all boxes.
+        """
+        rows, _, generator = checked_sample(n, 1, 1, rng)
+        if not self.n > 0:
+            raise ValueError(f"the estimated number of users is {self.n:.6g}: there are no rows")
+        cells = halved(self.box_sums, self.mechanism.sizes, self.n)
+        items = shared_out(cells.ravel(), rows, generator)
+        if cells.ndim == 1:
+            return items
+        return np.stack(np.unravel_index(items, cells.shape), axis=1)
 
     @abstractmethod
     def box_sums(self, first: Integers, last: Integers) -> Floats:

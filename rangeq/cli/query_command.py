@@ -76,6 +76,12 @@ def add_query(add: AddCommand) -> None:
     chosen.add_argument(
         "--confidence", type=float, default=0.95, help="of each interval by itself (default 0.95)"
     )
+    chosen.add_argument(
+        "--fitted",
+        action="store_true",
+        help="answer by one model that is fitted to all marginals that were collected, which mostly"
+        " errs less, and with which plans compare protocols",
+    )
     form = chosen.add_mutually_exclusive_group()
     form.add_argument("--table", action="store_true", help="print a table to read; default: CSV")
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -124,6 +130,8 @@ def _query(options: argparse.Namespace) -> int:
     _check_apart(options)
     normal_quantile(options.confidence)
     source = _release(options) if options.protocol is None else _aggregate(options)
+    if options.fitted:
+        source = _fitted(source)
     rows = source.answers(options.asked or source.usual())
     told = AnswerList(rows, source.n, options.confidence, source.notes(rows))
     kind = options.kind and options.kind.replace("-", " ")
@@ -175,6 +183,13 @@ def _aggregate(options: argparse.Namespace) -> EstimateSource:
     own = protocol.protocol if isinstance(protocol, Survey) else protocol
     name = type(wrapped(own)).__name__
     return EstimateSource(name, estimate_of(protocol, aggregate), options.confidence)
+
+
+def _fitted(source: EstimateSource | QuantileSource) -> EstimateSource:
+    """The same answers by the fitted model; ValueError if there is none."""
+    if isinstance(source, QuantileSource):
+        raise ValueError("--fitted is of marginals that users reported")
+    return source._replace(name=f"the model of {source.name}", estimate=source.estimate.fitted())
 
 
 def _release(options: argparse.Namespace) -> EstimateSource | QuantileSource:

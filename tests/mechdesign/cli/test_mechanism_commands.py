@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign import Mechanism, Metric, Privacy, named
+from mechdesign import Mechanism, Metric, Privacy, named, tables
+from mechdesign._support.strict_json import digest_of
 from mechdesign.cli import main
 from mechdesign.losses import L0, binomial
 
@@ -44,6 +45,20 @@ def test_audit_accepts_the_file_and_refuses_one_that_lies(
     assert shown.out == ""
     assert shown.err.count("\n") == 1
     assert "digest" in shown.err
+
+
+def test_audit_reads_releases_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    release = tables.release([1, 4, 0], [3, 5, 3], "1/2", cache=False)
+    release.save("table.json")
+    assert main(["audit", "table.json"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(str(release.statement))
+    assert "table.json: digest, mechanisms, privacy and released counts checked" in shown
+    content = json.loads(Path("table.json").read_text())
+    content["released"][0] = 9
+    Path("table.json").write_text(json.dumps({**content, "digest": digest_of(content)}))
+    assert main(["audit", "table.json"]) == 1
+    assert "never gives 9" in capsys.readouterr().err
 
 
 def test_audit_of_a_missing_file_is_a_wrong_request(

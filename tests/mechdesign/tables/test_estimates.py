@@ -165,6 +165,19 @@ def test_intervals_that_are_too_short_are_seen() -> None:
     assert at_most(missed, 300, 0.05) < FALSE_ALARM
 
 
+@pytest.mark.parametrize(("groups", "most"), [(2, 3.0), (10, 2.5), (100, 2.2)])
+def test_intervals_are_little_longer_than_those_of_normal_errors(groups, most) -> None:
+    """In standard errors, of which normal errors need 1.96 each way."""
+    m, rng = named.geometric(20, "3/4"), np.random.default_rng(groups)
+    errors, column = group_errors(m), m.matrix[:, 10]
+    lengths = []
+    for outputs in rng.multinomial(groups, column / column.sum(), size=200):
+        low, high = TotalEstimate([(errors, outputs)]).interval()
+        lengths.append((high - low) / 2)
+    deviation = float(groups * UnbiasedEstimate(m).variances[10]) ** 0.5
+    assert 1.96 < np.mean(lengths) / deviation < most
+
+
 def often_blind(mechanism):
     """Every other output is a guess."""
     share = Fraction(1, 2 * mechanism.outputs)

@@ -45,8 +45,9 @@ def test_cells_are_looked_up_by_the_size_of_their_group():
         errors = cells.errors(OUTPUTS)
         assert cells.values(OUTPUTS)[k] == own.values[output]
         assert cells.worst[k] == errors.worst[k] == own.worst
-        found = errors.variances[k], errors.least[k], errors.spread[k], errors.jump[k]
-        assert found == (own.variance_estimates[output], own.least, own.spread, own.jump)
+        found = errors.variances[k], errors.least[k], errors.spread[k]
+        assert found == (own.variance_estimates[output], own.least, own.spread)
+        assert (errors.tails[k], errors.step[k]) == (own.tails, own.step)
 
 
 def test_new_outputs_have_the_law_of_the_mechanisms():
@@ -71,15 +72,36 @@ def test_noise_is_known_exactly():
     x = np.arange(-200, 201)
     chances = 0.5 ** np.abs(x) / 3
     fourth, second = chances @ x**4.0, chances @ x**2.0
-    assert errors.jump[:2] == pytest.approx([0, (fourth / second) ** 0.5])
+    assert errors.tails[:2] == pytest.approx([0, fourth - 3 * second**2])
+    assert errors.step.tolist() == [0, 1, 1]
     both = errors.and_then(errors)
-    assert [len(each) for each in both] == [6] * 5
+    assert [len(each) for each in both] == [6] * 6
+
+
+@pytest.mark.parametrize("weights", [[1.0], [-2.0], [1.0, 0.01], [0.5, 0.5]])
+def test_intervals_of_laplace_noise_cover_and_are_little_longer_than_they_must_be(weights):
+    """By the law of the sum, of noise whose scale is 20; the shortest intervals are known."""
+    alpha = Fraction(20, 21)
+    x = np.arange(-800, 801)
+    law = float(alpha) ** np.abs(x)
+    law /= law.sum()
+    sums = np.add.outer(weights[0] * x, [0.0] if len(weights) == 1 else weights[1] * x).ravel()
+    chances = law if len(weights) == 1 else np.outer(law, law).ravel()
+    order = np.argsort(np.abs(sums))
+    reached = np.cumsum(chances[order])
+    errors = MeasurementErrors.of_noise([alpha] * len(weights))
+    for confidence, most in ((0.5, 1.55), (0.8, 1.2), (0.95, 1.15), (0.99, 1.25)):
+        needed = np.abs(sums[order])[np.searchsorted(reached, confidence)]
+        found = WeightedEstimate(5000.0, np.array(weights), errors, 10_000)
+        low, high = found.interval(confidence)
+        assert chances[(low - 5000 <= sums) & (sums <= high - 5000)].sum() >= confidence
+        assert (high - low) / 2 <= most * needed + 1
 
 
 def test_variances_are_moved_to_what_is_possible():
     low, high = np.full(1, 2.0), np.full(1, 3.0)
     for told, moved in ((-5.0, 2.0), (2.5, 2.5), (9.0, 3.0)):
-        errors = MeasurementErrors(np.array([told]), low, high, np.zeros(1), np.zeros(1))
+        errors = MeasurementErrors(np.array([told]), low, high, *np.zeros((3, 1)))
         found = WeightedEstimate(1.0, np.full(1, -2.0), errors, 9)
         assert (found.variance, found.worst_variance) == (4 * moved, 12)
 

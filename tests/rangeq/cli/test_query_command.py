@@ -280,6 +280,22 @@ def test_cells_of_several_attributes(asked):
     ]
 
 
+def test_the_fitted_model_answers_if_it_is_asked(asked, tmp_path, capsys):
+    protocol, questions = SURVEYS["marginals"]
+    given = [word for text in questions for word in ("--where", text)]
+    (code, out, err), aggregate = asked(protocol, people(), *given, "--fitted")
+    estimate = protocol.estimate(aggregate).fitted()
+    assert (code, "--fitted" in err) == (0, False)
+    for text, where in questions.items():
+        found = [float(cell) if cell else None for cell in table(out)[text][:4]]
+        assert found == pytest.approx(told(estimate.answer(where)))
+    (_, plain, err), _ = asked(protocol, people(), *given)
+    assert "mostly errs less: --fitted" in err
+    assert plain != out
+    code, out, err = asked(SURVEYS["ranges"][0], people(), "--fitted")[0]
+    assert (code, out, "no model is fitted" in err) == (2, "", True)
+
+
 def test_names_with_commas(asked):
     pair = Schema([Categorical("a, b", ["x", "y"]), Categorical("a", ["x", "y"])])
     protocol = Survey(frequency.marginals.InpHT(pair.domain, 2, 2.0), pair)
@@ -732,6 +748,7 @@ def test_released_quantiles(tmp_path, capsys):
         (["--where", "0:60"], "mechdesign curate without --quantile"),
         (["--quantile", "0.5 of age"], "an attribute is one of delay"),
         (["--plot", tmp_path / "x.png"], "nothing to draw"),
+        (["--fitted"], "marginals that users reported"),
     ):
         code, out, err = run(capsys, "query", place, *wrong)
         assert (code, out, message in err) == (2, "", True), err
