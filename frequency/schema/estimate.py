@@ -12,6 +12,7 @@ import numpy.typing as npt
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import MISSING, ItemAttribute, Span
+from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema import Schema
 from mechdesign._support.arrays import Floats, Integers
@@ -176,7 +177,12 @@ class SurveyEstimate:
 
     # ------------------------------------------------------------------------------------ quantiles
 
-    def quantile(self, phi: npt.ArrayLike, attribute: str | None = None) -> Any:
+    def quantile(
+        self,
+        phi: npt.ArrayLike,
+        attribute: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> Any:
         """The value with the fraction phi of the users at or below it, of those who have a value.
 
         Interpolated within its bin, as if users were even there; of whole numbers and dates the
@@ -188,6 +194,9 @@ class SurveyEstimate:
             In [0, 1]: a number, or an array.
         attribute : str, optional
             Its name; None: the only one.
+        where : mapping, optional
+            A question about other attributes, as for `answer`, with ends of ranges that are those
+            of bins: the quantile is among the users who meet it. None: among all.
 
         Returns
         -------
@@ -197,10 +206,29 @@ class SurveyEstimate:
         Raises
         ------
         InvalidQuestion
-            The attribute has no order, or the protocol's estimates have no quantiles.
+            The attribute has no order, or the protocol's estimates have no quantiles, or do not
+            answer about these attributes together.
         ValueError
-            A phi outside of [0, 1], or no reports.
+            A phi outside of [0, 1], no reports, or nobody is estimated to meet the condition.
+
+        Examples
+        --------
+        >>> import frequency as fq
+        >>> from rangeq.grids import WaveGrid
+        >>> hours = fq.Numeric("hours", low=0, high=79, whole=True, unit="hours")
+        >>> schema = fq.Schema([hours, fq.Boolean("manager")])
+        >>> rng = np.random.default_rng(1)
+        >>> manager = rng.random(60_000) < 0.3
+        >>> people = {"hours": rng.binomial(79, np.where(manager, 0.6, 0.4)), "manager": manager}
+        >>> survey = fq.Survey(WaveGrid(schema, 2.0), schema)
+        >>> told = survey.estimate(survey.aggregate(survey.privatize(people, rng)))
+        >>> told.quantile(0.5, "hours"), told.quantile(0.5, "hours", {"manager": True})
+        (35, 47)
         """
+        if where is not None:
+            one, among = self._among(attribute, where)
+            at = np.asarray(phi, dtype=np.float64) * among.cumulative[-1]
+            return self._value_at(one, among.bins(phi), at, among.cumulative)
         place, one = self._ordered(attribute)
         wanted = np.asarray(phi, dtype=np.float64)
         cells = np.arange(one.bins)
@@ -210,14 +238,41 @@ class SurveyEstimate:
         total = self._total
         share = 1.0 if not one.extra else float(np.clip(cdf[-1] / total, 0.0, 1.0))
         bins = np.minimum(self._inner_quantile(wanted * share, place), one.bins - 1)
-        below = np.where(bins > 0, cdf[bins - 1], 0.0) / total
-        within = cdf[bins] / total - below
+        return self._value_at(one, bins, wanted * share * total, cdf)
+
+    @staticmethod
+    def _value_at(one: Ordered, bins: Integers, wanted: Floats, cumulative: Floats) -> Any:
+        """The value within each bin at which so many users are at or below it."""
+        below = np.where(bins > 0, cumulative[bins - 1], 0.0)
+        within = cumulative[bins] - below
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = np.where(within > 0, (wanted * share - below) / within, 0.5)
+            part = np.where(within > 0, (wanted - below) / within, 0.5)
         return plain(one.values_in(bins, np.clip(part, 0.0, 1.0)))
 
+    def _among(
+        self, attribute: str | None, where: Mapping[str, Any]
+    ) -> tuple[Ordered, ConditionalQuantiles]:
+        """The attribute, and its quantiles among the users who meet a condition."""
+        place, one = self._with_order(attribute)
+        asked = self._asked(where)
+        if place in asked:
+            raise InvalidQuestion(f"the condition is about {printable(one.name)} itself")
+        for at, given in asked.items():
+            if isinstance(given, Span):
+                if not (_is_whole(given.first) and _is_whole(given.last)):
+                    raise InvalidQuestion(
+                        f"the condition of a quantile is of whole bins of"
+                        f" {printable(self.schema.names[at])}"
+                    )
+                asked[at] = _ends(*given)
+        return one, ConditionalQuantiles(self._of_items, asked, place, one.bins)
+
     def quantile_interval(
-        self, phi: npt.ArrayLike, confidence: float = 0.95, attribute: str | None = None
+        self,
+        phi: npt.ArrayLike,
+        confidence: float = 0.95,
+        attribute: str | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> tuple[Any, Any]:
         """The values between which the phi-quantile lies, with about this probability.
 
@@ -231,6 +286,9 @@ class SurveyEstimate:
             In (0, 1).
         attribute : str, optional
             Its name; None: the only one.
+        where : mapping, optional
+            As for `quantile`. The interval is then wider than it must be, where what is at and what
+            is above the quantile do not err together.
 
         Returns
         -------
@@ -244,8 +302,11 @@ class SurveyEstimate:
         UnknownVariance
             The protocol does not know its errors.
         """
-        place, one = self._ordered(attribute)
         normal_quantile(confidence)  # refuses what is none
+        if where is not None:
+            one, among = self._among(attribute, where)
+            return self._values_of(one, among.ends(phi, confidence))
+        place, one = self._ordered(attribute)
         wanted = np.asarray(phi, dtype=np.float64)
         shares = [1.0, 1.0]
         if one.extra:  # the fraction of those with a value is estimated too
@@ -256,16 +317,32 @@ class SurveyEstimate:
             np.minimum(self._inner_interval(wanted * share, confidence, place)[side], one.bins - 1)
             for side, share in enumerate(shares)
         ]
-        return tuple(
+        return self._values_of(one, (ends[0], ends[1]))
+
+    @staticmethod
+    def _values_of(one: Ordered, ends: tuple[Integers, Integers]) -> tuple[Any, Any]:
+        """The first value of the first bins, and the last of the last ones."""
+        first, last = (
             plain(one.values_in(np.asarray(end), np.asarray(float(side))))
             for side, end in enumerate(ends)
         )
+        return first, last
 
     @property
     def _total(self) -> float:
         return 1.0 if self.measure != "users" else float(self.estimate.n)
 
     def _ordered(self, attribute: str | None) -> tuple[int, Ordered]:
+        """The place of an attribute with an order, of an estimate that has quantiles."""
+        place, one = self._with_order(attribute)
+        if not hasattr(self.estimate, "quantile"):
+            raise InvalidQuestion(
+                f"a {type(self.estimate).__name__} has no quantiles: protocols for ranges have,"
+                " such as rangeq.HaarHRR"
+            )
+        return place, one
+
+    def _with_order(self, attribute: str | None) -> tuple[int, Ordered]:
         names = self.schema.names
         if attribute is None and len(names) > 1:
             raise InvalidQuestion(f"there are {len(names)} attributes: name one")
@@ -274,11 +351,6 @@ class SurveyEstimate:
         if not isinstance(one, Ordered):
             raise InvalidQuestion(
                 f"{printable(one.name)} has no order, and so no quantiles: ask for its labels"
-            )
-        if not hasattr(self.estimate, "quantile"):
-            raise InvalidQuestion(
-                f"a {type(self.estimate).__name__} has no quantiles: protocols for ranges have,"
-                " such as rangeq.HaarHRR"
             )
         return place, one
 

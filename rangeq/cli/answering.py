@@ -209,12 +209,13 @@ class EstimateSource(NamedTuple):
             told[2:] = answer.interval(self.confidence)
         return [one if one is None else plain(np.asarray(one)) for one in told]
 
-    def _quantile(self, text: str) -> tuple[float, str]:
-        """The fraction and the attribute."""
+    def _quantile(self, text: str) -> tuple[float, str, str]:
+        """The fraction, the attribute, and the conditions of users among whom it is, perhaps ""."""
         names = self.estimate.schema.names
         # For an example that is not refused in its turn
         ordered = next((one.name for one in self.estimate.schema if one.ordered), names[0])
-        number, of, name = text.partition(" of ")
+        asked, _, conditions = text.partition(" where ")
+        number, of, name = asked.partition(" of ")
         phi = number_of(number)
         if phi is None or not 0 <= phi <= 1:
             raise InvalidQuestion(
@@ -226,34 +227,42 @@ class EstimateSource(NamedTuple):
                 f"there are {len(names)} attributes: name one, such as --quantile '{number} of"
                 f" {ordered}'"
             )
-        return phi, names[place_of(name.strip(), names)] if of else names[0]
+        name = names[place_of(name.strip(), names)] if of else names[0]
+        return phi, name, conditions.strip()
 
     def _quantiles(self, texts: Sequence[str]) -> Iterator[AnswerRow]:
         read = [self._quantile(text) for text in texts]
         # All of an attribute at once: large domains take a while
         found = {
-            name: self._quantiles_of(name, [phi for phi, other in read if other == name])
-            for name in dict.fromkeys(name for _, name in read)
+            group: self._quantiles_of(*group, [phi for phi, *other in read if other == [*group]])
+            for group in dict.fromkeys((name, conditions) for _, name, conditions in read)
         }
-        for text, (_, name) in zip(texts, read, strict=True):
-            value, low, high = next(found[name])
+        for text, (_, name, conditions) in zip(texts, read, strict=True):
+            value, low, high = next(found[name, conditions])
             one = self.estimate.schema[name]
             within, unit = not getattr(one, "single", True), one.unit or name
             yield AnswerRow(f"quantile {text.strip()}", value, None, low, high, unit, within)
 
-    def _quantiles_of(self, name: str, phis: Sequence[float]) -> Iterator[tuple[Any, Any, Any]]:
+    def _quantiles_of(
+        self, name: str, conditions: str, phis: Sequence[float]
+    ) -> Iterator[tuple[Any, Any, Any]]:
         """The quantiles of an attribute and their intervals, None where these are not known."""
         one = self.estimate.schema[name]
-        if one.ordered and not self.has_quantiles:
+        if one.ordered and not (conditions or self.has_quantiles):
             raise InvalidQuestion(
                 f"{self.name} has no quantiles; for these: mechdesign protocol quantiles"
             )
         if one.ordered and not isinstance(one, Ordered):
             raise InvalidQuestion(f"quantiles are of at most {MOST_ITEMS} items here")
         wanted = np.array(phis)
-        columns = [self.estimate.quantile(wanted, name).tolist(), repeat(None), repeat(None)]
+        where = where_of(conditions, self.estimate.schema, self.found) if conditions else None
+        try:
+            values = self.estimate.quantile(wanted, name, where).tolist()
+        except InvalidQuestion as refusal:
+            raise self._advised(refusal, [name, *(where or ())]) from None
+        columns = [values, repeat(None), repeat(None)]
         with suppress(UnknownVariance):
-            ends = self.estimate.quantile_interval(wanted, self.confidence, name)
+            ends = self.estimate.quantile_interval(wanted, self.confidence, name, where)
             columns[1:] = [end.tolist() for end in ends]
         return zip(*columns, strict=False)
 

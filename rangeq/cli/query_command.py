@@ -54,7 +54,7 @@ def add_query(add: AddCommand) -> None:
             "quantile",
             "PHI",
             "the value with the fraction PHI of the users at or below it; of several attributes"
-            ' "PHI of NAME"',
+            ' "PHI of NAME", perhaps "PHI of NAME where CONDITIONS"',
         ),
         ("marginal", "NAMES", "each combination of values of some attributes, such as age,sex"),
     ):

@@ -265,6 +265,34 @@ def test_quantiles_are_those_of_python(name, asked):
         assert row == [value, "", *ends, one.unit or one.name, "no" if one.single else "yes"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "where"),
+    [
+        ("conjunctions", "sex male", {"sex": "male"}),
+        ("grids", "age 3:9", {"age": (3, 9)}),
+        ("marginals", "sex male", {"sex": "male"}),
+    ],
+)
+def test_quantiles_among_users_who_meet_conditions(name, text, where, asked):
+    protocol, _ = SURVEYS[name]
+    of = "age" if name == "marginals" else "delay"
+    given = [f"0.25 of {of} where {text}", f"0.5 of {of} where {text}", f"0.5 of {of}"]
+    if name == "marginals":
+        del given[2]  # it has no quantiles of all users
+    (code, out, _), aggregate = asked(
+        protocol, people(), *(word for one in given for word in ("--quantile", one))
+    )
+    estimate, rows = protocol.estimate(aggregate), table(out)
+    assert (code, list(rows)) == (0, [f"quantile {one}" for one in given])
+    for phi, asking in ((0.25, given[0]), (0.5, given[1])):
+        ends = ["", ""]
+        with suppress(UnknownVariance):
+            ends = [*map(str, estimate.quantile_interval(phi, 0.95, of, where))]
+        assert (ends == ["", ""]) == (name == "grids")
+        row = rows[f"quantile {asking}"]
+        assert [row[0], *row[2:4]] == [str(estimate.quantile(phi, of, where)), *ends]
+
+
 def test_cells_of_several_attributes(asked):
     protocol, _ = SURVEYS["marginals"]
     (code, out, _), aggregate = asked(protocol, people(), "--marginal", "sex, state")
@@ -537,6 +565,16 @@ def test_heavy_hitters(protocol, asked, tmp_path, capsys):
         (SURVEYS["frequencies"][0], ["--quantile", "0.5"], "state has no order"),
         (SURVEYS["frequencies"][0], ["--where", "Texas:"], "got 'Texas:'"),
         (SURVEYS["marginals"][0], ["--quantile", "0.5"], "such as --quantile '0.5 of age'"),
+        (
+            SURVEYS["conjunctions"][0],
+            ["--quantile", "0.5 of delay where delay 0:60"],
+            "the condition is about delay itself",
+        ),
+        (
+            SURVEYS["conjunctions"][0],
+            ["--quantile", "0.5 of delay where sex x"],
+            "one of female, male",
+        ),
         (SURVEYS["marginals"][0], ["--quantile", "x"], "such as 0.5 or '0.5 of age', got 'x'"),
         (
             SURVEYS["marginals"][0],

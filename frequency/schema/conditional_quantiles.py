@@ -1,0 +1,121 @@
+"""Quantiles among the users who meet a condition, from the answers of any estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core.answer import Answer, normal_quantile
+from mechdesign._support.arrays import Floats, Integers
+
+
+class ConditionalQuantiles:
+    """The bins of an ordered attribute in which quantiles of some of the users lie.
+
+    The answer up to a bin, less the fraction phi of the answer to all bins, is (1 - phi) times the
+    answer up to the bin, less phi times that of the bins beyond it: it crosses 0 at the quantile.
+
+    Parameters
+    ----------
+    answer : callable
+        The answer to a question about items: a mapping of attributes' places to items, ranges or
+        arrays of the ends of ranges.
+    condition : mapping of int to object
+        Who counts: the items of other attributes, by place.
+    place : int
+        Of the attribute.
+    bins : int
+        How many bins it has, at least 1.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Mapping[int, Any]], Answer],
+        condition: Mapping[int, Any],
+        place: int,
+        bins: int,
+    ) -> None:
+        last = np.arange(bins)
+        self._up = answer({**condition, place: (np.zeros_like(last), last)})
+        self.cumulative: Floats = np.asarray(self._up.value, dtype=np.float64)
+        # Of the last bin there is nothing beyond
+        beyond = (last[1:], np.full(bins - 1, bins - 1))
+        self._rest = answer({**condition, place: beyond}) if bins > 1 else None
+
+    def bins(self, phi: npt.ArrayLike) -> Integers:
+        """The bins of quantiles; where the answers cross more than once, the middle.
+
+        Parameters
+        ----------
+        phi : array_like
+            In [0, 1].
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            A phi outside of [0, 1], or nobody is estimated to meet the condition.
+        """
+        wanted = self._checked(phi) * self.cumulative[-1]
+        reached = self.cumulative >= wanted[..., None]
+        reached[..., -1] = True
+        return np.asarray((reached.argmax(axis=-1) + _after_the_last(~reached)) // 2)
+
+    def _checked(self, phi: npt.ArrayLike) -> Floats:
+        wanted = np.asarray(phi, dtype=np.float64)
+        if not ((wanted >= 0) & (wanted <= 1)).all():
+            raise ValueError(f"phi must be a fraction in [0, 1], got {phi!r:.60}")
+        if not self.cumulative[-1] > 0:
+            raise ValueError("by the estimate nobody meets the condition: there are no quantiles")
+        return wanted
+
+    def ends(self, phi: npt.ArrayLike, confidence: float) -> tuple[Integers, Integers]:
+        """The bins between which quantiles lie, with at least about this probability.
+
+        Where the interval of the difference holds 0. Its standard error is taken as if both of its
+        answers erred together, whatever their correlation.
+
+        Parameters
+        ----------
+        phi : array_like
+            In [0, 1].
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The first and the last bins, of the shape of ``phi``.
+
+        Raises
+        ------
+        ValueError
+            As for `bins`, and for a confidence out of range.
+        UnknownVariance
+            The errors of answers are not known.
+        """
+        z, wanted = normal_quantile(confidence), self._checked(phi)[..., None]
+        rest, error = np.zeros((2, self.cumulative.size))
+        if self._rest is not None:
+            rest[:-1] = self._rest.value
+            error[:-1] = np.sqrt(np.asarray(self._rest.variance))
+        lead = (1 - wanted) * self.cumulative - wanted * rest
+        half = z * ((1 - wanted) * np.sqrt(np.asarray(self._up.variance)) + wanted * error)
+        could = lead + half >= 0
+        could[..., -1] = True
+        behind = lead - half < 0
+        behind[..., -1] = False
+        return np.asarray(could.argmax(axis=-1)), _after_the_last(behind)
+
+
+def _after_the_last(marked: npt.NDArray[np.bool_]) -> Integers:
+    """The place after the last mark along the last axis; 0 if there is none."""
+    last = marked.shape[-1] - marked[..., ::-1].argmax(axis=-1)
+    return np.where(marked.any(axis=-1), last, 0)
