@@ -61,6 +61,11 @@ _LOOKED_UP = 1 << 16
 _TOLERANCE = 1e-5
 """Of the weighted update: a tenth of the least standard error that 10^7 reports leave."""
 
+_BEYOND_PAIRS = 0.05
+"""How far what three and more attributes have in common beyond their pairs moves an answer, as a
+standard error, in units of how far their dependence does: tried on what docs/benchmarks/grids.md
+has."""
+
 _RIDGE, _STEEPEST = 1e-6, 2.0
 """Keep how an answer depends on those of pairs finite where ranges are full or empty."""
 
@@ -81,8 +86,9 @@ class WaveEstimate(ConjunctionEstimate):
 
     Intervals of answers lie within [0, 1]: the normal quantile of the standard errors, which hold
     what local terms leave open, and which model is right (``docs/benchmarks/grids.md`` says how
-    often they cover). They know nothing of what three attributes have in common beyond their pairs,
-    nor of heavy single values in cells of several, where an attribute has more than 256.
+    often they cover). What three attributes have in common beyond their pairs no report tells:
+    they allow for a twentieth of what dependence changes in the answer. They know nothing of heavy
+    single values in cells of several, where an attribute has more than 256.
 
     Attributes
     ----------
@@ -277,7 +283,8 @@ class WaveEstimate(ConjunctionEstimate):
         """The squared error to expect of `answers`: the posterior variance.
 
         To first order, for queries of any number of attributes. ``noise`` is that of attributes
-        and interactions given their priors, and holds that of users divided among pairs;
+        and interactions given their priors, and holds that of users divided among pairs, and an
+        allowance for what three and more attributes have in common beyond their pairs;
         ``sampling`` is that of the users as draws of such a distribution. What the priors cannot
         know of is not in it: see `WaveEstimate`.
 
@@ -414,7 +421,7 @@ class WaveEstimate(ConjunctionEstimate):
             rows = np.arange(start, min(start + step, len(queries.rows)))
             part = Queries(rows, queries.places, queries.left[rows], queries.right[rows])
             answers = self._answers(part)
-            found[0, rows] = self._variances(part)
+            found[0, rows] = self._variances(part) + self._beyond_pairs(part, answers)
             found[1, rows] = np.maximum(answers * (1 - answers), 0.0) / self.reports
         return found
 
@@ -465,6 +472,14 @@ class WaveEstimate(ConjunctionEstimate):
                 - 2 * e * b * matrix[last, first]
             )
         return np.maximum(result, 0.0)
+
+    def _beyond_pairs(self, queries: Queries, answers: Floats) -> Floats:
+        """The prior variance of what no report on pairs tells; 0 of one attribute and of two."""
+        if len(queries.places) < 3:
+            return np.zeros(len(queries.rows))
+        ends = zip(queries.places, queries.left.T, queries.right.T, strict=True)
+        each = [self.axes[place].line.answers(left, right) for place, left, right in ends]
+        return np.square(_BEYOND_PAIRS * (answers - np.prod(each, axis=0)))
 
     def _sensitivities(self, queries: Queries) -> tuple[Floats, Floats]:
         """g: how answers depend on those of single attributes and of pairs.

@@ -281,7 +281,7 @@ def test_a_bad_table_costs_nothing(curate, row, message, tmp_path):
     (tmp_path / "people.csv").write_text(f"sex,age,income,height\n{row}\n")
     budget = Ledger.open("budget.json", epsilon="1")
     code, _, err = curate("--ledger", "budget.json", attributes=["height"])
-    assert (code, message in err, err.count("\n")) == (2, True, 1)
+    assert (code, message in err, err.count("\n")) == (2, True, 1), err
     assert budget.spent == 0
     assert not (tmp_path / "a.release").exists()
 
