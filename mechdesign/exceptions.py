@@ -69,8 +69,7 @@ class PrivacyViolation(MechanismError):
         self.ratio, self.allowed, self.output, self.inputs = ratio, allowed, output, inputs
         super().__init__(
             f"not private: Pr[{output} | {inputs[0]}] / Pr[{output} | {inputs[1]}] ="
-            f" {brief(ratio, 12)} exceeds the {brief(allowed, 12)} that alpha allows; nothing was"
-            " released"
+            f" {brief(ratio, 12)} exceeds the {brief(allowed, 12)} that alpha allows"
         )
 
 

@@ -217,7 +217,7 @@ def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
     ends = starts + np.repeat([1.0, wide], [bins, extra])
     if isinstance(attribute, Ordered):
         starts, ends = _scaled(axis, attribute, starts, ends)
-        mark_units(axis, attribute.cuts, ends[bins - 1])
+        mark_units(axis, attribute.cuts, ends[bins - 1], even=True)
         axis.set_minor_locator(FixedLocator(((starts + ends) / 2)[bins:].tolist()))
         axis.set_minor_formatter(FixedFormatter(list(attribute.extra)))
         axis.set_tick_params(which="minor", length=0, labelcolor=MUTED)

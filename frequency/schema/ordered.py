@@ -66,11 +66,8 @@ class Ordered(ItemAttribute):
 
     def label(self, item: int) -> str:
         first, last = (self.values_in(np.array(item), np.array(part)) for part in (0.0, 1.0))
-        return (
-            self.value_text(first)
-            if self.single
-            else f"{self.value_text(first)} to {self.value_text(last)}"
-        )
+        ends = (self.value_text(first), self.value_text(last))
+        return ends[0] if self.single or ends[0] == ends[1] else " to ".join(ends)
 
     def _positions(self, values: npt.NDArray[Any]) -> Floats:
         """The positions of values, those outside at the ends."""

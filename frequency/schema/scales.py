@@ -98,7 +98,9 @@ def is_logarithmic(edges: npt.ArrayLike) -> bool:
     return bool(widths.max() / widths.min() > max(10.0, ratios.max() / ratios.min()))
 
 
-def mark_units(axis: Axis, edges: npt.ArrayLike, end: float = np.inf) -> None:
+def mark_units(
+    axis: Axis, edges: npt.ArrayLike, end: float = np.inf, *, even: bool = False
+) -> None:
     """Mark an axis in units.
 
     Parameters
@@ -109,16 +111,22 @@ def mark_units(axis: Axis, edges: npt.ArrayLike, end: float = np.inf) -> None:
         Of the bins: numbers, of which integers are marked if they are integers, or dates.
     end : float, default inf
         Nothing is marked above it.
+    even : bool, default False
+        Bins are as wide as each other on this axis, whatever their widths in units: where these
+        differ, edges at equal steps are marked, since round numbers would crowd in a few bins.
     """
     cuts = numbers(edges)
     if are_dates(edges):
         mark_dates(axis, cuts[0], cuts[-1])
         return
     logarithmic = is_logarithmic(edges)
-    irregular = not logarithmic and len(cuts) < 14 and not are_equal(np.diff(cuts))
+    choices: list[list[float]] = []
+    if not logarithmic and not are_equal(np.diff(cuts)):
+        most = len(cuts) if even else 1 + (len(cuts) < 14)
+        choices = [cuts[::step].tolist() for step in range(1, most)]
     mark_numbers(
         axis,
-        cuts.tolist() if irregular else (),
+        *choices,
         whole=np.asarray(edges).dtype.kind in "iu",
         logarithmic=logarithmic,
         end=end,

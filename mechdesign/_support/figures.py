@@ -282,8 +282,7 @@ class SpacedTicks(Locator):
 
 def mark_numbers(
     axis: Axis,
-    first_choice: Sequence[float] = (),
-    *,
+    *first_choices: Sequence[float],
     whole: bool = False,
     logarithmic: bool = False,
     most: int = 10,
@@ -295,8 +294,8 @@ def mark_numbers(
     ----------
     axis : matplotlib.axis.Axis
         Of any scale.
-    first_choice : sequence of float, default ()
-        Numbers to mark instead, if they all have room.
+    *first_choices : sequence of float
+        Numbers to mark instead: the first of these choices that all have room.
     whole : bool, default False
         Only integers.
     logarithmic : bool, default False
@@ -316,8 +315,7 @@ def mark_numbers(
             LogLocator(base, subs, numticks=1000)
             for base, subs in ((10, (1, 2, 5)), (10, (1,)), (100, (1,)), (1000, (1,)))
         ] + choices
-    if len(first_choice):
-        choices = [FixedLocator(first_choice), *choices]
+    choices = [FixedLocator(choice) for choice in first_choices] + choices
     axis.set_major_locator(SpacedTicks(choices, end))
     axis.set_major_formatter(PlainNumbers())
     axis.set_minor_formatter(NullFormatter())

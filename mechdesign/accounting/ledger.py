@@ -16,7 +16,7 @@ from filelock import FileLock
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
 from mechdesign._support.strict_json import content_of, keyed
-from mechdesign._support.text import aligned, from_text, shown, to_text
+from mechdesign._support.text import aligned, from_text, printable, shown, to_text
 from mechdesign.accounting.account import (
     Account,
     Budget,
@@ -187,6 +187,11 @@ class Ledger:
         ledger = Ledger(0 if epsilon is None else epsilon, delta, local)
         ledger._path = Path(os.path.realpath(path))
         if epsilon is None:
+            if not ledger._path.exists():
+                raise FileNotFoundError(
+                    f"there is no ledger {printable(str(path))}: in Python"
+                    " mechdesign.Ledger.open(path, epsilon=..) makes one, with the budget of a user"
+                )
             ledger._account = _read(ledger._path)
             return ledger
         with _locked(ledger._path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
@@ -35,6 +36,7 @@ from mechdesign.cli.requirement_options import (
     properties_of,
 )
 from mechdesign.comparison import compare
+from mechdesign.exceptions import PrivacyViolation
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import Design, checked, design
 from mechdesign.privacy import Metric, Neighbours
@@ -248,15 +250,23 @@ def _describe(mechanism: Mechanism) -> None:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    released = {point.name: point for point in entry_points(group="mechdesign.releases")}
-    kind = released.get(format_of(options.file))
-    if kind is None:
-        _describe(Mechanism.load(options.file))
-        say(f"{options.file}: digest, table, privacy and certificate checked")
-    else:
-        print(kind.load().load(options.file).statement)
-        say(f"{options.file}: digest, mechanisms, privacy and released counts checked")
+    try:
+        _audit_file(options.file)
+    except PrivacyViolation as error:  # which knows of a table, and of no file
+        say(f"mechdesign: {options.file}: {error}", sys.stderr)
+        return 1
     return 0
+
+
+def _audit_file(file: Path) -> None:
+    released = {point.name: point for point in entry_points(group="mechdesign.releases")}
+    kind = released.get(format_of(file))
+    if kind is None:
+        _describe(Mechanism.load(file))
+        say(f"{file}: digest, table, privacy and certificate checked")
+    else:
+        print(kind.load().load(file).statement)
+        say(f"{file}: digest, mechanisms, privacy and released counts checked")
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 
 from mechdesign import losses
+from mechdesign._support.numbers import exact
 from mechdesign._support.text import printable
 from mechdesign.privacy import Neighbours, Privacy
 
@@ -52,6 +53,21 @@ def add_privacy(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take epsilon 0 (alpha 1): answers that do not depend on the count",
     )
+
+
+def add_confidence(parser: argparse.ArgumentParser) -> None:
+    """Add ``--confidence``, which `confidence_of` looks at."""
+    parser.add_argument(
+        "--confidence", default="0.95", help="of the intervals, such as 0.95 (default)"
+    )
+
+
+def confidence_of(options: argparse.Namespace) -> float:
+    """The confidence that is asked for."""
+    confidence = float(exact(options.confidence, "--confidence"))
+    if not 0 < confidence < 1:
+        raise ValueError(f"--confidence lies strictly between 0 and 1, got {options.confidence}")
+    return confidence
 
 
 def import_modules(names: Sequence[str]) -> None:

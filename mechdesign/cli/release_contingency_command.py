@@ -9,12 +9,14 @@ from mechdesign._support.files import replacing
 from mechdesign._support.text import comma_separated
 from mechdesign.cli.options import (
     AddCommand,
+    add_confidence,
     add_force,
     add_privacy,
     add_seed,
     check_apart,
     check_suffix,
     check_targets,
+    confidence_of,
     generator_of,
     privacy_of,
     say,
@@ -34,6 +36,7 @@ columns of --table:
   released           what the mechanism gave: biased at both ends of its range
   estimate           the least squares estimate: unbiased, and cells, margins and total agree
   standard error     of the estimate
+  low, high          ends of an interval for the true count
   whole number       with --whole: the nearest table of whole numbers from 0 up, which is biased
   measured bias      of the whole number, measured by drawing again with it as the true count"""
 
@@ -109,6 +112,7 @@ def add_release_contingency(add: AddCommand) -> None:
     chosen.add_argument(
         "--whole", action="store_true", help="add biased whole numbers to --table, see below"
     )
+    add_confidence(chosen)
     add_seed(chosen)
     add_force(chosen)
 
@@ -131,7 +135,7 @@ def _release_contingency(options: argparse.Namespace) -> int:
         raise ValueError("--whole adds to --table, which is not given")
     if len(dict(options.margins)) < len(options.margins):
         raise ValueError("a --margin is given twice")
-    privacy = privacy_of(options)
+    confidence, privacy = confidence_of(options), privacy_of(options)
     margins = {names: Privacy.from_epsilon(own) for names, own in options.margins}
     read = read_counts(options.counts, options.count, options.size)
     rng = generator_of(options, "these counts")
@@ -149,17 +153,26 @@ def _release_contingency(options: argparse.Namespace) -> int:
     print(release.statement)
     say(f"wrote {options.out}: {release.axes.size} cells")
     if options.table is not None:
-        _write_table(release, options.table, options.whole)
+        _write_table(release, options.table, options.whole, confidence)
         say(f"wrote {options.table}")
     return 0
 
 
-def _write_table(release: ContingencyRelease, target: Path, with_whole: bool) -> None:
+def _write_table(
+    release: ContingencyRelease, target: Path, with_whole: bool, confidence: float
+) -> None:
     table = release.consistent()
+    names = release.axes.names
+    intervals = [
+        table.estimate(dict(zip(names, labels, strict=True))).interval(confidence)
+        for labels in release.axes.cells()
+    ]
     columns = [
         ("released", [*map(str, release.released.ravel().tolist())]),
         ("estimate", [f"{value:.2f}" for value in table.cells.ravel()]),
         ("standard error", [f"{value:.2f}" for value in table.standard_errors.ravel()]),
+        ("low", [str(low) for low, _ in intervals]),
+        ("high", [str(high) for _, high in intervals]),
     ]
     if with_whole:
         nearest = release.whole()
@@ -173,7 +186,7 @@ def _write_table(release: ContingencyRelease, target: Path, with_whole: bool) ->
             f" {nearest.bias.sum():+.2f} in the total"
         )
     rows = zip(release.axes.cells(), *(cells for _, cells in columns), strict=True)
-    lines = [[*release.axes.names, *(name for name, _ in columns)]]
+    lines = [[*names, *(name for name, _ in columns)]]
     lines += [[*labels, *cells] for labels, *cells in rows]
     with replacing(target) as stream:
         stream.write(comma_separated(lines).encode())

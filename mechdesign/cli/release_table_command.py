@@ -16,12 +16,14 @@ from mechdesign._support.numbers import exact
 from mechdesign._support.text import aligned, comma_separated, printable, to_text
 from mechdesign.cli.options import (
     AddCommand,
+    add_confidence,
     add_force,
     add_privacy,
     add_seed,
     check_apart,
     check_suffix,
     check_targets,
+    confidence_of,
     generator_of,
     privacy_of,
     say,
@@ -104,9 +106,7 @@ def add_release_table(add: AddCommand) -> None:
         metavar="COLUMN",
         help="a column to copy unchanged; may be repeated",
     )
-    chosen.add_argument(
-        "--confidence", default="0.95", help="of the intervals, such as 0.95 (default)"
-    )
+    add_confidence(chosen)
     chosen.add_argument(
         "--estimates", action="store_true", help="add estimates of counts to a .csv file"
     )
@@ -141,9 +141,7 @@ def _release_table(options: argparse.Namespace) -> int:
     columns = list(dict.fromkeys([*options.totals, *options.keep]))
     if options.count in columns:
         raise ValueError(f"the column {options.count} would publish the true counts")
-    confidence = float(exact(options.confidence, "--confidence"))
-    if not 0 < confidence < 1:
-        raise ValueError(f"--confidence lies strictly between 0 and 1, got {options.confidence}")
+    confidence = confidence_of(options)
     privacy, loss = privacy_of(options), _loss(options.loss)
     separator = "\t" if options.separator == "tab" else options.separator
     read = read_groups(options.counts, options.count, options.size, columns, separator)

@@ -325,8 +325,9 @@ def _check_given(
     if not task.users_report:
         if n is not None:
             raise InvalidRequest(
-                "here a curator knows the truth and no user reports: give no n; the domain says how"
-                " many there are"
+                "here a curator knows the truth and no user reports: give no n, on which the error"
+                " does not depend; for errors as fractions of n users plan what reports answer,"
+                " such as ranges, with trust curator"
             )
         del values["n"]
     given = [name for name, value in values.items() if value is not None]

@@ -12,12 +12,14 @@ from mechdesign._support.files import replacing
 from mechdesign._support.text import comma_separated, shown
 from mechdesign.cli.options import (
     AddCommand,
+    add_confidence,
     add_force,
     add_privacy,
     add_seed,
     check_apart,
     check_suffix,
     check_targets,
+    confidence_of,
     generator_of,
     privacy_of,
     say,
@@ -26,7 +28,9 @@ from rangeq.central import RegionEstimate, Regions, release_regions
 
 _NOTE = """\
 One person's answer changes the count of one leaf by one, and of each region above: --epsilon is the
-loss of all of that. The estimates of --table are unbiased, and parts add up."""
+loss of all of that. The estimates of --table are unbiased, and parts add up; low and high are ends
+of an interval for the true count. For the total let the first --region be a column that is the same
+in all rows, such as the country."""
 
 
 def add_release_regions(add: AddCommand) -> None:
@@ -77,6 +81,7 @@ def add_release_regions(add: AddCommand) -> None:
         "--out", type=Path, required=True, help="write the release (.json), which may be published"
     )
     chosen.add_argument("--table", type=Path, help="write the estimates of all regions (.csv)")
+    add_confidence(chosen)
     add_seed(chosen)
     add_force(chosen)
 
@@ -88,7 +93,7 @@ def _release_regions(options: argparse.Namespace) -> int:
     for target in (options.out, options.table):
         if target is not None:
             check_apart(target, options.leaves)
-    privacy = privacy_of(options)
+    confidence, privacy = confidence_of(options), privacy_of(options)
     named = options.budget in ("equal", "leaves")
     paths, counts, sizes = _read(options.leaves, options.regions, options.count, options.size)
     release = release_regions(
@@ -104,7 +109,7 @@ def _release_regions(options: argparse.Namespace) -> int:
     print(release.statement)
     say(f"wrote {options.out}: {len(counts)} leaves of {len(release.regions)} regions")
     if options.table is not None:
-        _write_table(release.estimate(), options.regions, options.table)
+        _write_table(release.estimate(), options.regions, options.table, confidence)
         say(f"wrote {options.table}")
     return 0
 
@@ -135,11 +140,15 @@ def _read(
     return paths, [held for held, _ in numbers], [most for _, most in numbers]
 
 
-def _write_table(estimate: RegionEstimate, names: list[str], target: Path) -> None:
-    lines: list[list[Any]] = [[*names, "estimate", "standard error"]]
+def _write_table(
+    estimate: RegionEstimate, names: list[str], target: Path, confidence: float
+) -> None:
+    lines: list[list[Any]] = [[*names, "estimate", "standard error", "low", "high"]]
     errors = estimate.standard_errors
     for path, value, error in zip(estimate.regions.paths, estimate.values, errors, strict=True):
         cells = [*path, *[""] * (len(names) - len(path))]
-        lines.append([*cells, f"{value:.2f}", f"{error:.2f}"])
+        interval = estimate.answer(path).interval(confidence)
+        ends = (f"{float(end):.0f}" for end in interval)
+        lines.append([*cells, f"{value:.2f}", f"{error:.2f}", *ends])
     with replacing(target) as stream:
         stream.write(comma_separated(lines).encode())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
-from frequency import Categorical
+from frequency import Categorical, Numeric
 from frequency.schema import joint_plot, scales
 from tests.frequency.schema.survey_attributes import (
     AGE,
@@ -94,6 +94,16 @@ def test_all_bins_are_as_wide_as_each_other() -> None:
     np.testing.assert_allclose(np.diff(edges), np.diff(edges)[0], rtol=1e-6)
     (axes, _) = joint_plot.heat_map((DELAY, INCOME), np.ones(shape[::-1])).axes
     assert ticks(axes.figure, "x") == ["−60", "0", "15", "60", "600"]
+
+
+def test_many_bins_of_different_widths_have_ticks_at_equal_steps() -> None:
+    cuts = [-10, -5, *range(21), 25, 30, 45, 60, 90, 120, 180, 360]
+    delay = Numeric("delay", edges=cuts, whole=True)
+    (axes, _) = joint_plot.heat_map((SEX, delay), np.ones((SEX.size, delay.size))).axes
+    marked = [cuts.index(int(text.replace("−", "-"))) for text in ticks(axes.figure, "y")]
+    assert len(marked) > 8
+    assert len(set(np.diff(marked))) == 1
+    assert collisions(axes.figure) == []
 
 
 # -- mosaics

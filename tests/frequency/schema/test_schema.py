@@ -250,6 +250,8 @@ def test_logarithmic_bins_have_equal_ratios():
     miles = Numeric("miles", low=10, high=4999, bins=20, spacing="logarithmic", whole=True)
     assert (miles.cuts[0], miles.cuts[-1]) == (10, 5000)
     assert miles.item_labels[0] == f"10 to {miles.cuts[1] - 1}"
+    few = Numeric("delay", edges=[-5, 0, 1, 3], whole=True)
+    assert few.item_labels == ("-5 to -1", "0", "1 to 2")  # a bin of one number
 
 
 def test_bins_of_the_calendar():

@@ -59,6 +59,13 @@ def test_audit_reads_releases_too(here: Path, capsys: pytest.CaptureFixture[str]
     Path("table.json").write_text(json.dumps({**content, "digest": digest_of(content)}))
     assert main(["audit", "table.json"]) == 1
     assert "never gives 9" in capsys.readouterr().err
+    content["released"][0] = 0
+    content["mechanisms"] = [{**kept, "alpha": "9/10"} for kept in content["mechanisms"]]
+    Path("table.json").write_text(json.dumps({**content, "digest": digest_of(content)}))
+    assert main(["audit", "table.json"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("mechdesign: table.json: not private: ")
+    assert error.endswith(" exceeds the 1.11111111111 that alpha allows\n")
 
 
 def test_audit_of_a_missing_file_is_a_wrong_request(

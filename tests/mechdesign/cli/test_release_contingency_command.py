@@ -29,7 +29,7 @@ def test_it_writes_the_release_and_a_table_and_prints_who_is_protected(
 ) -> None:
     command = (
         "people.csv --count people --within region --alpha 1/2 --property WH --margin answer=1"
-        " --out r.json --table t.csv --whole --seed 1"
+        " --out r.json --table t.csv --whole --seed 1 --confidence 0.8"
     )
     assert run(command) == 0
     shown = capsys.readouterr()
@@ -46,6 +46,8 @@ def test_it_writes_the_release_and_a_table_and_prints_who_is_protected(
     for row, labels, estimate in zip(rows, release.axes.cells(), table.cells.flat, strict=True):
         assert (row["region"], row["answer"]) == labels
         assert float(row["estimate"]) == pytest.approx(estimate, abs=0.006)
+        where = dict(zip(("region", "answer"), labels, strict=True))
+        assert (int(row["low"]), int(row["high"])) == table.estimate(where).interval(0.8)
         assert int(row["whole number"]) >= 0
         assert float(row["measured bias"]) < 6
     assert sum(int(row["whole number"]) for row in rows) == 9

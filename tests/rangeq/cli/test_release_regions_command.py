@@ -30,7 +30,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 def test_it_writes_the_release_and_a_table_and_prints_who_is_protected(run, tmp_path):
-    code, out, error = run("--alpha 1/8 --property WH --table t.csv --seed 1")
+    code, out, error = run("--alpha 1/8 --property WH --table t.csv --seed 1 --confidence 0.8")
     assert code == 0
     assert "alpha = 1/8, exactly, the product of: depth 0 1/2, depth 1 1/2, leaves 1/2;" in out
     assert "not private" in error
@@ -49,6 +49,8 @@ def test_it_writes_the_release_and_a_table_and_prints_who_is_protected(run, tmp_
         assert [row[name] for name in ("country", "county", "ward")][: len(path)] == [*path]
         assert float(row["estimate"]) == pytest.approx(value, abs=0.006)
         assert float(row["standard error"]) < 9
+        ends = estimate.answer(path).interval(0.8)
+        assert [int(row["low"]), int(row["high"])] == [float(end) for end in ends]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,7 @@ def test_epsilon_is_split_as_asked(run, tmp_path, budget, asked):
         ("--epsilon 1 --budget 1,2", "budget must be 3 weights"),
         ("--epsilon 1 --budget most", "most"),
         ("--epsilon 0", "--allow-zero-epsilon"),
+        ("--epsilon 1 --confidence 1", "strictly between"),
         ("--epsilon 0 --allow-zero-epsilon", "epsilon of 0"),
         ("--epsilon 1 --region town", "no column 'town'"),
         ("--epsilon 1 --table wards.csv --force", "what it is made from"),
