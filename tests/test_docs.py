@@ -59,10 +59,10 @@ def test_commands_of_the_page_on_planning_run(
     page = "planning.md"
     test_examples_print_what_is_shown(page, tmp_path, monkeypatch, capsys)
     text = PAGES[page].read_text(encoding="utf-8")
-    commands = re.findall("^```sh\nmechdesign (.*)\n```$", text, flags=re.MULTILINE)
-    assert len(commands) == 2
+    commands = commands_in(text)
+    assert len(commands) == 6
     for command in commands:
-        assert main(command.split()) == 0, capsys.readouterr().err
+        assert main(command) == 0, capsys.readouterr().err
     assert {"age.json", "errors.csv"} < {path.name for path in tmp_path.iterdir()}
 
 

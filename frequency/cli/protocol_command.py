@@ -86,6 +86,9 @@ def _protocol(options: argparse.Namespace) -> int:
     print(found)
     if options.ledger is not None:
         epsilon = found.chosen.epsilon
-        say(f"nothing is spent: spend {epsilon} of {options.ledger} before users report")
+        say(
+            f"nothing is spent: before users report: mechdesign ledger {options.ledger} --spend"
+            f" {epsilon} --what NAME --reports"
+        )
     say(f"wrote {options.out}")
     return 0

@@ -189,8 +189,9 @@ class Ledger:
         if epsilon is None:
             if not ledger._path.exists():
                 raise FileNotFoundError(
-                    f"there is no ledger {printable(str(path))}: in Python"
-                    " mechdesign.Ledger.open(path, epsilon=..) makes one, with the budget of a user"
+                    f"there is no ledger {printable(str(path))}: mechdesign ledger FILE --epsilon"
+                    " .., or in Python Ledger.open(path, epsilon=..), makes one, with the budget of"
+                    " a user"
                 )
             ledger._account = _read(ledger._path)
             return ledger

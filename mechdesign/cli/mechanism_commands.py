@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
 
 from mechdesign import losses, named
-from mechdesign._support.strict_json import format_of
 from mechdesign._support.text import brief, printable
 from mechdesign.cli.options import (
     PICTURES,
@@ -22,6 +20,7 @@ from mechdesign.cli.options import (
     check_targets,
     prior_of,
     privacy_of,
+    release_in,
     say,
 )
 from mechdesign.cli.requirement_options import (
@@ -259,13 +258,12 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _audit_file(file: Path) -> None:
-    released = {point.name: point for point in entry_points(group="mechdesign.releases")}
-    kind = released.get(format_of(file))
-    if kind is None:
+    release = release_in(file)
+    if release is None:
         _describe(Mechanism.load(file))
         say(f"{file}: digest, table, privacy and certificate checked")
     else:
-        print(kind.load().load(file).statement)
+        print(release.statement)
         say(f"{file}: digest, mechanisms, privacy and released counts checked")
 
 

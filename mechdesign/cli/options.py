@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
@@ -16,6 +17,7 @@ import numpy as np
 
 from mechdesign import losses
 from mechdesign._support.numbers import exact
+from mechdesign._support.strict_json import format_of
 from mechdesign._support.text import printable
 from mechdesign.privacy import Neighbours, Privacy
 
@@ -288,6 +290,13 @@ def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent")
             "--allow-zero-epsilon if that is wanted"
         )
     return privacy
+
+
+def release_in(path: Path) -> Any:
+    """The release of counts in a file, checked again; None for another file."""
+    kinds = {point.name: point for point in entry_points(group="mechdesign.releases")}
+    kind = kinds.get(format_of(path))
+    return None if kind is None else kind.load().load(path)
 
 
 def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""The command line: design, audit, explain, release, compare, plot, plan.
+"""The command line: design, audit, explain, release, compare, plot, plan, ledger.
 
 Exit codes: 0 done; 1 the answer is no (a file makes a false claim, no such mechanism exists, a
 target is out of reach, a budget is spent); 2 the request was wrong, nothing was done.
@@ -20,6 +20,7 @@ from mechdesign._support.text import printable
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.cli.compare_suppression_command import add_compare_suppression
 from mechdesign.cli.explain_command import add_explain
+from mechdesign.cli.ledger_command import add_ledger
 from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design, add_plot
 from mechdesign.cli.options import import_modules, say
 from mechdesign.cli.plan_command import add_plan
@@ -58,6 +59,7 @@ _EXAMPLES = """examples:
   mechdesign compare-suppression table.csv --threshold 7 --round 5 --epsilon 1
   mechdesign plot wm.json --kind errors --out errors.png
   mechdesign plan ranges --domain 128 --n 100000 --error 0.01
+  mechdesign ledger budget.json --epsilon 1 --spend 0.4 --what "ages, in spring" --reports
   mechdesign protocol ranges --schema people.toml --attribute age --epsilon 1 --n 100000\
  --out age.json
   mechdesign privatize people.csv --protocol age.json --out reports/day1.parquet
@@ -190,6 +192,7 @@ def parser(given: Sequence[str]) -> argparse.ArgumentParser:
         add_compare_suppression,
         add_plot,
         add_plan,
+        add_ledger,
     ):
         add(command)
     # Of other packages

@@ -56,7 +56,10 @@ def test_epsilon_is_what_a_ledger_has_left_and_nothing_is_spent(protocol):
     before = Path("budget.json").read_bytes()
     line = "frequencies --attribute sex --n 1000 --ledger budget.json"
     code, out, _ = protocol(f"{line} --out sex.json")
-    assert (code, "nothing is spent: spend 3/10 of budget.json before users" in out) == (0, True)
+    assert (code, "mechdesign ledger budget.json --spend 3/10 --what NAME --reports" in out) == (
+        0,
+        True,
+    )
     assert load_protocol("sex.json").protocol.epsilon == ledger.remaining
     assert Path("budget.json").read_bytes() == before
     assert protocol(f"{line} --epsilon 0.4 --out more.json")[0] == 1
