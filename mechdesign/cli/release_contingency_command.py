@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from mechdesign._support.files import replacing
+from mechdesign._support.numbers import exact
 from mechdesign._support.text import comma_separated
 from mechdesign.cli.options import (
     AddCommand,
@@ -31,6 +32,7 @@ _TOLD = """privacy:
  --within and
   --public-total a person changes two of each, with --cap and --size one: what the whole release\
  costs them is printed.
+  With --per-person --epsilon is what a person loses by all cells, and --margin by all of its sums.
 
 columns of --table:
   released           what the mechanism gave: biased at both ends of its range
@@ -88,6 +90,12 @@ def add_release_contingency(add: AddCommand) -> None:
     )
     add_privacy(chosen)
     chosen.add_argument(
+        "--per-person",
+        action="store_true",
+        help="epsilons are those of one person and not of one cell or sum: the whole release costs"
+        " their sum",
+    )
+    chosen.add_argument(
         "--property",
         action="append",
         default=[],
@@ -135,8 +143,13 @@ def _release_contingency(options: argparse.Namespace) -> int:
         raise ValueError("--whole adds to --table, which is not given")
     if len(dict(options.margins)) < len(options.margins):
         raise ValueError("a --margin is given twice")
-    confidence, privacy = confidence_of(options), privacy_of(options)
-    margins = {names: Privacy.from_epsilon(own) for names, own in options.margins}
+    changed = 2 if options.within or options.public_total else 1
+    parts = changed if options.per_person else 1
+    confidence, privacy = confidence_of(options), _privacy(options, parts)
+    margins = {
+        names: Privacy.from_epsilon(exact(own, "--margin") / parts)
+        for names, own in options.margins
+    }
     read = read_counts(options.counts, options.count, options.size)
     rng = generator_of(options, "these counts")
     release = release_contingency(
@@ -156,6 +169,16 @@ def _release_contingency(options: argparse.Namespace) -> int:
         _write_table(release, options.table, options.whole, confidence)
         say(f"wrote {options.table}")
     return 0
+
+
+def _privacy(options: argparse.Namespace, parts: int) -> Privacy:
+    """That of a cell: of so many parts of the epsilon that is asked for."""
+    if parts == 1:
+        return privacy_of(options)
+    if options.epsilon is None:
+        raise ValueError("--per-person divides an --epsilon; the root of an alpha is no fraction")
+    epsilon = exact(options.epsilon, "--epsilon") / parts
+    return privacy_of(argparse.Namespace(**{**vars(options), "epsilon": epsilon}))
 
 
 def _write_table(

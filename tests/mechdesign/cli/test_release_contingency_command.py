@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from mechdesign import Privacy
 from mechdesign.cli import main
 from mechdesign.tables import ContingencyRelease
 
@@ -64,6 +66,17 @@ def test_what_is_public_decides_what_is_protected(
     assert json.loads((people / "r.json").read_text())["within"] == within
     assert ContingencyRelease.load(people / "r.json").statement.changed == changed
     assert "of the operating system" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("options", "parts"), [("--within region", 2), ("--cap 3", 1)])
+def test_epsilons_may_be_those_of_a_person(people: Path, options: str, parts: int) -> None:
+    asked = f"people.csv --count people {options} --epsilon 1 --margin answer=1/2 --out r.json"
+    assert run(f"{asked} --per-person") == 0
+    statement = ContingencyRelease.load(people / "r.json").statement
+    assert 1.4999 < statement.epsilon <= 1.5
+    assert statement.alpha == Privacy.from_epsilon(Fraction(1, parts)).alpha
+    assert run(f"{asked} --force") == 0
+    assert ContingencyRelease.load(people / "r.json").statement.epsilon > 1.4999 * parts
 
 
 def test_sizes_of_groups_are_caps(people: Path) -> None:
