@@ -28,6 +28,9 @@ _CUT = (
     " for any"
 )
 
+FRACTION = "fraction of the users"
+"""What answers are measured in, if users reported."""
+
 MOST_CELLS = 1 << 20
 """How many answers a table of all combinations may have."""
 
@@ -45,9 +48,7 @@ class SurveyEstimate:
         What answers are: of a curator's release "users".
     """
 
-    def __init__(
-        self, schema: Schema, estimate: Any, measure: str = "fraction of the users"
-    ) -> None:
+    def __init__(self, schema: Schema, estimate: Any, measure: str = FRACTION) -> None:
         self.schema, self.estimate, self.measure = schema, estimate, measure
 
     @property
@@ -94,6 +95,50 @@ class SurveyEstimate:
         if all(_is_whole(one.first) and _is_whole(one.last) for one in spans.values()):
             return self._of_items({**asked, **{k: _ends(*one) for k, one in spans.items()}})
         return self._of_cut_bins(asked, spans)
+
+    def shares(self, answer: Answer) -> Answer:
+        """An answer of `answer` or `cells` in fractions of the users.
+
+        Of a curator's release the number of users is estimated, too. Both errors are added up, as
+        if they went together: intervals are somewhat wider than they must be.
+
+        Parameters
+        ----------
+        answer : Answer
+            Of this estimate.
+
+        Returns
+        -------
+        Answer
+            As it is, if users reported: then it is in fractions already.
+
+        Raises
+        ------
+        ValueError
+            The estimated number of users is not above 0.
+        """
+        if self.measure != "users":
+            return answer
+        everybody = self._of_items({0: (0, self.schema.attributes[0].size - 1)})
+        if not everybody.value > 0:
+            raise ValueError("by the estimate there are no users: there are no shares of them")
+        share = answer.value / everybody.value
+
+        def together(error: Any, of_all: Any) -> Any:
+            return (error + np.abs(share) * of_all) / everybody.value
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            low, high = answer.interval(confidence)
+            first, last = everybody.interval(confidence)
+            half = together((high - low) / 2, (last - first) / 2)
+            middle = (low + high) / 2 / everybody.value
+            return ConfidenceInterval(plain(middle - half), plain(middle + half))
+
+        try:
+            error = together(np.sqrt(answer.variance), np.sqrt(everybody.variance))
+        except UnknownVariance as unknown:
+            return Answer(share, None, str(unknown), interval)
+        return Answer(share, plain(np.asarray(error) ** 2), _interval=interval)
 
     def _asked(self, where: Any) -> dict[int, Any]:
         """What is asked of the items of each attribute, by its place."""

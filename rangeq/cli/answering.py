@@ -16,6 +16,7 @@ from frequency.marginals.estimate import FittedEstimate
 from frequency.schema import Attribute, Ordered, SurveyEstimate
 from frequency.schema.attribute import MOST_ITEMS, Span
 from frequency.schema.column import number_of
+from frequency.schema.estimate import FRACTION
 from mechdesign._support.text import listed, printable, shown
 from rangeq.central import ReleasedQuantiles
 from rangeq.cli.answer_rows import AnswerRow
@@ -55,11 +56,14 @@ class EstimateSource(NamedTuple):
         The estimate.
     confidence : float
         Of each interval by itself, in (0, 1).
+    shares : bool
+        Whether answers are fractions of the users, also of a release.
     """
 
     name: str
     estimate: SurveyEstimate
     confidence: float
+    shares: bool = False
 
     @property
     def found(self) -> Sequence[str] | None:
@@ -198,10 +202,16 @@ class EstimateSource(NamedTuple):
         asked = [schema[name].asked(given) for name, given in where.items()]
         cut = any(isinstance(one, Span) and bool(one.first % 1 or one.last % 1) for one in asked)
         value, error, low, high = self._told(answer)
-        yield AnswerRow(text.strip(), value, error, low, high, self.estimate.measure, cut)
+        yield AnswerRow(text.strip(), value, error, low, high, self._unit, cut)
+
+    @property
+    def _unit(self) -> str:
+        return FRACTION if self.shares else self.estimate.measure
 
     def _told(self, answer: Answer) -> list[Any]:
         """The value, its standard error and its interval: None where they are not known."""
+        if self.shares:
+            answer = self.estimate.shares(answer)
         told: list[Any] = [answer.value, None, None, None]
         with suppress(UnknownVariance):
             told[1] = np.sqrt(answer.variance)
@@ -297,7 +307,7 @@ class EstimateSource(NamedTuple):
         for values, value, error, low, high in zip(labels, *columns, strict=True):
             pairs = zip(names, values, strict=True)
             question = " and ".join(f"{name} {label}" for name, label in pairs)
-            yield AnswerRow(question, value, error, low, high, self.estimate.measure)
+            yield AnswerRow(question, value, error, low, high, self._unit)
 
     def _advised(self, refusal: ValueError, names: Sequence[str]) -> ValueError:
         """The message, and of more attributes than the protocol joins, what joins them."""

@@ -82,6 +82,11 @@ def add_query(add: AddCommand) -> None:
         help="answer by one model that is fitted to all marginals that were collected, which mostly"
         " errs less, and with which plans compare protocols",
     )
+    chosen.add_argument(
+        "--shares",
+        action="store_true",
+        help="answer in fractions of the users also from a release, which is in users",
+    )
     form = chosen.add_mutually_exclusive_group()
     form.add_argument("--table", action="store_true", help="print a table to read; default: CSV")
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -132,6 +137,8 @@ def _query(options: argparse.Namespace) -> int:
     source = _release(options) if options.protocol is None else _aggregate(options)
     if options.fitted:
         source = _fitted(source)
+    if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
+        source = source._replace(shares=True)
     rows = source.answers(options.asked or source.usual())
     told = AnswerList(rows, source.n, options.confidence, source.notes(rows))
     kind = options.kind and options.kind.replace("-", " ")

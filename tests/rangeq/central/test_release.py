@@ -9,8 +9,9 @@ import pytest
 
 from frequency.core.aggregate import pack, unpack
 from frequency.exceptions import UnknownVariance
-from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
+from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Survey, Text
 from mechdesign import ZCDP, ApproximateDP, InvalidFile, Privacy
+from rangeq import HaarHRR
 from rangeq.central import (
     CentralFlat,
     CentralMechanism,
@@ -298,3 +299,34 @@ def test_other_files_are_refused(content, tmp_path):
     path.write_bytes(content)
     with pytest.raises(InvalidFile, match=r"a\.release"):
         load_release(path)
+
+
+def test_shares_cover_and_are_those_of_the_total():
+    """At 80 %: 300 releases cover too seldom for that with probability below 1e-6."""
+    rng, covered, trials = np.random.default_rng(8), 0, 300
+    schema = Schema([AGE])
+    counts = rng.integers(0, 30, schema.sizes)
+    mechanism = CentralFlat(schema.sizes, Fraction(1, 10))
+    true = counts[3:9].sum() / counts.sum()
+    for _ in range(trials):
+        estimate = Release.draw(schema, mechanism, counts, rng).estimate
+        answer = estimate.answer((3, 8))
+        share = estimate.shares(answer)
+        assert share.value == pytest.approx(answer.value / estimate.n)
+        low, high = share.interval(0.8)
+        covered += low <= true <= high
+    assert at_most(trials - covered, trials, 0.2) > FALSE_ALARM
+    exact = Release.draw(schema, CentralFlat(schema.sizes, 40), counts, rng).estimate
+    assert exact.shares(exact.answer((3, 8))).value == pytest.approx(true)
+    nobody = Release(schema, mechanism, [np.full(schema.sizes, -1)]).estimate
+    with pytest.raises(ValueError, match="there are no users"):
+        nobody.shares(nobody.answer((3, 8)))
+
+
+def test_shares_of_reports_are_as_they_are():
+    schema = Schema([AGE])
+    survey = Survey(HaarHRR(schema.sizes[0], 2.0), schema)
+    reports = survey.privatize({"age": [3, 5, 8]}, np.random.default_rng(1))
+    estimate = survey.estimate(survey.aggregate(reports))
+    answer = estimate.answer((3, 8))
+    assert estimate.shares(answer) is answer

@@ -767,6 +767,19 @@ def test_a_release_carries_its_schema(released):
     )
 
 
+def test_shares_of_a_release(released):
+    schema = Schema([AGE, SEX])
+    asked = ("--where", "sex male and age 3:9", "--quantile", "0.5 of age", "--shares")
+    (code, out, _), estimate = released(schema, *asked)
+    rows = table(out)
+    assert code == 0
+    expected = estimate.shares(estimate.answer({"sex": "male", "age": (3, 9)}))
+    first = rows["sex male and age 3:9"]
+    assert [float(cell) for cell in first[:4]] == pytest.approx(told(expected))
+    assert first[4] == "fraction of the users"
+    assert rows["quantile 0.5 of age"][0] == str(estimate.quantile(0.5, "age"))
+
+
 def test_released_quantiles(tmp_path, capsys):
     schema, place = Schema([DELAY]), tmp_path / "delay.release"
     mechanism = QuantileRelease(4, (0.25, 0.5), 1.0)
