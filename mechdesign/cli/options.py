@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
@@ -292,10 +292,14 @@ def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent")
     return privacy
 
 
+def release_kinds() -> dict[str, EntryPoint]:
+    """What reads releases of counts, by the format that their files name."""
+    return {point.name: point for point in entry_points(group="mechdesign.releases")}
+
+
 def release_in(path: Path) -> Any:
     """The release of counts in a file, checked again; None for another file."""
-    kinds = {point.name: point for point in entry_points(group="mechdesign.releases")}
-    kind = kinds.get(format_of(path))
+    kind = release_kinds().get(format_of(path))
     return None if kind is None else kind.load().load(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from mechdesign._support.files import replacing
@@ -68,7 +69,7 @@ def add_release_contingency(add: AddCommand) -> None:
         action="append",
         metavar="AXIS",
         help="how many people have each label is public; one who moves to another cell with the"
-        " same label is protected; may be repeated, for combinations of labels",
+        " same label is protected; several with commas between them, for combinations of labels",
     )
     public.add_argument(
         "--public-total",
@@ -157,7 +158,7 @@ def _release_contingency(options: argparse.Namespace) -> int:
         Axes(dict(zip(read.names, read.labels, strict=True))),
         privacy,
         properties=options.properties,
-        within=[] if options.public_total else options.within,
+        within=[] if options.public_total else _axes(options.within, read.names),
         caps=options.cap if options.size is None else read.sizes,
         margins=margins,
         rng=rng,
@@ -169,6 +170,13 @@ def _release_contingency(options: argparse.Namespace) -> int:
         _write_table(release, options.table, options.whole, confidence)
         say(f"wrote {options.table}")
     return 0
+
+
+def _axes(given: list[str] | None, names: Sequence[str]) -> list[str] | None:
+    """Names of axes, each by itself or several with commas between them."""
+    if given is None:
+        return None
+    return [name for text in given for name in ([text] if text in names else text.split(","))]
 
 
 def _privacy(options: argparse.Namespace, parts: int) -> Privacy:

@@ -15,6 +15,7 @@ from frequency.schema.survey import wrapped
 from frequency.storage import load_aggregate, load_protocol
 from mechdesign import InvalidFile
 from mechdesign._support.files import replacing
+from mechdesign._support.strict_json import format_of
 from mechdesign._support.text import printable
 from mechdesign.cli.options import (
     PICTURES,
@@ -22,6 +23,7 @@ from mechdesign.cli.options import (
     add_force,
     check_suffix,
     check_targets,
+    release_kinds,
     say,
 )
 from rangeq.central import ReleasedQuantiles, load_release
@@ -204,6 +206,13 @@ def _release(options: argparse.Namespace) -> EstimateSource | QuantileSource:
     try:
         released = load_release(options.collected)
     except InvalidFile as error:
+        kind = release_kinds().get(format_of(options.collected))
+        if kind is not None:
+            name = kind.value.replace(":", ".")
+            raise ValueError(
+                f"{printable(str(options.collected))} is a released table: in Python {name}.load"
+                " estimates other totals of it"
+            ) from None
         raise InvalidFile(f"{error}; --protocol says what an aggregate is of") from error
     if isinstance(released, ReleasedQuantiles):
         return QuantileSource(released)

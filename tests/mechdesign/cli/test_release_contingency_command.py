@@ -100,6 +100,7 @@ def test_a_row_for_each_row_of_the_table(people: Path) -> None:
     ("options", "reason"),
     [
         ("--within region --within answer --epsilon 1", "within names every axis"),
+        ("--within region,answer --epsilon 1", "within names every axis"),
         ("--within sex --epsilon 1", "axes are some of region, answer"),
         ("--within region --epsilon 0", "--allow-zero-epsilon"),
         ("--within region --epsilon 1 --margin region=1", "are public"),

@@ -24,6 +24,7 @@ import rangeq.grids
 from frequency import GRR, Boolean, Categorical, Dates, Numeric, Schema, Survey, Text
 from frequency.exceptions import UnknownVariance
 from frequency.storage import load_aggregate, save_aggregate, save_protocol, write_reports
+from mechdesign import tables
 from mechdesign.cli import main
 from rangeq import HaarHRR
 from rangeq.central import CentralFlat, QuantileRelease, Release, ReleasedQuantiles
@@ -803,6 +804,14 @@ def test_released_quantiles(tmp_path, capsys):
     ):
         code, out, err = run(capsys, "query", place, *wrong)
         assert (code, out, message in err) == (2, "", True), err
+
+
+def test_a_released_table_is_for_python(tmp_path, capsys):
+    release = tables.release([1, 2], [3, 3], 1, cache=False)
+    release.save(tmp_path / "table.json")
+    code, out, err = run(capsys, "query", tmp_path / "table.json")
+    assert (code, out) == (2, "")
+    assert "in Python mechdesign.tables.TableRelease.load estimates other totals" in err
 
 
 def test_an_aggregate_is_no_release(asked, tmp_path, capsys):
