@@ -12,6 +12,7 @@
 ['GRR', 'OUE']
 """
 
+from mechdesign.evaluate.estimated_by import EstimatedBy
 from mechdesign.evaluate.evaluation import ErrorTable, evaluate
 from mechdesign.evaluate.measures import mean_absolute, mean_square_of_ranges, total_variation
 from mechdesign.evaluate.rows import RepeatErrors, Summary
@@ -19,6 +20,7 @@ from mechdesign.evaluate.sweeps import add_arguments, apart, sweep
 
 __all__ = [
     "ErrorTable",
+    "EstimatedBy",
     "RepeatErrors",
     "Summary",
     "add_arguments",

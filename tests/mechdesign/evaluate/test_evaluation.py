@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, OUE
-from mechdesign.evaluate import ErrorTable, evaluate, mean_absolute
+from mechdesign.evaluate import ErrorTable, EstimatedBy, evaluate, mean_absolute
 from mechdesign.evaluate.populations import Population, truth
 from rangeq.grids import WaveGrid
 
@@ -165,6 +166,21 @@ def test_a_function_draws_a_population_for_each_repeat() -> None:
         repeats=1,
     )
     assert [row.users for row in records.rows] == [700]
+
+
+def test_a_protocol_may_have_another_estimate() -> None:
+    inner = Shifted(0.25)
+    assert not hasattr(EstimatedBy(inner, Shifted), "simulate")
+    found = small(protocols={"less": lambda epsilon: EstimatedBy(inner, lambda _: Shifted(0.1))})
+    assert [row.error for row in found.summary()] == pytest.approx([0.1, 0.1])
+    # Simulated, and with the same reports as by itself
+    given: dict[str, Any] = {"repeats": 1}
+    oracle = GRR(6, 1.0)
+    again = small(protocols={"GRR": lambda _: EstimatedBy(oracle, oracle.estimate)}, **given)
+    alone = small(protocols={"GRR": lambda _: oracle}, **given)
+    assert [row.squared for row in again.rows] == [row.squared for row in alone.rows]
+    copy = pickle.loads(pickle.dumps(EstimatedBy(oracle, oracle.estimate)))
+    assert copy.protocol == oracle
 
 
 def test_what_is_exact_is_inside_its_interval() -> None:
