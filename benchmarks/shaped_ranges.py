@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from range_queries import best_of, circular, one_core, table
+from range_queries import best_of, circular, one_core, table, values_alone
 
 from mechdesign.evaluate import evaluate, mean_square_of_ranges
 from rangeq import HaarHRR, SquareWave, optimise, shaped
@@ -92,7 +92,7 @@ def row(
     haar = HaarHRR(domain, epsilon)
     others: dict[str, Callable[[float], Any]] = {}
     if rivals:
-        others |= {"circular": lambda _: best, "haar": lambda _: haar}
+        others |= {"circular": lambda _: values_alone(best), "haar": lambda _: values_alone(haar)}
     if domain <= 1024:
         others["wave"] = partial(SquareWave, domain)
     evaluated = partial(
