@@ -24,20 +24,17 @@ os.environ.update(
 import argparse
 import csv
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from range_queries import table
-from tqdm import tqdm
 
 from frequency.postprocess import norm_sub
-from rangeq import SquareWave, optimise, shaped
+from mechdesign.evaluate import EstimatedBy, evaluate, mean_square_of_ranges
+from rangeq import Distribution, SquareWave, optimise, shaped
 
-Frequencies = Callable[[Any], np.ndarray]
-
-ERRORS = ("ranges", "prefixes", "cdf", "W1")
-OURS = ("shaped", "shaped for prefixes")
 SIZES = (1, 20, 5, 2)
 """Ranges of one item and of these parts of the domain are asked for intervals of."""
 
@@ -95,93 +92,96 @@ DATA: dict[str, dict[str, Callable[[np.ndarray], np.ndarray]]] = {
 """As functions of the middles of the items, in fractions of the domain."""
 
 
-def errors(frequencies: np.ndarray, held: np.ndarray) -> list[float]:
-    off = np.concatenate([[0.0], np.cumsum(frequencies) - np.cumsum(held) / held.sum()])
-    points = len(off)  # a range is a pair of them
-    ranges = (points * (off**2).sum() - off.sum() ** 2) / (points * (points - 1) / 2)
-    return [ranges, float((off[1:] ** 2).mean()), np.abs(off).max(), float(np.abs(off).mean())]
+MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "ranges": mean_square_of_ranges,
+    "prefixes": lambda answers, truth: np.mean((answers - truth) ** 2),
+    "cdf": lambda answers, truth: np.abs(answers - truth).max(),
+    "W1": lambda answers, truth: np.abs(answers - truth).sum() / (len(truth) + 1),
+}
+"""Of all prefixes."""
 
 
-def coverage(estimate: Any, held: np.ndarray) -> list[float]:
-    """Of ranges of each of the sizes, and of prefixes."""
-    domain, sums = len(held), np.concatenate([[0.0], np.cumsum(held) / held.sum()])
-    asked = []
+def intervals(domain: int) -> dict[str, list[Any]]:
+    """Ranges of each of the sizes, and prefixes."""
+    asked: dict[str, list[Any]] = {}
     for size in SIZES:
         length = 1 if size == 1 else max(2, domain // size)
         first = np.arange(domain - length + 1)
-        asked.append((first, first + length - 1))
-    asked.append((np.zeros(domain - 1, dtype=np.int64), np.arange(domain - 1)))
-    result = []
-    for first, last in asked:
-        low, high = estimate.answer((first, last)).interval()
-        truth = sums[last + 1] - sums[first]
-        result.append(float(np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9))))
-    return result
+        asked[f"1 / {size}"] = [(first, first + length - 1)]
+    return {**asked, "proper prefixes": [(0, np.arange(domain - 1))]}
 
 
 def protocols(
-    domain: int, epsilon: float, users: int, names: list[str]
-) -> dict[str, tuple[Any, Frequencies]]:
-    """Protocols, and what makes frequencies of their estimates."""
+    domain: int, users: int, names: list[str]
+) -> tuple[dict[str, Callable[[float], Any]], dict[str, Callable[[float], Any]]]:
+    """Ours, and the others."""
 
-    def of(estimate: Any) -> np.ndarray:
-        return np.asarray(estimate.frequencies)
+    def unbiased(workload: str, epsilon: float) -> EstimatedBy:
+        protocol = optimise(domain, epsilon, users, workload).protocol
+        return EstimatedBy(
+            protocol, lambda sums: Distribution(norm_sub(protocol.estimate(sums).frequencies))
+        )
 
-    def clean(estimate: Any) -> np.ndarray:
-        return norm_sub(estimate.frequencies)
+    def smooth_wave(epsilon: float) -> EstimatedBy:
+        protocol = SquareWave(domain, epsilon)
+        return EstimatedBy(protocol, partial(protocol.estimate, smooth=True))
 
-    makers: dict[str, Callable[[], tuple[Any, Frequencies]]] = {
-        "shaped": lambda: (shaped(domain, epsilon, users), of),
-        "shaped for prefixes": lambda: (shaped(domain, epsilon, users, "prefixes"), of),
-        "square wave, EM": lambda: (SquareWave(domain, epsilon), of),
-        "unbiased, ranges": lambda: (optimise(domain, epsilon, users).protocol, clean),
-        "unbiased, prefixes": lambda: (
-            optimise(domain, epsilon, users, "prefixes").protocol,
-            clean,
-        ),
+    ours: dict[str, Callable[[float], Any]] = {
+        "shaped": lambda epsilon: shaped(domain, epsilon, users),
+        "shaped for prefixes": lambda epsilon: shaped(domain, epsilon, users, "prefixes"),
     }
-    made = {name: maker() for name, maker in makers.items() if not names or name in names}
-    if "square wave, EM" in made:
-        made["square wave, EMS"] = (made["square wave, EM"][0], of)
-    return made
+    others: dict[str, Callable[[float], Any]] = {
+        "square wave, EM": partial(SquareWave, domain),
+        "square wave, EMS": smooth_wave,
+        "unbiased, ranges": partial(unbiased, "ranges"),
+        "unbiased, prefixes": partial(unbiased, "prefixes"),
+    }
+    if names:
+        ours, others = (
+            {name: make for name, make in some.items() if name.removesuffix("S") in names}
+            for some in (ours, others)
+        )
+    return ours, others
 
 
 def measure(given: argparse.Namespace) -> list[dict[str, str]]:
     rows = []
-    cells = [(d, e) for d in given.domains for e in given.epsilons]
-    densities = [(kind, name, f) for kind, group in DATA.items() for name, f in group.items()]
-    with tqdm(total=len(cells) * len(densities)) as meter:
-        for domain, epsilon in cells:
-            made = protocols(domain, epsilon, given.users, given.protocols)
-            for kind, name, density in densities:
-                share = density((np.arange(domain) + 0.5) / domain)
-                found: dict[str, list[list[float]]] = {key: [] for key in made}
-                for repeat in range(given.repeats):
-                    rng = np.random.default_rng([repeat, domain, int(100 * epsilon)])
-                    held = rng.multinomial(given.users, share / share.sum())
-                    for key, (protocol, frequencies) in made.items():
-                        aggregate = protocol.simulate(held, rng)
-                        estimate = (
-                            protocol.estimate(aggregate, smooth=True)
-                            if key == "square wave, EMS"
-                            else protocol.estimate(aggregate)
-                        )
-                        covered = coverage(estimate, held) if key in OURS else []
-                        found[key].append([*errors(frequencies(estimate), held), *covered])
-                for key, values in found.items():
-                    means = np.mean(values, axis=0)
-                    rows.append(
-                        {
-                            "kind": kind,
-                            "data": name,
-                            "domain": str(domain),
-                            "epsilon": f"{epsilon:g}",
-                            "protocol": key,
-                            **{e: f"{v:.6g}" for e, v in zip(ERRORS, means, strict=False)},
-                            "coverage": " ".join(f"{v:.4f}" for v in means[4:]),
-                        }
-                    )
-                meter.update()
+    kinds = {name: kind for kind, group in DATA.items() for name in group}
+    for domain in given.domains:
+        middles = (np.arange(domain) + 0.5) / domain
+        measured = partial(
+            evaluate,
+            populations={name: DATA[kind][name](middles) for name, kind in kinds.items()},
+            epsilons=given.epsilons,
+            repeats=given.repeats,
+            users=given.users,
+            measures=MEASURES,
+        )
+        ours, others = protocols(domain, given.users, given.protocols)
+        prefixes = {"prefixes": [(0, np.arange(domain))]}
+        found = []
+        if ours:
+            found += measured(ours, queries={**prefixes, **intervals(domain)}).summary()
+        if others:
+            found += measured(others, queries=prefixes, confidence=None).summary()
+        covered: dict[tuple[str, str, float], list[str]] = {}
+        for row in found:
+            if row.queries != "prefixes":
+                case = row.protocol, row.population, row.epsilon
+                covered.setdefault(case, []).append(f"{row.covered:.4f}")
+        rows += [
+            {
+                "kind": kinds[row.population],
+                "data": row.population,
+                "domain": str(domain),
+                "epsilon": f"{row.epsilon:g}",
+                "protocol": row.protocol,
+                **{name: f"{value:.6g}" for name, value in row.measures.items()},
+                "coverage": " ".join(covered.get((row.protocol, row.population, row.epsilon), [])),
+            }
+            for row in found
+            if row.queries == "prefixes"
+        ]
     return rows
 
 
@@ -190,7 +190,7 @@ def beside(rows: list[dict[str, str]], ours: str, rivals: list[str]) -> list[lis
     cells: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
     for row in rows:
         cell = tuple(row[key] for key in ("epsilon", "kind", "domain", "data"))
-        cells.setdefault(cell, {})[row["protocol"]] = np.array([float(row[e]) for e in ERRORS])
+        cells.setdefault(cell, {})[row["protocol"]] = np.array([float(row[e]) for e in MEASURES])
     ratios = {
         cell: found[ours] / np.min([found[r] for r in rivals], axis=0)
         for cell, found in cells.items()
@@ -260,12 +260,12 @@ def main() -> None:
     compared = {"the best of the others in hindsight": rivals} | {
         name: [name] for name in names if name == "square wave, EM" or name.startswith("shaped, ")
     }
-    for ours in [name for name in OURS if name in names]:
+    for ours in [name for name in names if name in ("shaped", "shaped for prefixes")]:
         for title, others in compared.items():
             if others:
                 table(
                     f"{ours} / {title}: geometric means (largest), n = {given.users}",
-                    ["epsilon", "data", *ERRORS],
+                    ["epsilon", "data", *MEASURES],
                     beside(rows, ours, others),
                 )
         head = ["1 item", *(f"D / {size}" for size in SIZES[1:]), "prefixes"]

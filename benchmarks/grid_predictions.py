@@ -22,11 +22,15 @@ import argparse
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from frequency.schema import Domain
+from mechdesign.evaluate import evaluate
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid
 from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords, drawn_records
 from rangeq.grids.simulated_errors import conjunction_errors
@@ -83,30 +87,15 @@ OTHERS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def ranges(m: int, c: int, rng: np.random.Generator) -> np.ndarray:
+def conjunctions(d: int, c: int, rng: np.random.Generator) -> list[dict[int, Any]]:
+    """Ranges of two attributes, as many of each pair: one question for all of a pair."""
     first, last = np.triu_indices(c)
     proper = np.flatnonzero(last - first < c - 1)
-    chosen = proper[rng.integers(0, len(proper), m)]
-    return np.stack([first[chosen], last[chosen]])
-
-
-def measured(protocol: Any, records: np.ndarray, repeats: int, rng: np.random.Generator) -> float:
-    """The root mean square error of ranges of two attributes, of each pair as many."""
-    attributes, squares = protocol.attributes, []
-    several = min(len(attributes), 2)
-    for _ in range(repeats):
-        estimate = protocol.estimate(protocol.simulate(1, rng, records))
-        places = np.array(
-            [rng.choice(len(attributes), several, replace=False) for _ in range(QUERIES)]
-        )
-        ends = np.stack([ranges(QUERIES, attributes.sizes[0], rng) for _ in range(several)], axis=2)
-        answers = estimate.answers(places, ends[0], ends[1])
-        true = [
-            ((records[:, where] >= a) & (records[:, where] <= b)).all(axis=1).mean()
-            for where, a, b in zip(places, ends[0], ends[1], strict=True)
-        ]
-        squares.append(np.mean((answers - true) ** 2))
-    return math.sqrt(np.mean(squares))
+    pairs, asked = list(combinations(range(d), min(d, 2))), []
+    for pair in pairs:
+        chosen = {place: rng.choice(proper, QUERIES // len(pairs)) for place in pair}
+        asked.append({place: (first[some], last[some]) for place, some in chosen.items()})
+    return asked
 
 
 def main() -> None:
@@ -128,11 +117,19 @@ def main() -> None:
             if options.others
             else {name: drawn_records(name, attributes, n, rng) for name in REFERENCE_RECORDS}
         )
+        systems = {}
         for name in options.systems:
-            try:
-                protocol = SYSTEMS[name](attributes, epsilon, n)
-            except ValueError:
-                continue
+            with suppress(ValueError):
+                SYSTEMS[name](attributes, epsilon, n)
+                systems[name] = partial(SYSTEMS[name], attributes, n=n)
+        asked = {"ranges": conjunctions(d, c, rng)}
+        errors = {
+            (row.protocol, row.population): row.error
+            for row in evaluate(
+                systems, data, asked, [epsilon], options.repeats, confidence=None
+            ).summary()
+        }
+        for name in systems:
             start = time.process_time()
             predicted = (
                 {
@@ -150,9 +147,7 @@ def main() -> None:
             )
             seconds = time.process_time() - start
             predicted = {key: predicted.get(key, next(iter(predicted.values()))) for key in data}
-            found = {
-                key: measured(protocol, one, options.repeats, rng) for key, one in data.items()
-            }
+            found = {key: errors[name, key] for key in data}
             ratios = {key: found[key] / predicted[key] for key in data}
             both = [math.sqrt(np.mean(np.square(list(one.values())))) for one in (predicted, found)]
             least, most = (pick(ratios, key=ratios.__getitem__) for pick in (min, max))

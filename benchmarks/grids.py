@@ -15,20 +15,25 @@ os.environ.update(
 )
 
 import argparse
+import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from range_queries import one_core, table
 from scipy.special import ndtr
-from tqdm import tqdm
 
+from mechdesign.evaluate import evaluate, mean_absolute
 from rangeq.grids import HDG, MSW, TDG, WaveGrid, best
 
 USERS, ATTRIBUTES, SIZE = 1_000_000, 6, 64
 QUERIES = 200
 SYSTEMS: dict[str, Callable[..., Any]] = {"HDG": HDG, "TDG": TDG, "MSW": MSW, "WaveGrid": best}
+"""WaveGrid last."""
+TWO = math.erf(math.sqrt(2))
+"""The confidence of intervals of two standard errors to either side."""
 
 
 def correlated(rng: np.random.Generator, n: int, covariance: float) -> np.ndarray:
@@ -144,17 +149,18 @@ def queries(
     return places, left, left + SIZE // 2 - 1
 
 
-def truth(
-    records: np.ndarray, places: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> np.ndarray:
-    columns = np.ascontiguousarray(records.T.astype(np.int16))
+def conjunctions(places: np.ndarray, left: np.ndarray, right: np.ndarray) -> list[dict[int, Any]]:
+    """Such queries as questions, one for all about the same attributes."""
     found = []
-    for query in zip(places, left, right, strict=True):
-        held = np.ones(len(records), dtype=bool)
-        for place, a, b in zip(*query, strict=True):
-            held &= (columns[place] >= a) & (columns[place] <= b)
-        found.append(held.mean())
-    return np.array(found)
+    for chosen in np.unique(places, axis=0).tolist():
+        same = (places == chosen).all(axis=1)
+        found.append({at: (left[same, k], right[same, k]) for k, at in enumerate(chosen)})
+    return found
+
+
+def population(name: str, users: int) -> Callable[[np.random.Generator], np.ndarray]:
+    """Draws records of a set, in bytes, column by column."""
+    return lambda rng: np.asfortranarray(SETS[name](rng, users).astype(np.int8))
 
 
 def seconds(made: Callable[[], Any]) -> tuple[float, Any]:
@@ -168,49 +174,41 @@ def errors(
 ) -> None:
     rows, covered = [], []
     for name in sets:
+        attributes = SETS[name](np.random.default_rng(0), 1).shape[1]
+        asked = {
+            f"{k}": conjunctions(
+                *queries(np.random.default_rng(k), k, ends=ends, attributes=attributes)
+            )
+            for k in sizes
+            if k <= attributes
+        }
+        measured = partial(
+            evaluate,
+            populations={name: population(name, users)},
+            queries=asked,
+            epsilons=epsilons,
+            repeats=repeats,
+            measures={"mean absolute": mean_absolute},
+        )
+        systems = {one: partial(SYSTEMS[one], [SIZE] * attributes, n=users) for one in SYSTEMS}
+        ours = {"WaveGrid": systems.pop("WaveGrid")}
+        found = measured(systems, confidence=None).summary()
+        found += measured(ours, confidence=TWO).summary()
         for epsilon in epsilons:
-            found: dict[str, list[list[float]]] = {system: [] for system in SYSTEMS}
-            within: list[list[float]] = []
-            for repeat in tqdm(range(repeats), desc=f"{name} {epsilon:g}", leave=False):
-                rng = np.random.default_rng([repeat, round(1000 * epsilon)])
-                records = SETS[name](rng, users)
-                attributes = records.shape[1]
-                asked = {
-                    several: queries(rng, several, ends=ends, attributes=attributes)
-                    for several in sizes
-                    if several <= attributes
-                }
-                true = {several: truth(records, *query) for several, query in asked.items()}
-                for system, kind in SYSTEMS.items():
-                    protocol = kind([SIZE] * attributes, epsilon, users)
-                    estimate = protocol.estimate(
-                        protocol.aggregate(protocol.privatize(records, rng))
-                    )
-                    apart = {
-                        several: np.abs(estimate.answers(*query) - true[several])
-                        for several, query in asked.items()
-                    }
-                    found[system].append([float(error.mean()) for error in apart.values()])
-                    if system == "WaveGrid":
-                        deviations = {
-                            several: np.sqrt(estimate.predicted_error(*query).total)
-                            for several, query in asked.items()
-                        }
-                        within.append(
-                            [float((apart[k] <= 2 * deviations[k]).mean()) for k in apart]
-                        )
-            means = {system: np.mean(values, axis=0) for system, values in found.items()}
-            best_other = np.min(
-                [means[system] for system in SYSTEMS if system != "WaveGrid"], axis=0
+            some = [row for row in found if row.epsilon == epsilon]
+            means = np.array(
+                [
+                    [row.measures["mean absolute"] for row in some if row.protocol == system]
+                    for system in SYSTEMS
+                ]
             )
-            ratio = best_other / means["WaveGrid"]
-            cells = [" / ".join(f"{mean:.4f}" for mean in each) for each in means.values()]
-            rows.append(
-                [name, f"{epsilon:g}", *cells, " / ".join(f"{value:.1f}" for value in ratio)]
-            )
-            covered.append(
-                [name, f"{epsilon:g}", *(f"{share:.2f}" for share in np.mean(within, axis=0))]
-            )
+            cells = [
+                *(" / ".join(f"{mean:.4f}" for mean in each) for each in means),
+                " / ".join(f"{ratio:.1f}" for ratio in means[:-1].min(axis=0) / means[-1]),
+            ]
+            rows.append([name, f"{epsilon:g}", *cells])
+            within = [f"{row.covered:.2f}" for row in some if row.protocol == "WaveGrid"]
+            covered.append([name, f"{epsilon:g}", *within])
     table(
         f"Mean absolute error of {QUERIES} queries about {' / '.join(map(str, sizes))} attributes, "
         f"mean of {repeats} collections",

@@ -198,7 +198,7 @@ def worst(rounds: int) -> Iterator[list[str]]:
 def composites(
     domain: int, sizes: list[int], repeats: int, rounds: int, designs: Designs
 ) -> Iterator[list[str]]:
-    rng, users = np.random.default_rng(1), 1 << 20
+    users = 1 << 20
     for epsilon in (0.2, 1.1):
         found = optimise(domain, epsilon, users)
         for k in sizes:
@@ -207,7 +207,7 @@ def composites(
             )
             composite = compose(design.mechanism, domain, epsilon)
             rmse = composite.average_rmse(users)
-            measured = simulated(composite, users, repeats, rng) / rmse
+            measured = simulated(composite, users, repeats) / rmse
             ratios = [
                 rmse / best_tree(found),
                 rmse / best_of(found, circular)[1],

@@ -16,7 +16,7 @@ os.environ.update(
 import argparse
 import math
 import resource
-from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from importlib.metadata import distribution
 from importlib.util import find_spec
@@ -44,6 +44,7 @@ from frequency.marginals import (
     consistent,
     to_mbi,
 )
+from mechdesign.evaluate import evaluate, total_variation
 
 EPSILON = 1.1
 
@@ -180,29 +181,28 @@ def accuracy(n: int, sizes: list[int], degrees: list[int]) -> None:
         InpHT,
     ]
     rows = []
-    for d, k in tqdm(list(product(sizes, degrees)), leave=False):
-        rng = np.random.default_rng(d)
-        domain = binary(d)
+    for d, k in product(sizes, degrees):
+        rng, domain = np.random.default_rng(d), binary(d)
         records = records_of(d, n, rng)
-        held = np.bincount(domain.items(records), minlength=domain.size)
         views = list(combinations(domain, k))
         views = [views[place] for place in rng.permutation(len(views))[:20]]
-        truth = [domain.marginal(records, view) for view in views]
+        cells = np.indices((2,) * k).reshape(k, -1)
+        # One user at a time, for all 2^d records
+        slow = {InpOLH, InpHTCMS} if d > 8 else set()
+        found = evaluate(
+            {kind.__name__: partial(kind, domain, k) for kind in kinds if kind not in slow},
+            {"groups": dict(zip(domain, records.T, strict=True))},
+            {" ".join(view): [dict(zip(view, cells, strict=True))] for view in views},
+            [EPSILON],
+            repeats=1,
+            confidence=None,
+            measures={"total variation": total_variation},
+        )
+        means = found.to_frame().groupby("protocol")["total variation"].mean()
         row = [str(d), str(k)]
         for kind in kinds:
-            if d > 8 and kind in (InpOLH, InpHTCMS):  # one user at a time, for all 2^d records
-                row.append("-")
-                continue
-            protocol = kind(domain, k, Fraction(11, 10))
-            estimate = protocol.estimate(protocol.simulate(held, rng))
-            found = np.mean(
-                [
-                    np.abs(estimate.marginal(view) - m).sum() / 2
-                    for view, m in zip(views, truth, strict=True)
-                ]
-            )
-            expected = protocol.total_variation(n, views[0])
-            row.append(f"{found:.4f} ({expected:.4f})")
+            expected = kind(domain, k, EPSILON).total_variation(n, views[0])
+            row.append("-" if kind in slow else f"{means[kind.__name__]:.4f} ({expected:.4f})")
         rows.append(row)
     title = (
         f"Mean total variation of up to 20 marginals, N = {n}, epsilon = {EPSILON}, the same"

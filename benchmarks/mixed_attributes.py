@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from frequency.marginals import CALM, Domain
-from mechdesign.evaluate import evaluate
+from mechdesign.evaluate import EstimatedBy, evaluate
 from rangeq.grids import WaveGrid
 
 BINS = 100
@@ -77,24 +77,9 @@ def queries(sizes: dict[str, int], named: list[str], several: int, seed: int) ->
     return found
 
 
-class Fitted:
-    """A protocol for marginals, whose estimate is fitted."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner, self.parameters = inner, inner.parameters
-
-    def privatize(self, values: Any, rng: np.random.Generator) -> Any:
-        return self.inner.privatize(values, rng)
-
-    def aggregate(self, reports: Any) -> Any:
-        return self.inner.aggregate(reports)
-
-    def estimate(self, aggregate: Any) -> Any:
-        return self.inner.estimate(aggregate).fitted()
-
-
-def fitted_calm(domain: Domain, epsilon: float) -> Fitted:
-    return Fitted(CALM(domain, 3, epsilon))
+def fitted_calm(domain: Domain, epsilon: float) -> EstimatedBy:
+    protocol = CALM(domain, 3, epsilon)
+    return EstimatedBy(protocol, lambda aggregate: protocol.estimate(aggregate).fitted())
 
 
 def main() -> None:

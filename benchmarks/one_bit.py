@@ -17,17 +17,19 @@ os.environ.update(
 )
 
 import argparse
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import numpy as np
 from range_queries import one_core, table
-from tqdm import tqdm
 
 from frequency import GRR, HRR, OLH, OUE, ProjectiveGeometry, SubsetSelection
 from frequency.heavy import FewBits
 from frequency.marginals import CALM, Domain, InpEM, InpHT, MargHT, MargPS
+from mechdesign.evaluate import evaluate
 from rangeq import (
     CircularHistogram,
     DecomposedHistogram,
@@ -44,62 +46,20 @@ SIZES = {"x": 16, "y": 16, "z": 16}
 EPSILONS, BITS = (0.5, 2.0), (1, 2, 4)
 
 
-class Case(NamedTuple):
-    """A protocol, the values of its users, and questions about them with their true answers."""
-
-    make: Callable[[float], Any]
-    values: np.ndarray
-    asked: list[Any]
-    true: np.ndarray
-
-
-def ordered(rng: np.random.Generator) -> tuple[np.ndarray, list[Any], np.ndarray]:
-    values = rng.binomial(DOMAIN - 1, 0.4, USERS)
-    first = rng.integers(0, DOMAIN, 40)
-    last = np.maximum(first, rng.integers(0, DOMAIN, 40))
-    true = np.array(
-        [((values >= a) & (values <= b)).mean() for a, b in zip(first, last, strict=True)]
-    )
-    return values, [(first, last)], true
-
-
-def records(rng: np.random.Generator) -> tuple[np.ndarray, list[Any], np.ndarray]:
-    values = np.stack([rng.binomial(size - 1, 0.4, USERS) for size in ATTRIBUTES.sizes], axis=1)
-    asked = [{"a": x, "b": y} for x in range(2) for y in range(3)]
-    asked += [{"c": x, "d": y} for x in range(4) for y in range(2)]
-    places = [{"abcd".index(name): value for name, value in one.items()} for one in asked]
-    true = [np.all([values[:, p] == x for p, x in one.items()], axis=0).mean() for one in places]
-    return values, asked, np.array(true)
-
-
-def boxes(rng: np.random.Generator) -> tuple[np.ndarray, list[Any], np.ndarray]:
-    values = np.stack([rng.binomial(15, 0.4, USERS) for _ in SIZES], axis=1)
-    ends = [(0, 7), (4, 11), (4, 7)]
-    asked = [{"x": a, name: b} for a in ends for b in ends for name in ("y", "z")]
-    true = []
-    for one in asked:
-        inside = np.ones(USERS, dtype=bool)
-        for name, (a, b) in one.items():
-            column = values[:, "xyz".index(name)]
-            inside &= (column >= a) & (column <= b)
-        true.append(inside.mean())
-    return values, asked, np.array(true)
+Makers = dict[str, Callable[[float], Any]]
 
 
 def of_records(kind: Any, epsilon: float) -> Any:
     return kind(ATTRIBUTES, epsilon=epsilon, k=2)
 
 
-def cases() -> dict[str, Case]:
+def cases() -> Iterator[tuple[Makers, Any, list[Any]]]:
+    """Protocols, a population, and questions about it."""
     rng = np.random.default_rng(1)
-    found: dict[str, Case] = {}
-    values, ranges, true = ordered(rng)
-    items = np.arange(DOMAIN)
-    shares = np.bincount(values, minlength=DOMAIN) / USERS
+    counts = np.bincount(rng.binomial(DOMAIN - 1, 0.4, USERS), minlength=DOMAIN)
     oracles: list[Any] = [GRR, HRR, OLH, OUE, SubsetSelection, ProjectiveGeometry]
-    for kind in oracles:
-        found[kind.__name__] = Case(partial(kind, DOMAIN), values, [items], shares)
-    of_ranges: dict[str, Callable[[float], Any]] = {
+    yield {kind.__name__: partial(kind, DOMAIN) for kind in oracles}, counts, [np.arange(DOMAIN)]
+    of_ranges: Makers = {
         "HaarHRR": lambda e: HaarHRR(DOMAIN, e),
         "HierarchicalHistogram": lambda e: HierarchicalHistogram(DOMAIN, e, 4, "OLH"),
         "DecomposedHistogram": lambda e: DecomposedHistogram(DOMAIN, e, 4, "HRR"),
@@ -107,46 +67,58 @@ def cases() -> dict[str, Case]:
         "shaped": lambda e: shaped(DOMAIN, e, USERS),
         "SquareWave": lambda e: SquareWave(DOMAIN, e),
     }
-    for name, make in of_ranges.items():
-        found[name] = Case(make, values, ranges, true)
-    values, asked, true = records(rng)
+    first = rng.integers(0, DOMAIN, 40)
+    yield of_ranges, counts, [(first, np.maximum(first, rng.integers(0, DOMAIN, 40)))]
+    records = {name: rng.binomial(ATTRIBUTES[name] - 1, 0.4, USERS) for name in ATTRIBUTES}
+    asked: list[Any] = [{"a": x, "b": y} for x in range(2) for y in range(3)]
+    asked += [{"c": x, "d": y} for x in range(4) for y in range(2)]
     of_marginals: list[Any] = [InpHT, MargPS, MargHT, CALM, InpEM]
-    for kind in of_marginals:
-        found[kind.__name__] = Case(partial(of_records, kind), values, asked, true)
-    values, asked, true = boxes(rng)
+    yield {kind.__name__: partial(of_records, kind) for kind in of_marginals}, records, asked
+    records = {name: rng.binomial(15, 0.4, USERS) for name in SIZES}
+    ends = [(0, 7), (4, 11), (4, 7)]
+    asked = [{"x": a, name: b} for a in ends for b in ends for name in ("y", "z")]
     of_grids: list[Any] = [TDG, HDG, RangeCALM, HIO, LHIO, MSW, HaarHRR2D, WaveGrid]
-    for kind in of_grids:
-        found[kind.__name__] = Case(partial(kind, SIZES, n=USERS), values, asked, true)
-    return found
+    yield {kind.__name__: partial(kind, SIZES, n=USERS) for kind in of_grids}, records, asked
 
 
-def error(protocol: Any, case: Case, runs: int) -> tuple[float, float]:
-    """The mean squared error, and its standard error relative to it."""
-    errors = []
-    held, counts = np.unique(case.values, axis=0, return_counts=True)
-    for run in range(runs):
-        rng = np.random.default_rng([7, run])
-        estimate = protocol.estimate(protocol.simulate(counts, rng, held))
-        answers = np.concatenate([np.ravel(estimate.answer(where).value) for where in case.asked])
-        errors.append(((answers - case.true) ** 2).mean())
-    return float(np.mean(errors)), float(np.std(errors, ddof=1) / np.mean(errors) / runs**0.5)
+def few_bits(make: Callable[[float], Any], bits: int, epsilon: float) -> FewBits:
+    return FewBits(make(epsilon), bits=bits)
+
+
+def among_users(answers: np.ndarray, truth: np.ndarray) -> float:
+    """The variance among users of what is asked."""
+    return float(np.mean(truth * (1 - truth)))
 
 
 def rows(runs: int) -> Iterator[list[str]]:
-    found = cases()
-    for name, case in tqdm(found.items(), leave=False, disable=None):
-        for epsilon in EPSILONS:
-            inner = case.make(epsilon)
-            own, spread = error(inner, case, runs)
-            among = float((case.true * (1 - case.true)).mean())
+    for makers, population, asked in cases():
+        reduced = {
+            f"{name}, {bits}": partial(few_bits, make, bits)
+            for name, make in makers.items()
+            for bits in BITS
+        }
+        summary = evaluate(
+            {**makers, **reduced},
+            {"users": population},
+            {"questions": asked},
+            EPSILONS,
+            runs,
+            confidence=None,
+            measures={"among": among_users},
+        ).summary()
+        found = {(row.protocol, row.epsilon): row for row in summary}
+        for name, epsilon in product(makers, EPSILONS):
+            own = found[name, epsilon]
+            square, spread = own.error**2, 2 * own.standard_error / own.error
             row = [name, f"{epsilon:g}"]
             for bits in BITS:
-                protocol = FewBits(inner, bits=bits)
-                measured, other = error(protocol, case, runs)
-                expected = protocol.predicted_variance(own, USERS, among) / own
-                ratio, deviation = measured / own, np.hypot(spread, other)
+                protocol = few_bits(makers[name], bits, epsilon)
+                other = found[f"{name}, {bits}", epsilon]
+                expected = protocol.predicted_variance(square, USERS, own.measures["among"])
+                ratio = other.error**2 / square
+                deviation = ratio * math.hypot(spread, 2 * other.standard_error / other.error)
                 row.append(
-                    f"{protocol.kept:.3f}: {expected:.2f}, {ratio:.2f} ± {ratio * deviation:.2f}"
+                    f"{protocol.kept:.3f}: {expected / square:.2f}, {ratio:.2f} ± {deviation:.2f}"
                 )
             yield row
 

@@ -11,23 +11,14 @@ import argparse
 from collections.abc import Iterator
 
 import numpy as np
-from range_queries import one_core, table
+from range_queries import one_core, table, values_alone
 
-from rangeq import CircularHistogram, HierarchicalHistogram, RangeProtocol, ShiftedHistogram
+from mechdesign.evaluate import evaluate
+from rangeq import CircularHistogram, HierarchicalHistogram, ShiftedHistogram
 from rangeq.local.optimisation import optimise
 
 USERS = 100_000
 KINDS = (ShiftedHistogram, CircularHistogram, HierarchicalHistogram)
-
-
-def measured(protocol: RangeProtocol, held: np.ndarray, repeats: int) -> float:
-    """The root mean square error of all prefixes."""
-    rng, truth, users = np.random.default_rng(0), np.cumsum(held), int(held.sum())
-    squares = [
-        np.mean((protocol.estimate(protocol.simulate(held, rng)).cdf() - truth / users) ** 2)
-        for _ in range(repeats)
-    ]
-    return float(np.sqrt(np.mean(squares)))
 
 
 def rows(repeats: int) -> Iterator[list[str]]:
@@ -46,9 +37,17 @@ def rows(repeats: int) -> Iterator[list[str]]:
                 )
                 users = np.random.default_rng(1).geometric(20 / domain, USERS) - 1
                 uneven = np.bincount(users % domain, minlength=domain)
-                for held in (np.full(domain, USERS // domain), uneven):
-                    predicted = protocol.average_rmse(int(held.sum()), "prefixes")
-                    row.append(f"{measured(protocol, held, repeats) / predicted:.3f}")
+                measured = evaluate(
+                    {"shifted": lambda _: values_alone(protocol)},
+                    {"even": np.full(domain, USERS // domain), "skewed": uneven},
+                    {"prefixes": [(0, np.arange(domain))]},
+                    [epsilon],
+                    repeats,
+                    confidence=None,
+                )
+                for one in measured.summary():
+                    predicted = protocol.average_rmse(one.users, "prefixes")
+                    row.append(f"{one.error / predicted:.3f}")
             yield row
 
 

@@ -20,9 +20,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from grids import ATTRIBUTES, SETS, SIZE, queries, truth
+from grids import ATTRIBUTES, SIZE, conjunctions, population, queries
 from range_queries import one_core, table
 
+from mechdesign.evaluate import evaluate, mean_absolute
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform
 
 SYSTEMS: dict[str, Callable[..., Any]] = {
@@ -56,25 +57,23 @@ def seconds(made: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def errors(sets: list[str], epsilons: list[float], users: int) -> None:
-    rows = []
-    for name in sets:
-        for epsilon in epsilons:
-            rng = np.random.default_rng(round(1000 * epsilon))
-            records = SETS[name](rng, users)
-            asked = [queries(rng, several) for several in SEVERAL]
-            true = [truth(records, *query) for query in asked]
-            for system, kind in SYSTEMS.items():
-                protocol = kind([SIZE] * ATTRIBUTES, epsilon, users)
-                estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
-                found = [
-                    np.abs(estimate.answers(*query) - held).mean()
-                    for query, held in zip(asked, true, strict=True)
-                ]
-                rows.append([name, f"{epsilon:g}", system, *(f"{error:.4f}" for error in found)])
+    found = evaluate(
+        {name: partial(kind, [SIZE] * ATTRIBUTES, n=users) for name, kind in SYSTEMS.items()},
+        {name: population(name, users) for name in sets},
+        {f"{k}": conjunctions(*queries(np.random.default_rng(k), k)) for k in SEVERAL},
+        epsilons,
+        repeats=1,
+        confidence=None,
+        measures={"mean absolute": mean_absolute},
+    )
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for row in found.rows:
+        case = row.population, f"{row.epsilon:g}", row.protocol
+        rows.setdefault(case, [*case]).append(f"{row.measures['mean absolute']:.4f}")
     table(
         f"Mean absolute error of 200 queries of half of each attribute, {users} users",
         ["records", "epsilon", "system", *(f"{several} attributes" for several in SEVERAL)],
-        rows,
+        rows.values(),
     )
 
 

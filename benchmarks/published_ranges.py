@@ -15,12 +15,14 @@ os.environ.update(
 
 import argparse
 import math
+from functools import partial
 
 import numpy as np
 from large_domains import Workload, cauchy
-from range_queries import N, one_core, table
+from range_queries import N, one_core, short, table, values_alone
 from tqdm import tqdm
 
+from mechdesign.evaluate import evaluate, mean_square_of_ranges
 from rangeq import HaarHRR, HierarchicalHistogram, RangeProtocol
 
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.1, 1.2, 1.4)
@@ -56,19 +58,23 @@ def protocol(name: str, domain: int, epsilon: float) -> RangeProtocol:
     return HierarchicalHistogram(domain, epsilon, int(name[2:-1]), "OUE")
 
 
-def simulated(one: RangeProtocol, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Mean squares over all ranges, ranges from every 2^8th item, and all prefixes.
+def simulated(one: RangeProtocol, repeats: int, rng: np.random.Generator) -> list[float]:
+    """RMSE x 1000 of all ranges, of ranges from every 2^8th item, and of all prefixes."""
 
-    Shape (repeats, 3).
-    """
-    held = cauchy(one.domain, N, rng)
-    truth = np.concatenate([[0.0], np.cumsum(held) / N])
-    squares = []
-    for _ in range(repeats):
-        error = np.concatenate([[0.0], one.estimate(one.simulate(held, rng)).cdf()]) - truth
-        some = [Workload(one.domain, step).mean_square(error) for step in (1, 256)]
-        squares.append([*some, float(np.mean(error[1:] ** 2))])
-    return np.array(squares)
+    def of_some(answers: np.ndarray, truth: np.ndarray) -> float:
+        return Workload(one.domain, 256).mean_square(np.concatenate([[0.0], answers - truth]))
+
+    (found,) = evaluate(
+        {short(one): lambda _: values_alone(one)},
+        {"Cauchy": cauchy(one.domain, N, rng)},
+        {"prefixes": [(0, np.arange(one.domain))]},
+        [float(one.epsilon)],
+        repeats,
+        confidence=None,
+        measures={"ranges": partial(mean_square_of_ranges, least=2), "some": of_some},
+    ).summary()
+    squares = *found.measures.values(), found.error**2
+    return [1000 * math.sqrt(square) for square in squares]
 
 
 def from_every_256th(one: RangeProtocol, rng: np.random.Generator) -> float:
@@ -99,7 +105,7 @@ def main() -> None:
             for column, name in enumerate(NAMES):
                 one = protocol(name, 1 << bits, epsilon)
                 users = name == "HaarHRR"  # simulated user by user
-                found = simulated(
+                means = simulated(
                     one,
                     (
                         (2 if quick else 10 if bits == 8 else 5)
@@ -108,7 +114,6 @@ def main() -> None:
                     ),
                     rng,
                 )
-                means = np.sqrt(found.mean(axis=0)) * 1000
                 for which, workload, at in (("5.2", "ranges", 0), ("5.3", "prefixes", 2)):
                     printed = float(PRINTED[which, bits].split()[4 * k + column])
                     predicted = one.average_rmse(N, workload) * 1000

@@ -18,18 +18,19 @@ import argparse
 import math
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
-from large_domains import Workload
-from range_queries import best_of, circular, one_core, table
-from tqdm import tqdm
+from range_queries import best_of, circular, one_core, table, values_alone
 
-from rangeq import Distribution, HaarHRR, ShapedEstimate, SquareWave, optimise, shaped
+from mechdesign.evaluate import evaluate, mean_square_of_ranges
+from rangeq import HaarHRR, SquareWave, optimise, shaped
 
 N = 1_000_000
 EPSILONS = (0.2, 0.6, 1.1, 1.4)
 RANGES = 4000
-"""Ranges to ask for intervals of, after every repeat."""
+"""To ask for intervals of."""
 
 
 def bell(x: np.ndarray, centre: float, width: float) -> np.ndarray:
@@ -65,28 +66,17 @@ DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 """As functions of the middles of the items, in fractions of the domain."""
 
 
-def population(name: str, domain: int, rng: np.random.Generator, users: int = N) -> np.ndarray:
+def population(name: str, domain: int) -> np.ndarray:
+    """The shares of the items."""
     density = DENSITIES[name]((np.arange(domain) + 0.5) / domain)
-    return rng.multinomial(users, density / density.sum())
+    return density / density.sum()
 
 
-def mean_square(estimate: Distribution, held: np.ndarray) -> float:
-    error = np.concatenate([[0.0], estimate.cdf()]) - np.concatenate(
-        [[0.0], np.cumsum(held) / held.sum()]
-    )
-    return Workload(len(held), 1).mean_square(error)
-
-
-def covered(estimate: ShapedEstimate, held: np.ndarray, rng: np.random.Generator) -> float:
-    """Of RANGES ranges, how many are in their 95 % interval: rounded errors count as none."""
-    first = rng.choice(
-        len(held) - 1, RANGES, p=(chances := np.arange(len(held) - 1, 0, -1)) / chances.sum()
-    )
-    last = first + 1 + rng.integers(0, len(held) - 1 - first)
-    sums = np.concatenate([[0.0], np.cumsum(held) / held.sum()])
-    low, high = estimate.answer((first, last)).interval()
-    truth = sums[last + 1] - sums[first]
-    return float(np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9)))
+def some_ranges(domain: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of all with two items or more, as likely each."""
+    rng, chances = np.random.default_rng(domain), np.arange(domain - 1, 0, -1)
+    first = rng.choice(domain - 1, RANGES, p=chances / chances.sum())
+    return first, first + 1 + rng.integers(0, domain - 1 - first)
 
 
 def measured(values: list[float], factor: float = 1e5) -> str:
@@ -98,40 +88,45 @@ def row(
     name: str, domain: int, epsilon: float, repeats: int, rivals: bool, users: int = N
 ) -> list[str]:
     """Smoothed; predicted and, of rivals, simulated errors of the others; coverage of intervals."""
-    ours = shaped(domain, epsilon, users)
-    best, haar, wave = (
-        best_of(optimise(domain, epsilon, users), circular)[0],
-        HaarHRR(domain, epsilon),
-        SquareWave(domain, epsilon),
+    best = best_of(optimise(domain, epsilon, users), circular)[0]
+    haar = HaarHRR(domain, epsilon)
+    others: dict[str, Callable[[float], Any]] = {}
+    if rivals:
+        others |= {"circular": lambda _: values_alone(best), "haar": lambda _: values_alone(haar)}
+    if domain <= 1024:
+        others["wave"] = partial(SquareWave, domain)
+    evaluated = partial(
+        evaluate,
+        populations={name: population(name, domain)},
+        epsilons=[epsilon],
+        repeats=repeats,
+        users=users,
+        measures={"all ranges": partial(mean_square_of_ranges, least=2)},
     )
+    prefixes = {"prefixes": [(0, np.arange(domain))]}
+    ours = evaluated(
+        {"ours": lambda epsilon: shaped(domain, epsilon, users)},
+        queries={**prefixes, "ranges": [some_ranges(domain)]},
+    )
+    rows = ours.rows + (evaluated(others, queries=prefixes, confidence=None).rows if others else ())
     errors: dict[str, list[float]] = {"ours": [], "circular": [], "haar": [], "wave": []}
-    coverage: list[float] = []
-    for repeat in tqdm(range(repeats), desc=f"{name}, D = {domain}, {epsilon:g}", leave=False):
-        rng = np.random.default_rng(repeat)
-        held = population(name, domain, rng, users)
-        estimate = ours.estimate(ours.simulate(held, rng))
-        errors["ours"].append(mean_square(estimate, held))
-        coverage.append(covered(estimate, held, rng))
-        if domain <= 1024:
-            errors["wave"].append(mean_square(wave.estimate(wave.simulate(held, rng)), held))
-        if rivals:
-            for key, protocol in (("circular", best), ("haar", haar)):
-                errors[key].append(
-                    mean_square(protocol.estimate(protocol.simulate(held, rng)), held)
-                )
+    for one in rows:
+        if one.queries == "prefixes":
+            errors[one.protocol].append(one.measures["all ranges"])
+    coverage = ours.summary()[1].covered
     cells = [name, str(domain), f"{epsilon:g}", measured(errors["ours"])]
     for key, protocol in (("circular", best), ("haar", haar)):
         simulated = f" / {measured(errors[key])}" if errors[key] else ""
         cells.append(f"{protocol.average_rmse(users) ** 2 * 1e5:.3g}{simulated}")
     cells.append(measured(errors["wave"]) if errors["wave"] else "")
     ratio = best.average_rmse(users) ** 2 / np.mean(errors["ours"])
-    return [*cells, f"{ratio:.2g}", f"{np.mean(coverage):.3f}", str(repeats)]
+    return [*cells, f"{ratio:.2g}", f"{coverage:.3f}", str(repeats)]
 
 
 def seconds(domain: int, epsilon: float) -> list[str]:
     """CPU seconds of the design, 10^6 real reports, the estimate, and 10^5 intervals."""
     rng = np.random.default_rng(1)
-    values = np.repeat(np.arange(domain), population("Cauchy", domain, rng))
+    values = np.repeat(np.arange(domain), rng.multinomial(N, population("Cauchy", domain)))
     rng.shuffle(values)
     times = [time.process_time()]
     protocol = shaped(domain, epsilon, N + 1)  # designs are kept: not the one made above

@@ -12,8 +12,22 @@
 ['GRR', 'OUE']
 """
 
+from mechdesign.evaluate.estimated_by import EstimatedBy
 from mechdesign.evaluate.evaluation import ErrorTable, evaluate
+from mechdesign.evaluate.measures import mean_absolute, mean_square_of_ranges, total_variation
 from mechdesign.evaluate.rows import RepeatErrors, Summary
 from mechdesign.evaluate.sweeps import add_arguments, apart, sweep
 
-__all__ = ["ErrorTable", "RepeatErrors", "Summary", "add_arguments", "apart", "evaluate", "sweep"]
+__all__ = [
+    "ErrorTable",
+    "EstimatedBy",
+    "RepeatErrors",
+    "Summary",
+    "add_arguments",
+    "apart",
+    "evaluate",
+    "mean_absolute",
+    "mean_square_of_ranges",
+    "sweep",
+    "total_variation",
+]

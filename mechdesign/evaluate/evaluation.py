@@ -11,16 +11,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mechdesign._support.arrays import Floats
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import aligned, comma_separated, shown
-from mechdesign.evaluate.populations import Population, truth
+from mechdesign.evaluate.measures import Measure
+from mechdesign.evaluate.populations import Population, first, truth
 from mechdesign.evaluate.rows import RepeatErrors, Summary
 from mechdesign.evaluate.sweeps import apart, sweep
 
@@ -75,15 +77,20 @@ class ErrorTable:
                     float(spread / (2 * error)) if error else 0.0,
                     math.sqrt(np.mean([row.stated for row in rows])),
                     float(np.mean([row.covered for row in rows])),
+                    {
+                        name: float(np.mean([row.measures[name] for row in rows]))
+                        for name in rows[0].measures
+                    },
                 )
             )
         return found
 
     def to_frame(self) -> Any:
-        """All rows as a pandas DataFrame, one column a field of `RepeatErrors`."""
+        """All rows as a pandas DataFrame: the fields of `RepeatErrors`, a column each measure."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=RepeatErrors._fields)
+        names = self.rows[0].measures if self.rows else ()
+        return pd.DataFrame([_cells(row) for row in self.rows], columns=[*_FIXED, *names])
 
     def plot(self, queries: str | None = None) -> Figure:
         """Errors against epsilon, a panel for each population, both axes logarithmic.
@@ -109,6 +116,7 @@ class ErrorTable:
 
     def __str__(self) -> str:
         head = ["population", "queries", "epsilon", "protocol", "error", "+-", "stated", "covered"]
+        summaries = self.summary()
         rows = [
             [
                 row.population,
@@ -117,10 +125,23 @@ class ErrorTable:
                 row.protocol,
                 *(_number(one) for one in (row.error, row.standard_error, row.stated)),
                 _number(row.covered, ".0%"),
+                *map(_number, row.measures.values()),
             ]
-            for row in self.summary()
+            for row in summaries
         ]
+        head += summaries[0].measures if summaries else ()
         return "\n".join(aligned([head, *rows]))
+
+
+_FIXED = RepeatErrors._fields[:-1]
+"""The columns that every table has."""
+
+_ROUNDING = 1e-9
+"""How far the truth may be out of an interval: of what is known exactly that has no width."""
+
+
+def _cells(row: RepeatErrors) -> tuple[object, ...]:
+    return *row[:-1], *row.measures.values()
 
 
 def _number(value: float, how: str = ".3g") -> str:
@@ -136,6 +157,7 @@ def evaluate(
     *,
     users: int | None = None,
     confidence: float | None = 0.95,
+    measures: Mapping[str, Measure] | None = None,
     seed: int = 1,
     out: str | os.PathLike[str] | None = None,
     workers: int = 1,
@@ -152,11 +174,12 @@ def evaluate(
         By its name what makes a protocol from epsilon: ``{"OUE": lambda epsilon: OUE(64,
         epsilon)}``. A protocol has ``privatize(values, rng)``, ``aggregate(reports)`` and
         ``estimate(aggregate)``, whose result answers queries as ``answer(where)``: one's own may
-        be of any class. Of counts ``simulate(counts, rng)`` is taken, where it has it.
+        be of any class. Where it has ``simulate``, ``simulate(counts, rng)`` is taken of counts,
+        and ``simulate(1, rng, values)`` of records.
     populations : mapping of str to array_like or mapping
         By its name the counts of the items, shape (items,); shares of the items, floats that sum
-        to 1, with ``users``; records, integers of shape (users, attributes); or a table, columns
-        by name.
+        to 1, with ``users``; records, integers of shape (users, attributes); a table, columns by
+        name; or a function that draws any of these from a generator, for each repeat anew.
     queries : mapping of str to sequence
         By the name of a family its queries, each as ``answer`` takes it; also arrays of questions.
     epsilons : sequence of float
@@ -168,13 +191,18 @@ def evaluate(
     confidence : float, optional
         Of the intervals whose coverage is measured, default 0.95. None: none are asked for, as
         where a bootstrap would take long.
+    measures : mapping of str to callable, optional
+        By its name what else is made of the answers of a family, beside their mean squared error: a
+        function of them and of the truth, two float64 arrays of shape (number,), to a number, such
+        as `mean_absolute`.
     seed : int, default 1
         Of all randomness.
     out : path, optional
         A CSV file with the rows, written as they are computed. What it has already is not
         computed again: an evaluation that was interrupted goes on, and one with more cases
         computes these. Rows of others are kept. A protocol is known by its name, class and
-        attributes, not by its code: where that has changed, take another file.
+        attributes, not by its code, and functions by their names: where code has changed, take
+        another file.
     workers, scheduler : int, str, optional
         Where to compute: see `sweep`.
 
@@ -187,8 +215,8 @@ def evaluate(
     ------
     ValueError
         Nothing to evaluate, a number out of range, what is no population, a question about records
-        that is no mapping or about items that there are not, or a file with other columns. Nothing
-        was computed.
+        that is no mapping or about items that there are not, or a file with other columns, such as
+        those of other measures. Nothing was computed.
     Exception
         What a protocol raises, with a note that names it.
     """
@@ -203,11 +231,19 @@ def evaluate(
     whole(seed, "seed", 0)
     if confidence is not None and not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
+    functions = dict(measures or {})
+    for name, measure in functions.items():
+        if not callable(measure) or name in RepeatErrors._fields:
+            raise ValueError(
+                f"measure {shown(name)} must be a function of answers and truth with a name that is"
+                f" no column's, got {shown(measure)}"
+            )
     people = [Population(name, given, users) for name, given in populations.items()]
     rng = np.random.default_rng(seed)
+    asked = {name: list(family) for name, family in queries.items()}
     for one in people:
-        held = one.drawn(np.random.default_rng(0))
-        for family in queries.values():
+        held = first(one.drawn(np.random.default_rng(0)))  # enough to check questions
+        for family in asked.values():
             for where in family:
                 truth(where, held)
     for name, make in protocols.items():
@@ -221,74 +257,114 @@ def evaluate(
         for name, make in protocols.items():
             with _named(name, epsilon):
                 made.append((name, float(epsilon), make(epsilon)))
-    asked = {name: list(family) for name, family in queries.items()}
-    keys, cases = [], []
-    for one in people:
+    keys, cases, order = [], [], []
+    for place, one in enumerate(people):
+        repeated = [Repeat(one, number, asked, rng) for number in range(repeats)]
         for name, epsilon, protocol in made:
             key = _key(name, epsilon, protocol, one, asked, seed, confidence)
-            for repeat in range(repeats):
-                keys.append((key, repeat))
-                cases.append((name, epsilon, protocol, one, asked, repeat, key, confidence, rng))
+            for repeat in repeated:
+                keys.append((key, repeat.number))
+                cases.append((name, epsilon, protocol, repeat, key, confidence, functions, rng))
+                order.append((place, repeat.number))
     path = None if out is None else Path(out)
-    known = {} if path is None else _kept(path, set(keys), len(asked))
+    known = {} if path is None else _kept(path, set(keys), len(asked), list(functions))
     left = [place for place, case in enumerate(keys) if case not in known]
+    left.sort(key=order.__getitem__)  # all protocols on the same users, and then on others
 
     def keep(place: int, rows: list[RepeatErrors]) -> None:
         if path is not None:
             with path.open("a", encoding="utf-8", newline="") as file:
-                file.write(comma_separated(rows))
+                file.write(comma_separated(map(_cells, rows)))
 
-    computed = sweep(
-        measured, [cases[place] for place in left], workers, scheduler, "evaluation", keep
-    )
+    try:
+        computed = sweep(
+            measured, [cases[place] for place in left], workers, scheduler, "evaluation", keep
+        )
+    finally:
+        _users.cache_clear()
     known.update({keys[place]: rows for place, rows in zip(left, computed, strict=True)})
     return ErrorTable(tuple(row for case in keys for row in known[case]))
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """Users who are asked.
+
+    Attributes
+    ----------
+    population : Population
+        Whom they are drawn from.
+    number : int
+        Of the repeat, from 0.
+    queries : dict
+        Families of questions by name.
+    rng : numpy.random.Generator
+        Whose seed the users depend on.
+    """
+
+    population: Population
+    number: int
+    queries: dict[str, list[Any]]
+    rng: np.random.Generator
+
+
+@lru_cache(maxsize=1)  # for all protocols in turn
+def _users(repeat: Repeat) -> tuple[Any, dict[str, list[Floats]]]:
+    """The users, and the true answers to the questions of each family."""
+    held = repeat.population.drawn(apart(repeat.rng, repeat.population.name, repeat.number))
+    return held, {
+        family: [truth(where, held) for where in asked] for family, asked in repeat.queries.items()
+    }
 
 
 def measured(
     name: str,
     epsilon: float,
     protocol: Any,
-    population: Population,
-    queries: dict[str, list[Any]],
-    repeat: int,
+    repeat: Repeat,
     key: str,
     confidence: float | None,
+    measures: dict[str, Measure],
     rng: np.random.Generator,
 ) -> list[RepeatErrors]:
     """One repeat of a case: see `evaluate`."""
-    held = population.drawn(apart(rng, population.name, repeat))
-    own = apart(rng, name, population.name, epsilon, repeat)
+    population = repeat.population.name
+    held, truths = _users(repeat)
+    own = apart(rng, name, population, epsilon, repeat.number)
+    counted = not isinstance(held, dict) and held.ndim == 1
     began = time.perf_counter()
-    with _named(name, epsilon, f", population {shown(population.name)}"):
-        if population.counted and hasattr(protocol, "simulate"):
-            aggregate = protocol.simulate(held, own)
+    with _named(name, epsilon, f", population {shown(population)}"):
+        if hasattr(protocol, "simulate"):
+            aggregate = protocol.simulate(*((held, own) if counted else (1, own, held)))
         else:
-            values = np.repeat(np.arange(len(held)), held) if population.counted else held
+            values = np.repeat(np.arange(len(held)), held) if counted else held
             aggregate = protocol.aggregate(protocol.privatize(values, own))
         estimate = protocol.estimate(aggregate)
         answers = {
-            family: [estimate.answer(where) for where in asked] for family, asked in queries.items()
+            family: [estimate.answer(where) for where in asked]
+            for family, asked in repeat.queries.items()
         }
     seconds = time.perf_counter() - began
     some = next(iter(held.values())) if isinstance(held, dict) else held
-    number = int(some.sum()) if population.counted else len(some)
+    number = int(some.sum()) if counted else len(some)
     rows = []
-    for family, asked in queries.items():
-        off, inside, variances = [], [], []
-        for where, answer in zip(asked, answers[family], strict=True):
-            true = truth(where, held)
-            off.append(np.ravel(np.asarray(answer.value, dtype=np.float64) - true))
+    for family, told in answers.items():
+        values, right, inside, variances = [], [], [], []
+        for answer, true in zip(told, truths[family], strict=True):
+            both = np.broadcast_arrays(np.asarray(answer.value, dtype=np.float64), true)
+            values.append(np.ravel(both[0]))
+            right.append(np.ravel(both[1]))
             inside.append(_inside(answer, true, confidence))
             variances.append(_stated(answer, true.shape))
-        errors = np.concatenate(off)
+        found, expected = np.concatenate(values), np.concatenate(right)
+        errors = found - expected
         rows.append(
             RepeatErrors(
                 name,
-                population.name,
+                population,
                 epsilon,
                 number,
-                repeat,
+                repeat.number,
                 family,
                 len(errors),
                 float((errors**2).mean()),
@@ -297,6 +373,7 @@ def measured(
                 float(np.concatenate(inside).mean()),
                 round(seconds, 6),
                 key,
+                {title: float(measure(found, expected)) for title, measure in measures.items()},
             )
         )
     return rows
@@ -317,7 +394,8 @@ def _inside(answer: Any, true: Any, confidence: float | None) -> Any:
         return np.full(true.size, math.nan)
     with suppress(ValueError, TypeError, AttributeError):
         low, high = answer.interval(confidence)
-        return np.ravel((np.asarray(low) <= true) & (true <= np.asarray(high))).astype(np.float64)
+        low, high = np.asarray(low) - _ROUNDING, np.asarray(high) + _ROUNDING
+        return np.ravel((low <= true) & (true <= high)).astype(np.float64)
     return np.full(true.size, math.nan)
 
 
@@ -382,26 +460,30 @@ def _state(given: Any) -> dict[str, Any]:
 
 
 def _kept(
-    path: Path, wanted: set[tuple[str, int]], families: int
+    path: Path, wanted: set[tuple[str, int]], families: int, measures: list[str]
 ) -> dict[tuple[str, int], list[RepeatErrors]]:
     """The rows of a file by case; what an interrupt left half-written is taken out of it."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     lines = text[: text.rfind("\n") + 1]
     reader = csv.reader(lines.splitlines())
-    head = tuple(next(reader, RepeatErrors._fields))
-    if head != RepeatErrors._fields:
-        raise ValueError(f"{path} is no table of an evaluation: it has other columns")
+    columns = [*_FIXED, *measures]
+    if next(reader, columns) != columns:
+        raise ValueError(
+            f"{path} is no table of an evaluation with these measures: it has other columns"
+        )
     found: dict[tuple[str, int], list[RepeatErrors]] = {}
     for cells in reader:
-        row = RepeatErrors(*(kind(cell) for kind, cell in zip(_KINDS, cells, strict=True)))
+        fixed = [kind(cell) for kind, cell in zip(_KINDS, cells, strict=False)]
+        more = dict(zip(measures, map(float, cells[len(fixed) :]), strict=True))
+        row = RepeatErrors._make([*fixed, more])
         found.setdefault((row.key, row.repeat), []).append(row)
     torn = [case for case in found if case in wanted and len(found[case]) != families]
     for case in torn:
         del found[case]
     if torn or lines != text or not text:
-        rows = [row for case in found.values() for row in case]
+        rows = [_cells(row) for case in found.values() for row in case]
         with replacing(path) as file:
-            file.write(comma_separated([RepeatErrors._fields, *rows]).encode())
+            file.write(comma_separated([columns, *rows]).encode())
     return {case: rows for case, rows in found.items() if case in wanted}
 
 
@@ -416,4 +498,4 @@ _KINDS: tuple[Callable[[str], Any], ...] = (
     *(float,) * 5,
     str,
 )
-"""Of the columns."""
+"""Of the columns of `_FIXED`."""

@@ -34,7 +34,8 @@ class Population:
     Raises
     ------
     ValueError
-        What is no population, shares without a number of users, or that do not sum to 1.
+        What is no population, shares without a number of users, or that do not sum to 1; of a
+        function when it draws.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Population:
     def __post_init__(self) -> None:
         if self.users is not None:
             whole(self.users, "users", 1, what="a number of users")
+        if callable(self.given):
+            return
         if self.columns is not None:
             lengths = {len(column) for column in self.columns.values()}
             if len(lengths) != 1 or not min(lengths):
@@ -72,7 +75,7 @@ class Population:
 
     @cached_property
     def columns(self) -> dict[str, Any] | None:
-        """The columns of a table by name; None for arrays."""
+        """The columns of a table by name; None for arrays and functions."""
         names = getattr(self.given, "columns", self.given)
         if not isinstance(self.given, Mapping) and not hasattr(self.given, "columns"):
             return None
@@ -82,14 +85,11 @@ class Population:
     def _array(self) -> Any:
         return np.asarray(self.given)
 
-    @property
-    def counted(self) -> bool:
-        """Whether it is counts of items, and not records."""
-        return self.columns is None and self._array.ndim == 1
-
     def drawn(self, rng: np.random.Generator) -> Any:
         """The users of one repeat: counts of items, an array of records, or a table of columns."""
-        if self.counted:
+        if callable(self.given):
+            return Population(self.name, self.given(rng), self.users).drawn(rng)
+        if self.columns is None and self._array.ndim == 1:
             counts = self._array
             if self.users is None:
                 return counts.astype(np.int64)
@@ -99,6 +99,13 @@ class Population:
         if self.columns is None:
             return self._array[rows]
         return {name: column[rows] for name, column in self.columns.items()}
+
+
+def first(held: Any) -> Any:
+    """The first user, of records and tables; all counts."""
+    if isinstance(held, dict):
+        return {name: column[:1] for name, column in held.items()}
+    return held[:1] if held.ndim == 2 else held
 
 
 def truth(where: Any, held: Any) -> Floats:

@@ -35,6 +35,8 @@ class RepeatErrors(NamedTuple):
     key : str
         What the repeat is of, as a digest: the protocol with its parameters, the population,
         queries, seed and confidence.
+    measures : dict of str to float
+        The other measures that were asked for, by name.
     """
 
     protocol: str
@@ -50,6 +52,7 @@ class RepeatErrors(NamedTuple):
     covered: float
     seconds: float
     key: str
+    measures: dict[str, float]
 
 
 class Summary(NamedTuple):
@@ -69,6 +72,8 @@ class Summary(NamedTuple):
         The root of the mean stated variance; NaN where it is not known.
     covered : float
         The fraction of the intervals that hold the truth; NaN where there are none.
+    measures : dict of str to float
+        The means of the other measures over the repeats, by name.
     """
 
     protocol: str
@@ -81,3 +86,4 @@ class Summary(NamedTuple):
     standard_error: float
     stated: float
     covered: float
+    measures: dict[str, float]

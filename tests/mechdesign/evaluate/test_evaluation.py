@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, OUE
-from mechdesign.evaluate import ErrorTable, evaluate
+from mechdesign.evaluate import ErrorTable, EstimatedBy, evaluate, mean_absolute
 from mechdesign.evaluate.populations import Population, truth
 from rangeq.grids import WaveGrid
 
@@ -101,6 +102,98 @@ def test_intervals_need_not_be_asked_for() -> None:
     found = small(confidence=None)
     assert all(math.isnan(row.covered) for row in found.rows)
     assert [row.squared for row in found.rows] == [row.squared for row in small().rows]
+
+
+def test_measures_are_of_answers_and_truth(tmp_path: Path) -> None:
+    measures: dict[str, Callable[..., float]] = {
+        "mean absolute": mean_absolute,
+        "least": lambda answers, truth: (answers / truth).min(),
+    }
+    given: dict[str, Any] = {
+        "protocols": {"mine": lambda epsilon: Shifted(epsilon / 100)},
+        "epsilons": [1.0, 2.0],
+        "out": tmp_path / "errors.csv",
+        "measures": measures,
+    }
+    found = small(**given)
+    top = {"items": ZIPF[0] / ZIPF.sum(), "prefixes": ZIPF[:5].sum() / ZIPF.sum()}
+    for row in found.rows + tuple(found.summary()):
+        off = row.epsilon / 100
+        assert row.measures["mean absolute"] == pytest.approx(off)
+        assert row.measures["least"] == pytest.approx(1 + off / top[row.queries])
+    assert str(found).splitlines()[0].split()[-3:] == ["mean", "absolute", "least"]
+    assert list(found.to_frame().columns[-3:]) == ["key", *measures]
+    again = small(**given)
+    assert [row[-2:] for row in again.rows] == [row[-2:] for row in found.rows]
+    assert [row.seconds for row in again.rows] == [row.seconds for row in found.rows]
+    with pytest.raises(ValueError, match="other columns"):
+        small(**{**given, "measures": None})
+
+
+def test_the_mean_of_a_measure_is_over_the_repeats() -> None:
+    found = small(measures={"mean absolute": mean_absolute}, repeats=4)
+    for row in found.summary():
+        own = [
+            one.measures["mean absolute"]
+            for one in found.rows
+            if (one.protocol, one.queries) == (row.protocol, row.queries)
+        ]
+        assert len(set(own)) == 4
+        assert row.measures["mean absolute"] == pytest.approx(np.mean(own))
+
+
+def test_a_function_draws_a_population_for_each_repeat() -> None:
+    drawn: list[np.ndarray] = []
+
+    def shares(rng: np.random.Generator) -> np.ndarray:
+        drawn.append(rng.dirichlet(np.ones(6)))
+        return drawn[-1]
+
+    given: dict[str, Any] = {"populations": {"any": shares}, "users": 400}
+    found = small(**given)
+    assert len(drawn) == 4  # to check it; then once a repeat, for both protocols
+    assert len({tuple(one) for one in drawn}) == 4
+    assert {row.users for row in found.rows} == {400}
+    part = small(**given, protocols={"OUE": PROTOCOLS["OUE"]}, repeats=2)
+    expected = [row for row in found.rows if row.protocol == "OUE" and row.repeat < 2]
+    assert [row._replace(seconds=0) for row in part.rows] == [
+        row._replace(seconds=0) for row in expected
+    ]
+    records = small(
+        protocols={"waves": lambda epsilon: WaveGrid([4, 4], epsilon)},
+        populations={"records": lambda rng: rng.integers(0, 4, size=(700, 2))},
+        queries={"pairs": [{0: 1, 1: (0, 2)}]},
+        repeats=1,
+    )
+    assert [row.users for row in records.rows] == [700]
+
+
+def test_a_protocol_may_have_another_estimate() -> None:
+    inner = Shifted(0.25)
+    assert not hasattr(EstimatedBy(inner, Shifted), "simulate")
+    found = small(protocols={"less": lambda epsilon: EstimatedBy(inner, lambda _: Shifted(0.1))})
+    assert [row.error for row in found.summary()] == pytest.approx([0.1, 0.1])
+    # Simulated, and with the same reports as by itself
+    given: dict[str, Any] = {"repeats": 1}
+    oracle = GRR(6, 1.0)
+    again = small(protocols={"GRR": lambda _: EstimatedBy(oracle, oracle.estimate)}, **given)
+    alone = small(protocols={"GRR": lambda _: oracle}, **given)
+    assert [row.squared for row in again.rows] == [row.squared for row in alone.rows]
+    copy = pickle.loads(pickle.dumps(EstimatedBy(oracle, oracle.estimate)))
+    assert copy.protocol == oracle
+
+
+def test_what_is_exact_is_inside_its_interval() -> None:
+    class ToldExactly(Told):
+        def interval(self, confidence: float) -> tuple[Any, Any]:
+            return self.value, self.value
+
+    class Exact(Shifted):
+        def answer(self, where: Any) -> Told:
+            return ToldExactly(super().answer(where).value)
+
+    found = small(protocols={"mine": lambda _: Exact(1e-12), "off": lambda _: Exact(1e-6)})
+    assert [row.covered for row in found.summary()] == [1, 0] * 2
 
 
 def test_shares_are_drawn_from() -> None:
@@ -315,6 +408,9 @@ def test_another_file_is_not_touched(tmp_path: Path) -> None:
         ({"users": 0}, "users"),
         ({"seed": -1}, "seed"),
         ({"confidence": 1.0}, "confidence"),
+        ({"measures": {"mine": 3.0}}, "measure 'mine' must be a function"),
+        ({"measures": {"squared": mean_absolute}}, "measure 'squared' must be .* no column's"),
+        ({"populations": {"none": lambda rng: rng}}, "none"),
         ({"epsilons": [-1.0]}, "epsilon"),
     ],
 )
