@@ -26,6 +26,7 @@ mirrors = [
     "LIMITS.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "benchmarks/README.md",
 ]
 exclude_patterns = [

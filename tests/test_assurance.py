@@ -14,6 +14,7 @@ assurance = pytest.importorskip(
 
 def test_the_page_names_all_tests() -> None:
     page = assurance.PAGE.read_text(encoding="utf-8")
+    assert assurance.INTRODUCTION in page
     for promise in assurance.PROMISES:
         assert promise.says in page
         for path in promise.tests:

@@ -100,6 +100,32 @@ PROMISES = (
 )
 
 
+INTRODUCTION = (
+    "Some statements of this project are proved, some are tested, and some are neither.\n"
+    "\n"
+    "| | which | what stands behind it |\n"
+    "| --- | --- | --- |\n"
+    "| proved | a table of probabilities is private, exactly for its α; the formulas of"
+    " protocols are, for every α; a design is the best of all with its properties; what"
+    " readers can conclude from a suppressed table; the interval of one released count |"
+    " exact arithmetic in the program, and for files of mechanisms and of released tables a"
+    " [second program](mechanism-file.md) that shares no code with it |\n"
+    "| tested | the code draws with these probabilities; variances, intervals of totals and"
+    " of estimates are as stated; reports are counted once; damaged files are refused | the"
+    " tests below, with errors that are planted to see that they fail |\n"
+    "| neither | users are honest; one person is in as many counts as you said; nobody"
+    " releases the same counts twice; randomness and devices are sound; smoothed and fitted"
+    " estimates fit data like yours | what you know of your own survey; [what is not"
+    " promised](LIMITS.md) has the list |\n"
+    "\n"
+    "## The tests\n"
+    "\n"
+    "Paths are of files in the repository.\n"
+    "\n"
+)
+"""What is proved, what is tested, and what is neither."""
+
+
 def outcomes(promise: Promise, cases: int | None) -> tuple[int, int, int]:
     """How many cases passed, failed, and were skipped."""
     with tempfile.TemporaryDirectory() as folder:
@@ -131,10 +157,9 @@ def main() -> None:
     names = ("mechdesign", "numpy", "scipy", "highspy")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     PAGE.write_text(
-        "# Promises, and the tests that would fail\n\n"
-        "Every promise has tests that fail if it does not hold, and errors that are planted to see"
-        " that they do. What is not promised is in [LIMITS](LIMITS.md).\n\n"
-        "| promise, and how it is tested | tests | last run |\n| --- | --- | --- |\n"
+        "# What is proved, and what is tested\n\n"
+        + INTRODUCTION
+        + "| promise, and how it is tested | tests | last run |\n| --- | --- | --- |\n"
         + "\n".join(rows)
         + f"\n\nLast run: {which}; {versions}, Python {platform.python_version()}. Again:"
         " `python tools/assurance.py`.\n",
