@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
+import binascii
 import re
 from collections import Counter
 from pathlib import Path
@@ -103,6 +104,8 @@ def application(protocol: Any, log: ReportLog, page: Path | None) -> Starlette:
             raise HTTPException(409, str(error)) from None
         except NotStored as error:
             raise HTTPException(503, str(error), {"Retry-After": "5"}) from None
+        except binascii.Error as error:
+            raise HTTPException(422, f"no base64: {error}") from None
         except ValueError as error:
             raise HTTPException(422, str(error)[:300]) from None
         return JSONResponse({"new": new})

@@ -20,6 +20,7 @@ from typing import Any
 
 from frequency import Boolean, Categorical, Dates, Numeric, Survey, Text
 from frequency.storage import load_protocol
+from mechdesign.exceptions import MechanismError
 
 HERE = Path(__file__).parent
 CLIENT = HERE.parents[1] / "clients" / "javascript"
@@ -146,7 +147,10 @@ def labels_of(attribute: Any) -> list[str]:
 
 def write_page(protocol: Path, folder: Path, title: str, questions: dict[str, str]) -> None:
     """Write the page of a protocol file into a folder, which is made."""
-    survey = load_protocol(protocol)
+    try:
+        survey = load_protocol(protocol)
+    except (OSError, MechanismError) as error:
+        raise SystemExit(str(error)) from None
     if not isinstance(survey, Survey):
         raise SystemExit(f"{protocol}: a survey is needed, a protocol with a schema")
     unknown = sorted(set(questions) - set(survey.schema.names))

@@ -111,7 +111,8 @@ def mean_of_days(
     users = np.array([estimate.n for estimate in estimates], dtype=np.int64)
     if not len(users) or not users.all() or (shared is None and len(set(users.tolist())) > 1):
         raise ValueError(
-            f"the same users must report on each of the days, got {shown(sorted(set(users)))}"
+            "the same users must report on each of the days, or shared must say how many report on"
+            f" both of two; got {shown(users.tolist())} users"
         )
     both = np.minimum(users, users[:, None]) if shared is None else _shared_users(shared, users)
     mean = np.mean([estimate.frequencies for estimate in estimates], axis=0)

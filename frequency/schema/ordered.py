@@ -101,8 +101,11 @@ class Ordered(ItemAttribute):
         span = Span(self._positions(first), self._positions(last))
         bad = (first >= last) | (span.first >= span.last)
         if bad.any():
+            point = (first == last).any()  # never of whole numbers and dates, which have a width
+            width = ": a single number has no width, unless numbers are whole" if point else ""
             raise InvalidQuestion(
                 f"{printable(self.name)} is {self.values}: the range {shown(given)} holds none"
+                f"{width}"
             )
         return span
 

@@ -108,7 +108,8 @@ def mark_units(
     axis : matplotlib.axis.Axis
         Of `numbers`.
     edges : array_like
-        Of the bins: numbers, of which integers are marked if they are integers, or dates.
+        Of the bins: numbers, of which integers are marked if they are integers, or if all lie half
+        between two; or dates.
     end : float, default inf
         Nothing is marked above it.
     even : bool, default False
@@ -120,6 +121,8 @@ def mark_units(
         mark_dates(axis, cuts[0], cuts[-1])
         return
     logarithmic = is_logarithmic(edges)
+    # As `bin_edges` has whole numbers with bins of their own.
+    in_middles = bool(((cuts + 0.5) % 1 == 0).all())
     choices: list[list[float]] = []
     if not logarithmic and not are_equal(np.diff(cuts)):
         most = len(cuts) if even else 1 + (len(cuts) < 14)
@@ -127,7 +130,7 @@ def mark_units(
     mark_numbers(
         axis,
         *choices,
-        whole=np.asarray(edges).dtype.kind in "iu",
+        whole=in_middles or np.asarray(edges).dtype.kind in "iu",
         logarithmic=logarithmic,
         end=end,
     )

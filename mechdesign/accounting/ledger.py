@@ -62,10 +62,10 @@ shuffled collections: {TRUST[0].lower()}{TRUST[1:]}, of at least so many honest 
 """What is printed below the table if reports are shuffled."""
 
 DAILY = """\
-permanent reports: all reports of all days are made of so many of each user, at most; the epsilon\
- bounds what they tell of the values, for users whose values change on the same days. That a value\
- has changed, and when, many days show; and devices with more values, or more starts, than was\
- spent lose more"""
+permanent reports: all reports of all days are made of so many of each user, at most; the epsilon
+  bounds what they tell of the values, for users whose values change on the same days. That a value
+  has changed, and when, many days show; and devices with more values, or more starts, than was
+  spent lose more"""
 """What is printed below the table if reports are kept."""
 
 NOT_COVERED = """not covered:

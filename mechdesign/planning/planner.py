@@ -142,7 +142,7 @@ def plan(
     elif ledger is not None:
         remaining = ledger.remaining  # read once: other processes may spend from the same file
         if remaining <= 0:
-            raise BudgetExceeded(LEAST_EPSILON, remaining, "this plan")
+            raise BudgetExceeded(LEAST_EPSILON, remaining, "the smallest plan")
         if target is None or (n is None and asked.users_report):
             epsilon = remaining
         else:

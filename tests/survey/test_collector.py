@@ -52,6 +52,7 @@ WRONG: list[tuple[str, bytes, str, str, int, str]] = [
     ("a long key", report(1), "a" * 65, BYTES, 400, "Idempotency-Key is needed"),
     ("another kind", report(1), "a", "application/json", 415, "octet-stream"),
     ("no base64", b"@@@", "a", "text/plain", 422, "base64"),
+    ("base64 cut short", base64.b64encode(report(1))[:-1], "a", "text/plain", 422, "no base64: "),
     ("cut short", report(1)[:-1], "a", BYTES, 422, "length, .* of 9 bytes, for 10"),
     ("two reports", report(1) * 2, "a", BYTES, 422, "length, .* of 20 bytes, for 10"),
     ("another protocol", HRR(4, 1.0).wire + b"\0\0", "a", BYTES, 422, "foreign: the protocol "),

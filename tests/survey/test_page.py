@@ -108,6 +108,11 @@ def test_what_is_no_survey_has_no_page(tmp_path: Path) -> None:
     save_protocol(tmp_path / "protocol.json", Survey(GRR(3, 1.0), Schema([ORIGIN])))
     with pytest.raises(SystemExit, match="no attribute 'nothing'"):
         write_page(tmp_path / "protocol.json", tmp_path / "page", "A survey", {"nothing": "?"})
+    for name, text in (("damaged.json", "{}"), ("none.json", None)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        with pytest.raises(SystemExit, match=name):
+            write_page(tmp_path / name, tmp_path / "page", "A survey", {})
     assert not (tmp_path / "page").exists()
 
 

@@ -305,6 +305,8 @@ def test_what_is_refused() -> None:
     for aggregates in ([], [one, two], [none]):
         with pytest.raises(ValueError, match="the same users must report on each of the days"):
             mean_of_days(question, aggregates)
+    with pytest.raises(ValueError, match=r"shared must say .*; got \[1, 2\] users"):
+        mean_of_days(question, [one, two])
     with pytest.raises(ValueError, match=r"no more than report on the second, 1; got 0\.8"):
         change_of_days(question, two, one, 0.8)
     for shared in ([[1, 1], [1, 1]], [[1, 0], [1, 2]], [[1, 2], [2, 2]], [[1, 0.5], [0.5, 2]], [1]):

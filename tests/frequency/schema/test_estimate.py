@@ -224,7 +224,7 @@ def test_frequent_integers_have_the_labels_of_their_items():
         ({"sex": 1}, "an attribute is one of delay"),
         ({"delay": (30, 20)}, "the range .* holds none"),
         ({"delay": (700, 800)}, "the range .* holds none"),
-        ({"delay": (20, 20)}, "the range .* holds none"),
+        ({"delay": (20, 20)}, "the range .* holds none: a single number has no width"),
         ({"delay": (1, 2, 3)}, "a tuple of two ends"),
         ({"delay": ("a", 20)}, "a number from -60 to 600"),
         ({"delay": 20}, "is not a bin"),

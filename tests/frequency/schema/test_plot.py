@@ -209,3 +209,10 @@ def test_errors() -> None:
         plot.cumulative([0, 0, 1], [0.5, 1], xlabel="x")
     with pytest.raises(ValueError, match="truth must have one entry"):
         plot.cumulative([0, 1, 2], [0.5, 1], xlabel="x", truth=[1])
+
+
+def test_whole_numbers_have_no_ticks_between_them() -> None:
+    figure = plot.histogram(np.arange(25) - 0.5, np.full(24, 1 / 24), xlabel="hour")
+    labels = ticks(figure, "x")
+    assert len(labels) > 4
+    assert all(label.isdigit() for label in labels)

@@ -68,7 +68,7 @@ def test_a_ledger_gives_what_remains_and_nothing_more_and_planning_spends_nothin
     ledger.spend(found.best.epsilon, "toys")
     assert ledger.remaining == 0
     for given_ in ({"n": 100}, {"error": 1}, {"n": 100, "error": 1}):
-        with pytest.raises(BudgetExceeded, match="the 0 that remains"):
+        with pytest.raises(BudgetExceeded, match="smallest plan is more than the 0 that remains"):
             plan("toy", 5, ledger=ledger, **given_)
 
 
