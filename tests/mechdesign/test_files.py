@@ -254,7 +254,9 @@ def test_a_property_whose_text_forgets_its_parameter_is_not_saved(tmp_path: Path
 
     path = tmp_path / "m.json"
     design(2, Privacy("2/3"), L1(), [Above("3/2")]).save(path)
-    assert Mechanism.load(path).certificate.properties == (Above("3/2"),)
+    loaded = Mechanism.load(path).certificate
+    assert loaded is not None
+    assert loaded.properties == (Above("3/2"),)
     path.unlink()
     for item in (Above("2"), Above("5/4")):  # the name alone would stand for 3/2
         found = design(2, Privacy("2/3"), L1(), [item])
