@@ -80,8 +80,14 @@ class ErrorTable:
         return found
 
     def to_frame(self) -> Any:
-        """All rows as a pandas DataFrame, one column a field of `RepeatErrors`."""
-        import pandas as pd
+        """All rows as a pandas DataFrame, one column a field of `RepeatErrors`.
+
+        Raises ImportError where pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("a DataFrame needs pandas: pip install pandas") from error
 
         return pd.DataFrame(self.rows, columns=RepeatErrors._fields)
 
@@ -152,7 +158,9 @@ def evaluate(
         By its name what makes a protocol from epsilon: ``{"OUE": lambda epsilon: OUE(64,
         epsilon)}``. A protocol has ``privatize(values, rng)``, ``aggregate(reports)`` and
         ``estimate(aggregate)``, whose result answers queries as ``answer(where)``: one's own may
-        be of any class. Of counts ``simulate(counts, rng)`` is taken, where it has it.
+        be of any class. An answer has a ``value``, a fraction of the users, and, where it states
+        them, a ``variance`` and ``interval(confidence)``, as `frequency.core.answer.Answer` has.
+        Of counts ``simulate(counts, rng)`` is taken, where it has it.
     populations : mapping of str to array_like or mapping
         By its name the counts of the items, shape (items,); shares of the items, floats that sum
         to 1, with ``users``; records, integers of shape (users, attributes); or a table, columns
