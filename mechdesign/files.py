@@ -36,6 +36,7 @@ from mechdesign._support.text import (
 )
 from mechdesign.certificate import Certificate
 from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
+from mechdesign.index_table import IndexTable
 from mechdesign.limits import Work, check_affordable
 from mechdesign.losses import Costs, Loss, Power
 from mechdesign.privacy import Metric, Privacy
@@ -62,7 +63,8 @@ def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[
     PrivacyViolation
         The table does not keep the privacy it claims; nothing is written.
     ValueError
-        Another suffix; or a JSON file that `load` would refuse, since it takes too long to check.
+        Another suffix; or a JSON file that `load` would refuse, since it takes too long to check,
+        or since the text of a property of the certificate stands for another property.
     """
     writers: dict[str, Callable[[IO[bytes], Table], None]] = {
         ".json": partial(_json, certificate),
@@ -76,8 +78,31 @@ def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[
             f" {target.name!r}"
         )
     table.audit().require()
+    if target.suffix == ".json" and certificate is not None:
+        _require_texts(certificate, table)
     with replacing(target) as stream:
         writers[target.suffix](stream, table)
+
+
+def _require_texts(certificate: Certificate, table: Table) -> None:
+    """Raise ValueError for a property whose text is read as other constraints, or not at all."""
+    at = IndexTable(table.output_values, table.input_values)
+
+    def stated(item: Property) -> list[tuple[object, ...]]:
+        groups = item.constraints(at, certificate.privacy)
+        return [(g.cells.tolist(), g.coefficients, g.bound, g.equality) for g in groups]
+
+    for item in certificate.properties:
+        try:
+            right = stated(resolve(item.text)) == stated(item)
+        except ValueError:
+            right = False
+        if not right:
+            raise ValueError(
+                f"the file would name the property {type(item).__qualname__} by its text"
+                f" {shown(item.text)}, which stands for other constraints, or none: let its text"
+                " tell its parameters, as that of mechdesign.properties.OutputRatio does"
+            )
 
 
 def load(
@@ -252,8 +277,9 @@ def _property(text: str) -> Property:
         return item
     except ValueError as error:
         raise InvalidFile(
-            "the certificate needs a property that is not defined here; import what defines it,"
-            f" or load the table without its certificate: {error!s:.200}"
+            "the certificate needs a property that is not defined here; import what defines it"
+            " (in the shell: --import MODULE), or load the table without its certificate:"
+            f" {error!s:.200}"
         ) from error
 
 

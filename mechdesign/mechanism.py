@@ -234,7 +234,7 @@ class Mechanism(Table):
             The table does not keep the privacy it claims; nothing is written.
         ValueError
             Another suffix; or a JSON file that `load` would refuse, since it takes too long to
-            check.
+            check, or since the text of a property of the certificate stands for another property.
         """
         files.save(self, self.certificate, path)
 

@@ -111,7 +111,8 @@ class Property(ABC):
     def text(self) -> str:
         """What `resolve` turns back into this property.
 
-        It is the short name, and a parameter after a colon if there is one.
+        It is the short name, and a parameter after a colon if there is one. A class with a
+        parameter overrides it, as `OutputRatio` does: files and messages name the property by it.
         """
         return self.short
 
@@ -266,7 +267,10 @@ _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
 
 
 def resolve(item: PropertyLike) -> Property:
-    """A property from an instance, a class or a short name; ValueError for an unknown name."""
+    """A property from an instance, a class or a short name.
+
+    ValueError for an unknown name, or a parameter that the property does not take or forgets.
+    """
     if isinstance(item, Property):
         if "short" not in type(item).__dict__:
             raise ValueError(
@@ -279,12 +283,23 @@ def resolve(item: PropertyLike) -> Property:
         short, colon, parameter = item.partition(":")
         if short in _REGISTRY:
             try:
-                return _REGISTRY[short].from_parameter(parameter) if colon else _REGISTRY[short]()
+                found = _REGISTRY[short].from_parameter(parameter) if colon else _REGISTRY[short]()
             except TypeError as error:
                 raise ValueError(
                     f"the property {short} does not take the parameter {parameter!r}"
+                    if colon
+                    else f"the property {short} needs a parameter, after a colon"
                 ) from error
-    raise ValueError(f"unknown property {item!r}; known: {', '.join(_REGISTRY)}")
+            if colon and found.text == short:
+                raise ValueError(
+                    f"the text of the property {short} does not tell its parameter {parameter!r}:"
+                    " override text, as mechdesign.properties.OutputRatio does"
+                )
+            return found
+    raise ValueError(
+        f"unknown property {item!r}; known: {', '.join(_REGISTRY)}; one of your own when its module"
+        " is imported (--import)"
+    )
 
 
 def implied(short: Iterable[str], aligned: bool = True) -> frozenset[str]:

@@ -86,8 +86,14 @@ class ErrorTable:
         return found
 
     def to_frame(self) -> Any:
-        """All rows as a pandas DataFrame: the fields of `RepeatErrors`, a column each measure."""
-        import pandas as pd
+        """All rows as a pandas DataFrame: the fields of `RepeatErrors`, a column each measure.
+
+        Raises ImportError where pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("a DataFrame needs pandas: pip install pandas") from error
 
         names = self.rows[0].measures if self.rows else ()
         return pd.DataFrame([_cells(row) for row in self.rows], columns=[*_FIXED, *names])
@@ -174,8 +180,10 @@ def evaluate(
         By its name what makes a protocol from epsilon: ``{"OUE": lambda epsilon: OUE(64,
         epsilon)}``. A protocol has ``privatize(values, rng)``, ``aggregate(reports)`` and
         ``estimate(aggregate)``, whose result answers queries as ``answer(where)``: one's own may
-        be of any class. Where it has ``simulate``, ``simulate(counts, rng)`` is taken of counts,
-        and ``simulate(1, rng, values)`` of records.
+        be of any class. An answer has a ``value``, a fraction of the users, and, where it states
+        them, a ``variance`` and ``interval(confidence)``, as `frequency.core.answer.Answer` has.
+        Where a protocol has ``simulate``, ``simulate(counts, rng)`` is taken of counts, and
+        ``simulate(1, rng, values)`` of records.
     populations : mapping of str to array_like or mapping
         By its name the counts of the items, shape (items,); shares of the items, floats that sum
         to 1, with ``users``; records, integers of shape (users, attributes); a table, columns by

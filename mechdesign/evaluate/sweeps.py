@@ -128,8 +128,13 @@ Submit = Callable[..., Future[Any]]
 @contextmanager
 def _processes(function: Callable[..., Any], workers: int) -> Iterator[Submit]:
     # Takes functions of scripts by value, unlike the standard library's
-    from loky import get_reusable_executor
-
+    try:
+        from loky import get_reusable_executor
+    except ImportError as error:
+        raise ImportError(
+            "more than one process needs loky, of the extra 'storage': in a clone,"
+            " pip install '.[storage]'; or ask for one worker"
+        ) from error
     pool = get_reusable_executor(workers)
     try:
         yield lambda *case: pool.submit(function, *case)

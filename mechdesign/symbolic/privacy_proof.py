@@ -115,7 +115,9 @@ class PrivacyProof(ABC):
         return replace(self, name=name, source=source or self.source)
 
     def __str__(self) -> str:
-        return "\n".join(self.written())
+        checked = self.verify()
+        refused = [] if checked.holds else [f"not proved: {checked.reason}"]
+        return "\n".join([*self.written(), *refused])
 
     def written(self) -> Iterator[str]:
         """The lines of the derivation, without line breaks; parts are indented."""

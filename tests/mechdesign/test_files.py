@@ -242,6 +242,32 @@ def test_a_property_of_the_users_own_is_saved_by_name(tmp_path: Path) -> None:
     assert Mechanism.load(tmp_path / "m.json").certificate == found.certificate
 
 
+def test_a_property_whose_text_forgets_its_parameter_is_not_saved(tmp_path: Path) -> None:
+    class Above(Property):
+        short = "FORMATS-ABOVE"
+
+        def __init__(self, factor: str = "3/2") -> None:
+            self.factor = Fraction(factor)
+
+        def constraints(self, at: np.ndarray, privacy: Privacy) -> list[Constraints]:
+            return [Constraints.at_least(at[1], at[0], self.factor)]
+
+    path = tmp_path / "m.json"
+    design(2, Privacy("2/3"), L1(), [Above("3/2")]).save(path)
+    loaded = Mechanism.load(path).certificate
+    assert loaded is not None
+    assert loaded.properties == (Above("3/2"),)
+    path.unlink()
+    for item in (Above("2"), Above("5/4")):  # the name alone would stand for 3/2
+        found = design(2, Privacy("2/3"), L1(), [item])
+        with pytest.raises(ValueError, match="'FORMATS-ABOVE', which stands for other constraints"):
+            found.save(path)
+        assert not path.exists()
+        found.save(tmp_path / "m.csv")  # has no certificate
+        Mechanism(found.mechanism.table, found.certificate.privacy).save(path)
+        path.unlink()
+
+
 @pytest.mark.parametrize(
     "change",
     [

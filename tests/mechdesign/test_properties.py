@@ -535,6 +535,30 @@ def test_properties_that_differ_in_a_slot_differ():
         design(2, Privacy("1/2"), L0(), [Slotted("1/10"), Slotted("2/10")])
 
 
+def test_a_parameter_that_the_text_forgets_is_refused():
+    class Needs(Property):
+        short = "NEEDS"
+
+        def __init__(self, factor):
+            self.factor = Fraction(factor)
+
+        def constraints(self, at, privacy):
+            yield Constraints.at_least(at[1], at[0], self.factor)
+
+    class Tells(Needs):
+        short = "TELLS"
+
+        @property
+        def text(self):
+            return f"TELLS:{self.factor}"
+
+    with pytest.raises(ValueError, match="NEEDS does not tell its parameter '3/2'"):
+        resolve("NEEDS:3/2")
+    with pytest.raises(ValueError, match="the property NEEDS needs a parameter, after a colon"):
+        resolve("NEEDS")
+    assert resolve(Tells("1.5").text) == resolve("TELLS:3/2") == Tells("3/2")
+
+
 def test_a_property_needs_a_short_name_of_its_own():
     class Stricter(RowHonesty):
         pass

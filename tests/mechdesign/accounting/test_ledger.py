@@ -294,7 +294,7 @@ def test_every_order_of_spending_is_the_same():
 
 def test_a_ledger_is_made_once_and_then_continued(tmp_path):
     path = tmp_path / "ledger.json"
-    with pytest.raises(FileNotFoundError, match=r"no ledger .*open\(path, epsilon=..\) makes one"):
+    with pytest.raises(FileNotFoundError, match=r"no ledger .*open\(path, epsilon=..\), makes one"):
         Ledger.open(path)
     with Ledger.open(path, epsilon="1") as ledger:
         assert Ledger.load(path).epsilon == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -467,6 +468,16 @@ def test_tables_are_read_by_people_and_programs() -> None:
     frame = found.to_frame()
     assert list(frame.columns[:3]) == ["protocol", "population", "epsilon"]
     assert len(frame) == 4
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = small(repeats=1)
+    for package in ("pandas", "loky"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        found.to_frame()
+    with pytest.raises(ImportError, match="of the extra 'storage'"):
+        small(repeats=1, workers=2)
 
 
 @pytest.mark.slow

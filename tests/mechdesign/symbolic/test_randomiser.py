@@ -126,6 +126,15 @@ def test_where_a_law_is_right():
     assert str(proof.region) == "0 < α ≤ 1/2"
 
 
+def test_what_is_not_proved_is_not_printed_as_a_proof():
+    half, step = rational(Q(1, 2)), rational(Q(1, 6))
+    wrong = Randomiser((law((1, half + step), (1, half - step)),), 1, name="constants")
+    assert str(wrong).splitlines()[-1] == f"not proved: {wrong.verify().reason}"
+    right = Randomiser((law((1, half), (1, half)),), 0, name="nothing")
+    assert right.holds
+    assert "not proved" not in str(right)
+
+
 def test_items_are_compared_with_each_other():
     """Each law sums to 1 by itself; together they must keep alpha, and have as many reports."""
     told = favouring(1, 1)
