@@ -28,6 +28,7 @@ def test_one_version_everywhere() -> None:
     patterns = {
         "CITATION.cff": r"^version: (.*)$",
         "CHANGELOG.md": r"^## \[?([\d.]+)",
+        "docs/citing.md": r"^  version = \{(.*)\},",
         "clients/javascript/package.json": r'^  "version": "(.*)",$',
     }
     for file, pattern in patterns.items():
