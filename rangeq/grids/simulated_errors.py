@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -267,7 +268,9 @@ class _Miniature:
             changes["oracle"] = "OUE"  # of about the same variance
         self._protocol = replace(protocol, **changes)
         self._n, self._d = n, len(protocol.attributes)
-        if isinstance(protocol.channel, Mixture):
+        if isinstance(protocol.channel, WaveChannel):
+            self._alone = self._together = 1 / len(protocol.channel.groups)
+        elif isinstance(protocol.channel, Mixture):
             weights = [weight / WORD for weight in protocol.channel.part_weights]
             self._alone, self._together = weights[0], weights[-1]
         else:
@@ -291,7 +294,7 @@ class _Miniature:
         if isinstance(channel, GridChannel):
             return channel.grids[part].places
         if isinstance(channel, WaveChannel):
-            return channel.groups[part]
+            return channel.part_places[part]
         assert isinstance(channel, AttributeWaves)
         return (part,)
 
@@ -331,6 +334,9 @@ class _Miniature:
             users = self._n * (self._alone if len(places) == 1 else self._together)
             if max(places) > 1 and len(places) > 1:
                 users *= self._d - 2
+            if isinstance(self._channel, WaveChannel):  # of a pair some are asked for its halves
+                share = Fraction(self._channel.part_weights[part], WORD)
+                users *= float(share * len(self._channel.groups))
             if isinstance(oracle, WaveCells):
                 of = held / self._n if max(places) < 2 else shares(places)
                 number = min(rng.poisson(users), self._n)

@@ -260,6 +260,11 @@ class FittedJoint(Joint):
                 self.pair.grams[1][np.ix_(columns, columns)],
             ),
             margins=(self.margins[0][rows], self.margins[1][columns]),
+            halves=replace(
+                self.pair.halves,
+                left=self.pair.halves.left[rows],
+                right=self.pair.halves.right[columns],
+            ),
         )
         return FittedJoint(
             pair,

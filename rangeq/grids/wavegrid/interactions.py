@@ -176,6 +176,46 @@ class Interaction:
 
 
 @dataclass(frozen=True, eq=False)
+class Halves:
+    """What reports on the halves of two attributes tell.
+
+    The log-likelihood of s = left'P right, the mass of records whose values are both in the lower
+    or both in the upper half less that of the others, is score s - precision s^2 / 2.
+
+    Attributes
+    ----------
+    left, right : numpy.ndarray of float64
+        1 in the lower half of each attribute, -1 in the upper: shapes (cells,).
+    score, precision : float
+        I T and I N.
+    """
+
+    left: Floats
+    right: Floats
+    score: float
+    precision: float
+
+    def difference(self, table: Floats) -> float:
+        """s, of a table of shape (cells, cells)."""
+        return float(self.left @ table @ self.right)
+
+    def unexplained(self, table: Floats) -> Floats:
+        """The slopes of the log-likelihood in the entries of a table."""
+        slope = self.score - self.precision * self.difference(table)
+        return slope * np.outer(self.left, self.right)
+
+    def merged(self, left: Floats, right: Floats) -> Halves:
+        """The same of fewer cells, given the shares of old ones in new ones: (old, new) each."""
+        return replace(self, left=left.T @ self.left, right=right.T @ self.right)
+
+    def with_more(self, other: Halves) -> Halves:
+        """What is known with more reports."""
+        return replace(
+            self, score=self.score + other.score, precision=self.precision + other.precision
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Pair:
     """What is known of a pair.
 
@@ -189,12 +229,15 @@ class Pair:
         G and H.
     margins : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
         The distribution of each attribute.
+    halves : Halves
+        What reports on the halves of both tell besides.
     """
 
     scores: Floats
     precision: float
     grams: tuple[Floats, Floats]
     margins: tuple[Floats, Floats]
+    halves: Halves
 
     @cached_property
     def _roots(self) -> tuple[Floats, Floats]:
@@ -204,8 +247,22 @@ class Pair:
     def with_more(self, other: Pair) -> Pair:
         """What is known with more reports, of the same functions and margins."""
         return replace(
-            self, scores=self.scores + other.scores, precision=self.precision + other.precision
+            self,
+            scores=self.scores + other.scores,
+            precision=self.precision + other.precision,
+            halves=self.halves.with_more(other.halves),
         )
+
+    @property
+    def all_precision(self) -> float:
+        """I N, of reports on waves and on halves."""
+        return self.precision + self.halves.precision
+
+    def information_of(self, change: Floats) -> float:
+        """What all reports tell of a change of P: of shape (cells, cells)."""
+        left, right = self._roots
+        waves = self.precision * ((left.T @ change @ right) ** 2).sum()
+        return float(waves + self.halves.precision * self.halves.difference(change) ** 2)
 
     def independent(self) -> Interaction:
         """The fit without any terms."""
@@ -260,6 +317,7 @@ class Pair:
                 np.bincount(groups[0], self.margins[0]).astype(np.float64),
                 np.bincount(groups[1], self.margins[1]).astype(np.float64),
             ),
+            self.halves.merged(left, right),
         )
 
     def refined(self, fit: Interaction) -> Interaction:
@@ -278,15 +336,13 @@ class Pair:
 
     def likelihood(self, joint: Floats) -> float:
         """The logarithm of it, but for a constant."""
-        left, right = self._roots
-        return float(
-            (self.scores * joint).sum()
-            - 0.5 * self.precision * ((left.T @ joint @ right) ** 2).sum()
-        )
+        scores = (self.scores * joint).sum() + self.halves.score * self.halves.difference(joint)
+        return float(scores - 0.5 * self.information_of(joint))
 
     def unexplained(self, joint: Floats) -> Floats:
         """The slopes of the log-likelihood in the entries of P."""
-        return self.scores - self.precision * (self.grams[0] @ joint @ self.grams[1])
+        waves = self.scores - self.precision * (self.grams[0] @ joint @ self.grams[1])
+        return waves + self.halves.unexplained(joint)
 
     def slopes(self, psi: Floats, phi: Floats, joint: Floats) -> Floats:
         """dP / dtheta with the margins held.
@@ -330,7 +386,10 @@ class Pair:
             for root in self._roots
         )
         seen = np.matmul(np.matmul(left.T, slopes), right).reshape(len(slopes), -1)
-        return np.asarray(self.precision * seen @ seen.T)
+        halves = np.matmul(slopes @ self.halves.right, self.halves.left)
+        return np.asarray(
+            self.precision * seen @ seen.T + self.halves.precision * np.outer(halves, halves)
+        )
 
     def _gradient(self, slopes: Floats, joint: Floats) -> Floats:
         """Of the log-likelihood, in the coefficients."""

@@ -335,11 +335,46 @@ class PairCandidates(Generic[Key]):
         return result
 
 
-def _seen(pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis]) -> tuple[Floats, Floats]:
-    """Scores of coefficients that the fit leaves unexplained, and their precisions."""
-    left, right = both
-    scores = left.functions.T @ pair.unexplained(fit.joint) @ right.functions
-    return scores, pair.precision * np.outer(left.told, right.told)
+class _LocalFit(NamedTuple):
+    """Of local terms that are left by a fit: for each tau of `_SCALES`.
+
+    Attributes
+    ----------
+    logarithms : numpy.ndarray of float64
+        Of the evidence, beyond that of none: shape (scales,).
+    means, variances : numpy.ndarray of float64
+        Of the coefficients, which what halves tell correlates: shape (scales, a, b).
+    """
+
+    logarithms: Floats
+    means: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis]) -> _LocalFit:
+        left, right = both
+        scores = left.functions.T @ pair.unexplained(fit.joint) @ right.functions
+        precision = pair.precision * np.outer(left.told, right.told)
+        # The precision of the coefficients is diagonal but for halves' outer product
+        halves = np.sqrt(pair.halves.precision) * np.outer(
+            left.functions.T @ pair.halves.left, right.functions.T @ pair.halves.right
+        )
+        grown = 1 + np.multiply.outer(_SCALES**2, precision)
+        alone = (_SCALES**2)[:, None, None] / grown
+        along = alone * halves
+        stretched = 1 + np.tensordot(along, halves, axes=2)
+        pulled = np.tensordot(along, scores, axes=2) / stretched
+        logarithms = 0.5 * (
+            np.tensordot(alone, scores**2, axes=2)
+            - pulled**2 * stretched
+            - np.log(grown).sum(axis=(1, 2))
+            - np.log(stretched)
+        )
+        return cls(
+            logarithms,
+            alone * scores - along * pulled[:, None, None],
+            alone - along**2 / stretched[:, None, None],
+        )
 
 
 def _logarithms(
@@ -351,14 +386,8 @@ def _logarithms(
     found = np.empty((len(fits), len(details[0]) + 1))
     found[:, 0] = [fit.likelihood for fit in fits]
     for kind, both in enumerate(zip(*details, strict=True), start=1):
-        shrunk = None
         for place, fit in enumerate(fits):
-            scores, precision = _seen(pair, fit, both)
-            if shrunk is None:
-                grown = 1 + np.multiply.outer(_SCALES**2, precision)
-                shrunk = (_SCALES**2)[:, None, None] / grown
-                lost = np.log(grown).sum(axis=(1, 2))
-            each = 0.5 * (np.tensordot(shrunk, scores**2, axes=2) - lost)
+            each = _LocalFit.of(pair, fit, both).logarithms
             found[place, kind] = np.logaddexp.reduce(each) - np.log(len(each))
     found[:, 1:] += found[:, :1]
     return found
@@ -375,13 +404,9 @@ def _explanation(
         none = np.zeros((0, 0))
         nothing = [np.zeros((len(mass), 0)) for mass in pair.margins]
         return PairExplanation(weight, fit, nothing[0], nothing[1], none, none, implied)
-    scores, precision = _seen(pair, fit, both)
-    grown = 1 + np.multiply.outer(_SCALES**2, precision)
-    variances = (_SCALES**2)[:, None, None] / grown
-    each = 0.5 * (np.tensordot(variances, scores**2, axes=2) - np.log(grown).sum(axis=(1, 2)))
-    shares = np.exp(each - each.max())
+    logarithms, means, variances = _LocalFit.of(pair, fit, both)
+    shares = np.exp(logarithms - logarithms.max())
     shares /= shares.sum()
-    means = variances * scores
     mean = np.tensordot(shares, means, axes=1)
     variance = np.tensordot(shares, variances + (means - mean) ** 2, axes=1)
     return PairExplanation(

@@ -13,7 +13,7 @@ from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
-from rangeq.grids.wavegrid.interactions import Pair, fitted
+from rangeq.grids.wavegrid.interactions import Halves, Pair, fitted
 from rangeq.grids.wavegrid.local_terms import (
     ALONE,
     PairCandidates,
@@ -24,7 +24,7 @@ from rangeq.grids.wavegrid.local_terms import (
 )
 from rangeq.grids.wavegrid.pair_tree import implied
 from rangeq.grids.wavegrid.partitions import Partition
-from rangeq.grids.wavegrid.square_waves import FINE, Heard
+from rangeq.grids.wavegrid.square_waves import FINE, Heard, half_of
 from rangeq.grids.wavegrid.value_sets import ValueSets
 
 SMOOTH = 32
@@ -35,7 +35,11 @@ Key = tuple[int, int]
 
 @one_thread
 def estimated(
-    attributes: Domain, n: int, waves: Sequence[ValueSets], heard: Sequence[Heard]
+    attributes: Domain,
+    n: int,
+    waves: Sequence[ValueSets],
+    heard: Sequence[Heard],
+    halves: Sequence[Heard],
 ) -> WaveEstimate:
     """The estimate from the reports of all parts.
 
@@ -48,7 +52,9 @@ def estimated(
     waves : sequence of Wave or Partition
         The wave of each attribute.
     heard : sequence of Heard
-        What the reports of each part say: of a pair there may be several.
+        What the reports on waves say: of a pair there may be several.
+    halves : sequence of Heard
+        What those on halves say: counts of shape (2, 2).
 
     Returns
     -------
@@ -59,25 +65,39 @@ def estimated(
     categorical = [isinstance(wave, Partition) for wave in waves]
     functions = [wave.shares(cut) - 1 / wave.arcs for wave, cut in zip(waves, edges, strict=True)]
     grams = [_gram(wave, function) for wave, function in zip(waves, functions, strict=True)]
-    scores, users = [np.zeros(len(cut) - 1) for cut in edges], [0.0] * len(waves)
+    sides = [half_of(cut) for cut in edges]
+    scores = [np.zeros(len(cut) - 1) for cut in edges]
+    precisions = [np.zeros((len(score), len(score))) for score in scores]
     for part in heard:
-        total = float(part.held.sum())
+        told = part.information * float(part.held.sum())
         for axis, place in enumerate(part.places):
             others = tuple(
                 k for k in range(part.held.ndim) if k not in (axis, axis + len(part.places))
             )
-            told = waves[place].arcs * part.information * part.held.sum(axis=others)
-            scores[place] += np.tensordot(told, functions[place], axes=2)
-            users[place] += part.information * total
+            arcs = waves[place].arcs * part.information * part.held.sum(axis=others)
+            scores[place] += np.tensordot(arcs, functions[place], axes=2)
+            precisions[place] += told * grams[place]
+    for part in halves:
+        told = part.information * float(part.held.sum())
+        for axis, place in enumerate(part.places):
+            lower, upper = part.information * part.held.sum(axis=1 - axis)
+            scores[place] += (lower - upper) * sides[place]
+            precisions[place] += told * np.outer(sides[place], sides[place])
     told_of = [
-        Told(score, told * gram, np.diff(cut).astype(np.float64))
-        for cut, score, told, gram in zip(edges, scores, users, grams, strict=True)
+        Told(score, precision, np.diff(cut).astype(np.float64))
+        for cut, score, precision in zip(edges, scores, precisions, strict=True)
     ]
     axes = _axes(told_of, edges, categorical)
     if len(attributes) == 1:
         return WaveEstimate(attributes, n, axes, {}, categorical)
     merged = [axis.merged(function) for axis, function in zip(axes, functions, strict=True)]
     grams = [_gram(wave, function) for wave, function in zip(waves, merged, strict=True)]
+    sides = [axis.merged(side) for axis, side in zip(axes, sides, strict=True)]
+    alike: dict[Key, Floats] = {}
+    for part in halves:
+        j, k = part.places
+        (a, b), (c, d) = part.information * part.held
+        alike[j, k] = alike.get((j, k), np.zeros(2)) + np.array([a - b - c + d, a + b + c + d])
     pairs: dict[Key, Pair] = {}
     for part in heard:
         j, k = part.places
@@ -90,6 +110,7 @@ def estimated(
             part.information * float(part.held.sum()),
             (grams[j], grams[k]),
             (axes[j].mass, axes[k].mass),
+            Halves(sides[j], sides[k], *alike.pop((j, k), np.zeros(2)).tolist()),
         )
         pairs[j, k] = pairs[j, k].with_more(pair) if (j, k) in pairs else pair
     ordered = {key: pair for key, pair in pairs.items() if not any(categorical[k] for k in key)}

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
-import numpy as np
-
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import place_of
 from frequency.core.oracle import checked_users
@@ -201,9 +199,9 @@ class WaveGrid(ConjunctionProtocol):
         estimate = self.estimate(aggregate)
         if not estimate.reports:
             raise ValueError("no reports: nothing tells which pairs matter")
-        told = users * np.mean([part.information for part in self.channel.parts])
+        told = users * self.channel.mean_information
         names = self.attributes.names
-        pairs = [(names[j], names[k]) for j, k in chosen_pairs(estimate, float(told), most)]
+        pairs = [(names[j], names[k]) for j, k in chosen_pairs(estimate, told, most)]
         return replace(self, n=users, pairs=pairs)
 
     def estimate(
@@ -233,7 +231,7 @@ class WaveGrid(ConjunctionProtocol):
         """
         if not earlier:
             return cast(WaveEstimate, super().estimate(aggregate))
-        heard, n = [], 0
+        heard, halves, n = [], [], 0
         for protocol, reports in (*earlier, (self, aggregate)):
             if (protocol.attributes, protocol.channel.waves) != (
                 self.attributes,
@@ -244,17 +242,19 @@ class WaveGrid(ConjunctionProtocol):
                     " epsilon they are"
                 )
             own = protocol.channel.require_own(reports)
-            heard += protocol.channel.heard(own)
+            waves, split = protocol.channel.heard(own)
+            heard += waves
+            halves += split
             n += own.n
-        return self._from(n, heard)
+        return self._from(n, heard, halves)
 
     def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
-        return self._from(aggregate.n, self.channel.heard(aggregate))
+        return self._from(aggregate.n, *self.channel.heard(aggregate))
 
-    def _from(self, n: int, heard: Sequence[Heard]) -> WaveEstimate:
+    def _from(self, n: int, heard: Sequence[Heard], halves: Sequence[Heard]) -> WaveEstimate:
         if not n:
             return WaveEstimate(self.attributes, 0, (), {}, self.channel.categorical)
-        return estimated(self.attributes, n, self.channel.waves, heard)
+        return estimated(self.attributes, n, self.channel.waves, heard, halves)
 
 
 def _checked_pairs(pairs: Any, attributes: Domain) -> tuple[tuple[str, str], ...]:

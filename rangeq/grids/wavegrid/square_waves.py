@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import smallest_integer
+from frequency.core.mixture import weights_of
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign._support.arrays import Floats, Items
-from rangeq.grids.cells import Edges
+from rangeq.grids.cells import Edges, Grid, axis, equal_cells
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.wavegrid.partitions import Partition
 from rangeq.grids.wavegrid.value_sets import ValueSets
@@ -41,10 +42,16 @@ nothing that is kept.
 LARGEST = 1 << 31
 """Values of an attribute: two together are an item of 62 bits."""
 
+HALVES = Fraction(1, 6)
+"""The part of the users asked about a pair who report on its halves. What is even but for these,
+as XOR of two halves is, waves of random phases see with a ninth of the signal.
+"""
+
 _FINER, _WIDE = 1.5, 8
 """Four arcs take the place of two where an attribute has 8 values and all functions of 16 cells
 together become known 1.5 times as well as those of 4: they share what is known among five times as
-many, most of them finer than data usually are.
+many, most of them finer than data usually are. Attributes of fewer values have so few phases that
+nothing is asked about their halves.
 """
 
 
@@ -288,9 +295,13 @@ class WaveCells(PublicDraw):
 
     def held(self, counts: npt.NDArray[np.int64]) -> Floats:
         """See `Heard`."""
-        p, q, k = float(self.base.p), float(self.base.q), self.base.size
-        result = (counts - q / k * counts.sum(axis=-1, keepdims=True)) / (p - q)
-        return result.reshape(*self.counts_shape[:-1], *self.arcs)
+        return held(self.base, counts).reshape(*self.counts_shape[:-1], *self.arcs)
+
+
+def held(oracle: SubsetSelection, counts: npt.NDArray[np.int64]) -> Floats:
+    """Unbiased estimates of how many users are in each cell: both of shape (..., cells)."""
+    p, q, k = float(oracle.p), float(oracle.q), oracle.size
+    return np.asarray((counts - q / k * counts.sum(axis=-1, keepdims=True)) / (p - q))
 
 
 def information(oracle: SubsetSelection) -> float:
@@ -313,7 +324,7 @@ class Heard(NamedTuple):
         What a report tells of each orthonormal function of the cells.
     held : numpy.ndarray of float64
         Shape (*configurations, *arcs): unbiased estimates of how many users who were asked with
-        each configuration are in each cell.
+        each configuration are in each cell. Of halves (2, 2).
     """
 
     places: tuple[int, ...]
@@ -321,11 +332,22 @@ class Heard(NamedTuple):
     held: Floats
 
 
+def half_of(edges: Edges) -> Floats:
+    """1 for cells in the lower half of the values, -1 for those in the upper.
+
+    Shape (cells,); in between for a cell in both.
+    """
+    ends = np.array(edges)
+    lower = np.diff(np.minimum(ends, ends[-1] // 2))
+    return np.asarray(2 * lower / np.diff(ends) - 1)
+
+
 @dataclass(frozen=True)
 class WaveChannel(GroupChannel):
-    """One of some pairs of attributes, each as likely, and its `WaveCells`.
+    """One of some pairs of attributes, each as likely, and its `WaveCells`, or which halves.
 
-    With one attribute, that one's.
+    Halves of two ordered attributes, with the probability `HALVES`. With one attribute, that one's
+    waves.
 
     Parameters
     ----------
@@ -361,19 +383,48 @@ class WaveChannel(GroupChannel):
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The attributes of each part."""
+        """The attributes of each part that asks about waves: the first ones."""
         if len(self.attributes) == 1:
             return ((0,),)
         return self.attributes.pairs if self.pairs is None else self.pairs
 
     @cached_property
-    def parts(self) -> tuple[WaveCells, ...]:
+    def halves(self) -> tuple[Grid, ...]:
+        """Of each part that asks about the halves of a pair: the last ones."""
+        sizes = self.attributes.sizes
+        wide = [
+            size >= _WIDE and not categories
+            for size, categories in zip(sizes, self.categorical, strict=True)
+        ]
+        return tuple(
+            Grid(pair, tuple(equal_cells(sizes[place], 2) for place in pair))
+            for pair in self.groups
+            if len(pair) == 2 and all(wide[place] for place in pair)
+        )
+
+    @cached_property
+    def part_places(self) -> tuple[tuple[int, ...], ...]:
+        """The attributes of each part."""
+        return (*self.groups, *(grid.places for grid in self.halves))
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        halved, each = {grid.places for grid in self.halves}, Fraction(1, len(self.groups))
+        waves = [each * (1 - HALVES if group in halved else 1) for group in self.groups]
+        chances = [*waves, *[each * HALVES] * len(self.halves)]
+        return weights_of(len(self.parts), chances, self.kind)
+
+    @cached_property
+    def parts(self) -> tuple[WaveCells | SubsetSelection, ...]:
         made: dict[tuple[ValueSets, ...], WaveCells] = {}
         for group in self.groups:
             waves = tuple(self.waves[place] for place in group)
             if waves not in made:
                 made[waves] = WaveCells(math.prod(wave.size for wave in waves), self.epsilon, waves)
-        return tuple(made[tuple(self.waves[place] for place in group)] for group in self.groups)
+        return (
+            *(made[tuple(self.waves[place] for place in group)] for group in self.groups),
+            *[SubsetSelection(4, self.epsilon)] * len(self.halves),
+        )
 
     def _details(self) -> dict[str, Any]:
         chosen = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
@@ -381,15 +432,44 @@ class WaveChannel(GroupChannel):
         own = {"categorical": named} if named else {}
         return {**super()._details(), **own, **chosen}
 
+    @cached_property
+    def _axes(self) -> dict[Edges, int]:
+        """The different ways in which attributes are halved, and a number of each."""
+        cuts = dict.fromkeys(edges for grid in self.halves for edges in grid.edges)
+        return {edges: number for number, edges in enumerate(cuts)}
+
+    @property
+    def part_axes(self) -> list[Any]:
+        return [axis(edges) for edges in self._axes]
+
     def part_expression(self, part: int) -> list[Any]:
-        return self.combination(self.groups[part])
+        if part < len(self.groups):
+            return self.combination(self.groups[part])
+        grid = self.halves[part - len(self.groups)]
+        cut = zip(grid.places, grid.edges, strict=True)
+        return ["grid", [[place, self._axes[edges]] for place, edges in cut]]
 
     def part_items(self, part: int, items: Items) -> Items:
-        return self.combined(items, self.groups[part])
+        if part < len(self.groups):
+            return self.combined(items, self.groups[part])
+        return self.halves[part - len(self.groups)].cell_of(items)
 
-    def heard(self, aggregate: Aggregate) -> list[Heard]:
-        """What the reports of each part say."""
-        return [
-            Heard(group, part.information, part.held(self.part_aggregate(aggregate, k).counts))
-            for k, (group, part) in enumerate(zip(self.groups, self.parts, strict=True))
+    @property
+    def mean_information(self) -> float:
+        """What a report tells of each orthonormal function of its part's cells, on average."""
+        each = [
+            part.information if isinstance(part, WaveCells) else information(part)
+            for part in self.parts
         ]
+        return float(np.average(each, weights=np.array(self.part_weights, dtype=np.float64)))
+
+    def heard(self, aggregate: Aggregate) -> tuple[list[Heard], list[Heard]]:
+        """What the reports on waves say, and those on halves."""
+        told = []
+        for k, (places, part) in enumerate(zip(self.part_places, self.parts, strict=True)):
+            counts = self.part_aggregate(aggregate, k).counts
+            if isinstance(part, WaveCells):
+                told.append(Heard(places, part.information, part.held(counts)))
+            else:
+                told.append(Heard(places, information(part), held(part, counts).reshape(2, 2)))
+        return told[: len(self.groups)], told[len(self.groups) :]
