@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign._support.arrays import Floats, Integers
+from rangeq.grids.wavegrid.interactions import Halves
 
 
 def people(
@@ -47,3 +48,10 @@ def collected(protocol: Any, records: Any, seed: int = 1) -> Any:
     return protocol.estimate(
         protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
     )
+
+
+def told_halves(table: Floats, users: float = 0.0, seed: int = 0) -> Halves:
+    """What reports on the halves of a pair of this distribution tell, with noise of variance N."""
+    left, right = (np.where(np.arange(cells) < cells // 2, 1.0, -1.0) for cells in table.shape)
+    noise = users**0.5 * np.random.default_rng(seed).normal()
+    return Halves(left, right, users * float(left @ table @ right) + noise, users)

@@ -6,6 +6,7 @@ Statistical bounds have a false alarm in less than one of 10^6 runs, and generat
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -28,7 +29,7 @@ from rangeq.grids.wavegrid.local_terms import (
     category_bases,
     smooth_bases,
 )
-from tests.rangeq.grids.populations import collected
+from tests.rangeq.grids.populations import collected, told_halves
 
 SIZES = {"age": 30, "job": 9, "smokes": 2, "town": 12}
 NAMED = ["job", "town"]
@@ -75,7 +76,8 @@ def test_the_posterior_of_a_pair_does_not_rest_on_the_order_of_categories() -> N
     root = [rng.normal(size=(cells, 40)) / 40**0.5 for cells in (6, 8)]
     grams = root[0] @ root[0].T, root[1] @ root[1].T
     scores = 500 * grams[0] @ joint @ grams[1] + rng.normal(size=(6, 8))
-    pair = Pair(scores, 500, grams, (joint.sum(axis=1), joint.sum(axis=0)))
+    halves = told_halves(joint, 200.0)
+    pair = Pair(scores, 500, grams, (joint.sum(axis=1), joint.sum(axis=0)), halves)
     order, same = rng.permutation(6), np.arange(8)
     (first,) = _explained(pair).values()
     (other,) = _explained(
@@ -84,6 +86,7 @@ def test_the_posterior_of_a_pair_does_not_rest_on_the_order_of_categories() -> N
             500,
             (grams[0][np.ix_(order, order)], grams[1]),
             (pair.margins[0][order], pair.margins[1]),
+            replace(halves, left=halves.left[order]),
         )
     ).values()
     np.testing.assert_allclose(

@@ -8,6 +8,7 @@ from scipy import optimize
 
 from mechdesign._support.arrays import Floats
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
+from tests.rangeq.grids.populations import told_halves
 
 
 def margins(rng: np.random.Generator, cells: tuple[int, int]) -> tuple[Floats, Floats]:
@@ -48,7 +49,11 @@ def pair_of(
     noise = users**0.5 * roots[0] @ rng.normal(size=cells) @ roots[1].T
     return (
         Pair(
-            users * grams[0] @ true @ grams[1] + noise, users, (grams[0], grams[1]), (rows, columns)
+            users * grams[0] @ true @ grams[1] + noise,
+            users,
+            (grams[0], grams[1]),
+            (rows, columns),
+            told_halves(true, users / 4),
         ),
         true,
     )

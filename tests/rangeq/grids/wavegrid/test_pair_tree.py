@@ -16,6 +16,7 @@ from rangeq.grids.wavegrid.distributions import Axis, FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
 from rangeq.grids.wavegrid.local_terms import PairExplanation
 from rangeq.grids.wavegrid.pair_tree import implied, spanning_tree, tree_answers
+from tests.rangeq.grids.populations import told_halves
 
 PARENTS = {1: 0, 2: 1, 3: 1, 4: 0}
 
@@ -59,7 +60,8 @@ def test_spanning_trees_have_the_largest_sum() -> None:
 def known(table: Floats, rng: np.random.Generator | None = None) -> FittedJoint:
     """A pair of this distribution, with terms that no reports have told of if there is an rng."""
     margins = table.sum(axis=1), table.sum(axis=0)
-    pair = Pair(np.zeros(table.shape), 0.0, (np.eye(len(table)), np.eye(len(table.T))), margins)
+    grams = np.eye(len(table)), np.eye(len(table.T))
+    pair = Pair(np.zeros(table.shape), 0.0, grams, margins, told_halves(table))
     functions = [np.zeros((len(mass), 0)) for mass in margins]
     if rng:
         functions = [
