@@ -152,6 +152,24 @@ def test_planted_terms_are_found_and_none_are_seen_where_there_are_none() -> Non
     assert sum(alarm > 0.5 for alarm in alarms) < 3
 
 
+def test_reports_on_halves_tell_of_even_attributes_of_which_halves_exclude_each_other() -> None:
+    """Waves of random phases see a ninth of that: errors without those reports are larger."""
+    protocol, rng = WaveGrid([16, 16], 1.0), np.random.default_rng(12)
+    squares = np.zeros(2)
+    for _ in range(6):
+        x = rng.integers(0, 16, 20_000)
+        y = (x // 8 ^ 1) * 8 + rng.integers(0, 8, len(x))
+        reports = protocol.privatize(np.stack([x, y], axis=1), rng)
+        aggregate = protocol.aggregate(reports)
+        waves, _ = protocol.channel.heard(aggregate)
+        for k, estimate in enumerate(
+            (protocol.estimate(aggregate), protocol._from(aggregate.n, waves, []))
+        ):
+            lower = estimate.answer({0: (0, 7), 1: (0, 7)})
+            squares[k] += lower.value**2
+    assert squares[0] < 0.2 * squares[1]
+
+
 def checkerboard(rng: np.random.Generator, n: int) -> Any:
     """Fields of one colour of a board of 8 x 8, of 32 values each side."""
     first = rng.integers(0, 32, n)

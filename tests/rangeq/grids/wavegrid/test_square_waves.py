@@ -5,10 +5,10 @@ Statistical bounds have a false alarm in less than one of 10^6 runs, and generat
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -18,7 +18,15 @@ from frequency import IncompatibleAggregate, InvalidReport
 from frequency.core.aggregate import Aggregate
 from rangeq.grids import WaveGrid, best
 from rangeq.grids.cells import equal_cells
-from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, PHASES, Wave, WaveCells, information
+from rangeq.grids.wavegrid.square_waves import (
+    FINE,
+    LARGEST,
+    PHASES,
+    Wave,
+    WaveCells,
+    half_of,
+    information,
+)
 from tests.goodness_of_fit import FALSE_ALARM
 
 
@@ -121,20 +129,21 @@ def test_the_audit_is_the_worst_ratio_of_all_reports(
     sizes: tuple[int, ...], epsilon: float
 ) -> None:
     channel = WaveGrid(list(sizes), epsilon).channel
-    (cells,) = channel.parts
+    cells = channel.parts[0]
+    assert isinstance(cells, WaveCells)
     p, q, k, d = cells.base.p, cells.base.q, cells.base.size, cells.base.domain
-    records = list(itertools.product(*map(range, sizes)))
+    records = list(product(*map(range, sizes)))
     worst = Fraction(0)
     within, without = p / math.comb(d - 1, k - 1), (1 - p) / math.comb(d - 1, k)
     asked = [range(wave.configurations) for wave in cells.waves]
     # All, if there are so few
     some = np.random.default_rng(3).permutation(math.prod(map(len, asked)))[:200]
-    for configurations in (list(itertools.product(*asked))[number] for number in some):
+    for configurations in (list(product(*asked))[number] for number in some):
         held = set()
         for record in records:
             arcs = [arc_of(*both) for both in zip(cells.waves, configurations, record, strict=True)]
             held.add(int(np.ravel_multi_index(arcs, cells.arcs)))
-        for chosen in itertools.combinations(range(d), k):
+        for chosen in combinations(range(d), k):
             ratios = [within if cell in chosen else without for cell in held]
             worst = max(worst, max(ratios) / min(ratios))
     audit = WaveGrid(list(sizes), epsilon).audit()
@@ -164,30 +173,61 @@ def test_reports_have_the_stated_probabilities() -> None:
     assert stats.chisquare(counted.ravel(), expected.ravel()).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_aggregates_and_scores_are_those_of_a_loop(epsilon: float) -> None:
-    sizes = [9, 1, 3]
+    sizes = [9, 1, 13]
     protocol = WaveGrid(sizes, epsilon)
+    channel = protocol.channel
     records = np.random.default_rng(5).integers(0, sizes, size=(400, 3))
     reports = protocol.privatize(records, np.random.default_rng(6))
-    aggregate = protocol.aggregate(reports)
-    for number, (group, part, heard) in enumerate(
-        zip(
-            protocol.channel.groups,
-            protocol.channel.parts,
-            protocol.channel.heard(aggregate),
-            strict=True,
-        )
-    ):
-        p, q = float(part.base.p), float(part.base.q)
+    waves, halves = channel.heard(protocol.aggregate(reports))
+    assert [heard.places for heard in waves] == [(0, 1), (0, 2), (1, 2)]
+    assert [heard.places for heard in halves] == [(0, 2)]
+    parts = zip([*waves, *halves], channel.parts, strict=True)
+    for number, (heard, part) in enumerate(parts):
+        base = part.base if isinstance(part, WaveCells) else part
+        p, q = float(base.p), float(base.q)
         expected = np.zeros(heard.held.shape)
         for row in reports[reports["group"] == number]:
             body = row["body"][: part.report_dtype.itemsize].view(part.report_dtype)[0]
-            bits = np.unpackbits(body["cell"]["bits"], count=part.base.domain, bitorder="little")
-            expected[tuple(body["waves"])] += ((bits - q) / (p - q)).reshape(part.arcs)
+            if isinstance(part, WaveCells):
+                cell, place, shape = body["cell"], tuple(body["waves"]), part.arcs
+            else:
+                cell, place, shape = body, (), (2, 2)
+            bits = np.unpackbits(cell["bits"], count=base.domain, bitorder="little")
+            expected[place] += ((bits - q) / (p - q)).reshape(shape)
         np.testing.assert_allclose(heard.held, expected, atol=1e-9)
-        assert heard.places == group
         assert heard.held.sum() == pytest.approx((reports["group"] == number).sum())
+
+
+def test_a_sixth_of_those_asked_about_two_wide_ordered_attributes_report_on_halves() -> None:
+    sizes = {"a": 8, "b": 101, "c": 7, "d": 40, "e": 9}
+    channel = WaveGrid(sizes, 1.0, categorical=["d"]).channel
+    assert [grid.places for grid in channel.halves] == [(0, 1), (0, 4), (1, 4)]
+    assert channel.part_places == (*combinations(range(5), 2), (0, 1), (0, 4), (1, 4))
+    chances = [Fraction(weight, 1 << 64) for weight in channel.part_weights]
+    for places in combinations(range(5), 2):
+        own = [
+            chance for chance, of in zip(chances, channel.part_places, strict=True) if of == places
+        ]
+        halved = len(own) == 2
+        expected = [Fraction(5, 60), Fraction(1, 60)] if halved else [Fraction(1, 10)]
+        assert [float(chance) for chance in own] == pytest.approx(list(map(float, expected)))
+    records = np.array(list(product((3, 4), (49, 50), (0,), (0,), (3, 4))))
+    upper = {0: records[:, 0] > 3, 1: records[:, 1] > 49, 4: records[:, 4] > 3}
+    for part, (j, k) in enumerate(channel.part_places[10:], start=10):
+        assert channel.part_items(part, records).tolist() == (2 * upper[j] + upper[k]).tolist()
+    single = WaveGrid([64], 1.0).channel
+    assert single.halves == ()
+    assert len(single.parts) == 1
+
+
+def test_halves_of_cells_count_their_values() -> None:
+    for size, cells in ((8, 8), (9, 9), (9, 4), (101, 7), (1000, 256), (1, 1)):
+        edges = equal_cells(size, cells)
+        lower = np.arange(size) < size // 2
+        signs = np.add.reduceat(np.where(lower, 1.0, -1.0), edges[:-1]) / np.diff(edges)
+        np.testing.assert_allclose(half_of(edges), signs, atol=1e-12)
 
 
 def test_scores_are_unbiased_with_the_stated_information() -> None:
