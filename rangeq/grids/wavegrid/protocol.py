@@ -81,15 +81,16 @@ class WaveGrid(ConjunctionProtocol):
     every attribute, as smooth as the reports say that it is, or even; how each two go together, as
     smoothly or as locally as the reports say, or not at all; and for more attributes the
     distribution of most entropy: see `WaveEstimate`. Waves of all lengths are collected, down to
-    single values, so that errors fall with epsilon and the number of users on any pairs.
+    single values, so that errors fall with epsilon and the number of users on any pairs. A sixth of
+    those asked about two ordered attributes of 8 values or more report on their lower and upper
+    halves instead: what only these tell, waves of random phases hardly see.
 
     Values of categorical attributes have no order, and none are neighbours: users report the set
     that holds theirs of a random partition into a few, and the estimate of each category is its
     own, as far from that of others as the reports say.
 
-    What three attributes have in common beyond their pairs no report tells. Attributes with exactly
-    even halves, of which the borders of a system's cells are the middle, that system may answer
-    better: see ``docs/benchmarks/grids.md``.
+    What three attributes have in common beyond their pairs no report tells. See
+    ``docs/benchmarks/grids.md``.
 
     Parameters
     ----------

@@ -43,8 +43,9 @@ LARGEST = 1 << 31
 """Values of an attribute: two together are an item of 62 bits."""
 
 HALVES = Fraction(1, 6)
-"""The part of the users asked about a pair who report on its halves. What is even but for these,
-as XOR of two halves is, waves of random phases see with a ninth of the signal.
+"""The part of the users asked about a pair who report on its halves. Of data that are even but for
+these, as those of an exclusive or are, only pairs of longest waves see anything, and of their
+random phases a ninth of the squared signal.
 """
 
 _FINER, _WIDE = 1.5, 8
