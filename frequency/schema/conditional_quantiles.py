@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import Answer, normal_quantile
+from frequency.core.quantiles import fractions, quantile
 from mechdesign._support.arrays import Floats, Integers
 
 
@@ -63,18 +64,12 @@ class ConditionalQuantiles:
         ValueError
             A phi outside of [0, 1], or nobody is estimated to meet the condition.
         """
-        wanted = self._checked(phi) * self.cumulative[-1]
-        reached = self.cumulative >= wanted[..., None]
-        reached[..., -1] = True
-        return np.asarray((reached.argmax(axis=-1) + _after_the_last(~reached)) // 2)
+        self._require_users()
+        return np.asarray(quantile(self.cumulative / self.cumulative[-1], phi))
 
-    def _checked(self, phi: npt.ArrayLike) -> Floats:
-        wanted = np.asarray(phi, dtype=np.float64)
-        if not ((wanted >= 0) & (wanted <= 1)).all():
-            raise ValueError(f"phi must be a fraction in [0, 1], got {phi!r:.60}")
+    def _require_users(self) -> None:
         if not self.cumulative[-1] > 0:
             raise ValueError("by the estimate nobody meets the condition: there are no quantiles")
-        return wanted
 
     def ends(self, phi: npt.ArrayLike, confidence: float) -> tuple[Integers, Integers]:
         """The bins between which quantiles lie, with at least about this probability.
@@ -101,7 +96,8 @@ class ConditionalQuantiles:
         UnknownVariance
             The errors of answers are not known.
         """
-        z, wanted = normal_quantile(confidence), self._checked(phi)[..., None]
+        self._require_users()
+        z, wanted = normal_quantile(confidence), fractions(phi)[..., None]
         rest, error = np.zeros((2, self.cumulative.size))
         if self._rest is not None:
             rest[:-1] = self._rest.value

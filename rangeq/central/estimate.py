@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, plain
+from frequency.core.quantiles import fractions, place_along, quantile
 from frequency.core.synthetic import checked_sample, shared_out
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.central.box_sums import BoxSums
 from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.halving import halved
 from rangeq.central.query import Query
-from rangeq.core.quantiles import fractions, place_along, quantile
 
 Number: TypeAlias = float | Floats
 """A float for a range given by two integers, an array for ranges given by arrays."""
@@ -288,7 +288,7 @@ class CentralEstimate(ABC):
     def quantile(self, phi: npt.ArrayLike, attribute: str | int | None = None) -> Any:
         """The least cell with at least the fraction phi of the users at or below it.
 
-        A noisy cdf may reach phi more than once: see `rangeq.core.quantiles.quantile`.
+        A noisy cdf may reach phi more than once: see `frequency.core.quantiles.quantile`.
 
         Parameters
         ----------

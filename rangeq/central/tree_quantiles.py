@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.quantiles import quantile
 from frequency.exceptions import InvalidValue
 from mechdesign import Audit
 from mechdesign._support.counts import checked_counts
@@ -18,7 +19,6 @@ from mechdesign.symbolic.proof_rules import ProcessedProof
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import checked_quantiles
 from rangeq.central.smoothing import smoothed_counts
-from rangeq.core.quantiles import quantile
 
 LARGEST_TREE = 1 << 20
 """The most values of which a tree is made for quantiles."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
 from frequency.core.channel import LARGEST_LIST
+from frequency.core.quantiles import fractions, place_along, quantile, woodruff
 from frequency.schema import Domain
 from mechdesign._support.numbers import whole
-from rangeq.core.quantiles import fractions, place_along, quantile, woodruff
 
 _BATCH = 1 << 16
 """How many prefixes are asked for at a time."""
@@ -34,7 +34,7 @@ class AttributeQuantiles(ABC):
     def quantile(self, phi: npt.ArrayLike, attribute: str | int | None = None) -> Any:
         """The least value with at least the fraction phi of the population at or below it.
 
-        An estimated cdf may reach phi more than once: see `rangeq.core.quantiles.quantile`.
+        An estimated cdf may reach phi more than once: see `frequency.core.quantiles.quantile`.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ class AttributeQuantiles(ABC):
     def quantile_interval(
         self, phi: npt.ArrayLike, confidence: float = 0.95, attribute: str | int | None = None
     ) -> tuple[Any, Any]:
-        """The values between which the phi-quantile lies: `rangeq.core.quantiles.woodruff`.
+        """The values between which the phi-quantile lies: `frequency.core.quantiles.woodruff`.
 
         Parameters
         ----------

@@ -21,11 +21,11 @@ from frequency.core.answer import (
 )
 from frequency.core.estimate import Estimate, Estimator
 from frequency.core.population import OfPopulation
+from frequency.core.quantiles import quantile, woodruff
 from frequency.core.synthetic import checked_sample, shared_out
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.core.intervals import checked_ends
-from rangeq.core.quantiles import quantile, woodruff
 
 _MOST_DRAWN = 1 << 10
 """Items of which the variances of all ranges are listed."""
@@ -178,7 +178,7 @@ class Distribution(OfPopulation):
         """The least item with at least the fraction phi of the population at or below it.
 
         An estimated cdf may fall here and there, and so reach phi more than once: see
-        `rangeq.core.quantiles.quantile`.
+        `frequency.core.quantiles.quantile`.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class EstimatedDistribution(Distribution):
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
 
-        See `rangeq.core.quantiles.woodruff`.
+        See `frequency.core.quantiles.woodruff`.
 
         Parameters
         ----------

@@ -20,6 +20,7 @@ from frequency.core.answer import (
     place_of,
     plain,
 )
+from frequency.core.quantiles import place_along
 from frequency.core.synthetic import checked_sample
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
@@ -27,7 +28,6 @@ from frequency.schema.domain import MOST_ATTRIBUTES
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.text import shown
 from rangeq.core.intervals import InvalidRange
-from rangeq.core.quantiles import place_along
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.queries import Queries, Rectangles
