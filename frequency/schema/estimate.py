@@ -748,9 +748,7 @@ def _values(attribute: Any, items: Integers, rng: np.random.Generator) -> npt.ND
         values = labels[items]
     if known.all():
         return values
-    extra = {MISSING: None}
+    extra = [None if label == MISSING else label for label in attribute.extra]
     result = values.astype(object)
-    for place in np.flatnonzero(~known).tolist():
-        label = attribute.item_labels[items[place]]
-        result[place] = extra.get(label, label)
+    result[~known] = np.array(extra, dtype=object)[items[~known] - attribute.bins]
     return result
