@@ -123,6 +123,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("query grid.ldp --protocol grid.json --where @=0:1", 0, 2),
         ("query grid.ldp --protocol grid.json --where @2=0:1", 2, 0),
         ("query grid.ldp --protocol marginals.json", 1, 0),
+        ("sample marginals.ldp --protocol marginals.json --rows 9 --out @3.csv", 0, 1),
+        ("sample @.json --rows 9 --out @3.csv", 1, 0),
         ("query grid.ldp --protocol @.json", 1, 0),
     ],
 )

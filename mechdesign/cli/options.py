@@ -253,11 +253,12 @@ def _detail(text: str) -> tuple[str, int | bool | str]:
     return name, int(value) if value.isascii() and value.isdigit() else value
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """Add ``--seed``, which `generator_of` looks at."""
-    parser.add_argument(
-        "--seed", type=_seed, help="reproducible randomness, for experiments only: NOT private"
-    )
+def add_seed(
+    parser: argparse.ArgumentParser,
+    text: str = "reproducible randomness, for experiments only: NOT private",
+) -> None:
+    """Add ``--seed``, which `generator_of` looks at where privacy depends on it."""
+    parser.add_argument("--seed", type=_seed, help=text)
 
 
 def _seed(text: str) -> int:

@@ -9,13 +9,7 @@ from pathlib import Path
 
 from frequency.cli.chain import show_chain
 from frequency.core.answer import normal_quantile
-from frequency.exceptions import IncompatibleAggregate
-from frequency.schema import Survey
-from frequency.schema.survey import wrapped
-from frequency.storage import load_aggregate, load_protocol
-from mechdesign import InvalidFile
 from mechdesign._support.files import replacing
-from mechdesign._support.strict_json import format_of
 from mechdesign._support.text import printable
 from mechdesign.cli.options import (
     PICTURES,
@@ -23,13 +17,11 @@ from mechdesign.cli.options import (
     add_force,
     check_suffix,
     check_targets,
-    release_kinds,
     say,
 )
-from rangeq.central import ReleasedQuantiles, load_release
 from rangeq.cli.answer_rows import AnswerList
 from rangeq.cli.answering import AskedText, EstimateSource, QuantileSource
-from rangeq.cli.plain_items import estimate_of
+from rangeq.cli.collected import add_collected, source_of
 
 
 def add_query(add: AddCommand) -> None:
@@ -44,12 +36,7 @@ def add_query(add: AddCommand) -> None:
         " answers.csv",
     )
     chosen.epilog = f"{_QUESTIONS}\n{chosen.epilog}"
-    chosen.add_argument(
-        "collected", type=Path, help="an aggregate, which collect wrote, or a curator's release"
-    )
-    chosen.add_argument(
-        "--protocol", type=Path, help="of the aggregate (.json); a release needs none"
-    )
+    add_collected(chosen)
     for kind, metavar, text in (
         ("where", "CONDITIONS", 'how many users meet them all, such as "age 18:64 and sex female"'),
         (
@@ -136,7 +123,7 @@ def _query(options: argparse.Namespace) -> int:
         raise ValueError("--kind is for --plot")
     _check_apart(options)
     normal_quantile(options.confidence)
-    source = _release(options) if options.protocol is None else _aggregate(options)
+    source = source_of(options.collected, options.protocol, options.confidence)
     if options.fitted:
         source = _fitted(source)
     if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
@@ -180,40 +167,8 @@ def _check_apart(options: argparse.Namespace) -> None:
         )
 
 
-def _aggregate(options: argparse.Namespace) -> EstimateSource:
-    """What an aggregate answers."""
-    protocol = load_protocol(options.protocol)
-    try:
-        aggregate = load_aggregate(options.collected, protocol)
-    except IncompatibleAggregate as error:
-        raise InvalidFile(f"{options.collected}: {error}") from error
-    if not aggregate.n:
-        raise ValueError(f"{options.collected} holds no reports: there is nothing to estimate from")
-    own = protocol.protocol if isinstance(protocol, Survey) else protocol
-    name = type(wrapped(own)).__name__
-    return EstimateSource(name, estimate_of(protocol, aggregate), options.confidence)
-
-
 def _fitted(source: EstimateSource | QuantileSource) -> EstimateSource:
     """The same answers by the fitted model; ValueError if there is none."""
     if isinstance(source, QuantileSource):
         raise ValueError("--fitted is of marginals that users reported")
     return source._replace(name=f"the model of {source.name}", estimate=source.estimate.fitted())
-
-
-def _release(options: argparse.Namespace) -> EstimateSource | QuantileSource:
-    """What a curator's release answers."""
-    try:
-        released = load_release(options.collected)
-    except InvalidFile as error:
-        kind = release_kinds().get(format_of(options.collected))
-        if kind is not None:
-            name = kind.value.replace(":", ".")
-            raise ValueError(
-                f"{printable(str(options.collected))} is a released table: in Python {name}.load"
-                " estimates other totals of it"
-            ) from None
-        raise InvalidFile(f"{error}; --protocol says what an aggregate is of") from error
-    if isinstance(released, ReleasedQuantiles):
-        return QuantileSource(released)
-    return EstimateSource("the release", released.estimate, options.confidence)

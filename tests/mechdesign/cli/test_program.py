@@ -86,6 +86,7 @@ def test_memory_that_is_not_there_is_said_in_one_line(
         ("plan ranges --domain 8 --n 9 --epsilon 1 --like none.csv", "none.csv"),
         ("privatize a.csv --protocol none.json --out a.parquet", "none.json"),
         ("query none.release", "none.release"),
+        ("sample none.release --rows 1 --out a.csv", "none.release"),
         ("schema none.toml", "none.toml"),
         ("schema none.parquet --public", "none.parquet"),
     ],

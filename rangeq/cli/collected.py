@@ -1,0 +1,91 @@
+"""What was collected, as a source of answers: an aggregate with its protocol, or a release."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from frequency.exceptions import IncompatibleAggregate
+from frequency.schema import Survey
+from frequency.schema.survey import wrapped
+from frequency.storage import load_aggregate, load_protocol
+from mechdesign import InvalidFile
+from mechdesign._support.strict_json import format_of
+from mechdesign._support.text import printable
+from mechdesign.cli.options import release_kinds
+from rangeq.central import ReleasedQuantiles, load_release
+from rangeq.cli.answering import EstimateSource, QuantileSource
+from rangeq.cli.plain_items import estimate_of
+
+
+def add_collected(parser: argparse.ArgumentParser) -> None:
+    """Add ``collected`` and ``--protocol``, which `source_of` takes."""
+    parser.add_argument(
+        "collected", type=Path, help="an aggregate, which collect wrote, or a curator's release"
+    )
+    parser.add_argument(
+        "--protocol", type=Path, help="of the aggregate (.json); a release needs none"
+    )
+
+
+def source_of(
+    collected: Path, protocol: Path | None, confidence: float = 0.95
+) -> EstimateSource | QuantileSource:
+    """What was collected, ready to answer.
+
+    Parameters
+    ----------
+    collected : Path
+        A file of an aggregate or of a curator's release.
+    protocol : Path or None
+        The file of the aggregate's protocol; None: it is a release.
+    confidence : float, default 0.95
+        Of each interval by itself, in (0, 1).
+
+    Returns
+    -------
+    EstimateSource or QuantileSource
+        The latter of a release of quantiles alone.
+
+    Raises
+    ------
+    InvalidFile
+        Not what it should be, or an aggregate of another protocol.
+    ValueError
+        No reports, or a released table, which is not asked here.
+    """
+    if protocol is None:
+        return _release(collected, confidence)
+    return _aggregate(collected, protocol, confidence)
+
+
+def _aggregate(collected: Path, given: Path, confidence: float) -> EstimateSource:
+    """What an aggregate answers."""
+    protocol = load_protocol(given)
+    try:
+        aggregate = load_aggregate(collected, protocol)
+    except IncompatibleAggregate as error:
+        raise InvalidFile(f"{collected}: {error}") from error
+    if not aggregate.n:
+        raise ValueError(f"{collected} holds no reports: there is nothing to estimate from")
+    own = protocol.protocol if isinstance(protocol, Survey) else protocol
+    name = type(wrapped(own)).__name__
+    return EstimateSource(name, estimate_of(protocol, aggregate), confidence)
+
+
+def _release(collected: Path, confidence: float) -> EstimateSource | QuantileSource:
+    """What a curator's release answers."""
+    try:
+        released = load_release(collected)
+    except InvalidFile as error:
+        kind = release_kinds().get(format_of(collected))
+        if kind is not None:
+            name = kind.value.replace(":", ".")
+            raise ValueError(
+                f"{printable(str(collected))} is a released table: in Python {name}.load"
+                " estimates other totals of it"
+            ) from None
+        raise InvalidFile(f"{error}; --protocol says what an aggregate is of") from error
+    if isinstance(released, ReleasedQuantiles):
+        return QuantileSource(released)
+    return EstimateSource("the release", released.estimate, confidence)
