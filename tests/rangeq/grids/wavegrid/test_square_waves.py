@@ -155,6 +155,7 @@ def test_the_audit_is_the_worst_ratio_of_all_reports(
 def test_reports_have_the_stated_probabilities() -> None:
     protocol = WaveGrid([4, 3], 1.5)
     (cells,) = protocol.channel.parts
+    assert isinstance(cells, WaveCells)
     reports = protocol.privatize([[1, 2]] * 300_000, np.random.default_rng(4))
     body = np.ascontiguousarray(reports["body"]).view(cells.report_dtype).ravel()
     inside = np.zeros(len(body), dtype=np.int64)
@@ -256,6 +257,7 @@ def test_four_cells_tell_what_theory_says() -> None:
             ((math.exp(epsilon) - 1) / (math.exp(epsilon) + 3)) ** 2,
         )
         (cells,) = WaveGrid([6, 6], epsilon).channel.parts
+        assert isinstance(cells, WaveCells)
         assert cells.information == information(cells.base) == pytest.approx(max(of_two, of_one))
         assert cells.base.size == (2 if of_two > of_one else 1)
     assert WaveGrid([64, 7], 2.0).channel.waves == (Wave(64, 2), Wave(7, 2))
