@@ -199,6 +199,11 @@ class Halves:
         """s, of a table of shape (cells, cells)."""
         return float(self.left @ table @ self.right)
 
+    def likelihood(self, table: Floats) -> float:
+        """The logarithm of it, but for a constant."""
+        s = self.difference(table)
+        return self.score * s - 0.5 * self.precision * s**2
+
     def unexplained(self, table: Floats) -> Floats:
         """The slopes of the log-likelihood in the entries of a table."""
         slope = self.score - self.precision * self.difference(table)
@@ -252,17 +257,6 @@ class Pair:
             precision=self.precision + other.precision,
             halves=self.halves.with_more(other.halves),
         )
-
-    @property
-    def all_precision(self) -> float:
-        """I N, of reports on waves and on halves."""
-        return self.precision + self.halves.precision
-
-    def information_of(self, change: Floats) -> float:
-        """What all reports tell of a change of P: of shape (cells, cells)."""
-        left, right = self._roots
-        waves = self.precision * ((left.T @ change @ right) ** 2).sum()
-        return float(waves + self.halves.precision * self.halves.difference(change) ** 2)
 
     def independent(self) -> Interaction:
         """The fit without any terms."""
@@ -336,8 +330,12 @@ class Pair:
 
     def likelihood(self, joint: Floats) -> float:
         """The logarithm of it, but for a constant."""
-        scores = (self.scores * joint).sum() + self.halves.score * self.halves.difference(joint)
-        return float(scores - 0.5 * self.information_of(joint))
+        left, right = self._roots
+        return float(
+            (self.scores * joint).sum()
+            - 0.5 * self.precision * ((left.T @ joint @ right) ** 2).sum()
+            + self.halves.likelihood(joint)
+        )
 
     def unexplained(self, joint: Floats) -> Floats:
         """The slopes of the log-likelihood in the entries of P."""

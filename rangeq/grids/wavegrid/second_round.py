@@ -50,10 +50,11 @@ def chosen_pairs(
         if isinstance(joint, FittedJoint):
             other = joint.implied.cells if joint.implied else np.outer(*joint.margins)
             apart = joint.mean - other
+            seen = joint.pair.grams[0] @ apart @ joint.pair.grams[1]
             keys.append(key)
             signals.append(float((corners(apart) ** 2).mean()))
-            told.append(joint.pair.information_of(apart) / joint.pair.all_precision)
-            before.append(joint.pair.all_precision)
+            told.append(float((apart * seen).sum()))
+            before.append(joint.pair.precision + joint.pair.halves.precision)
     order = np.argsort(-np.array(signals), kind="stable")
     ranked = [keys[k] for k in order]
     signal, seen_of, precision = (np.array(one)[order] for one in (signals, told, before))
