@@ -117,7 +117,7 @@ class WaveGrid(ConjunctionProtocol):
         What the protocol cannot do.
 
     >>> WaveGrid(sizes=[64, 10], epsilon=1.0).report_bits
-    14
+    15
     """
 
     categorical: Any = ()
