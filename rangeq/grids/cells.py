@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -159,3 +160,14 @@ class Grid:
                 result *= len(edges) - 1
                 result += np.searchsorted(edges[1:-1], table[:, place], side="right")
         return result
+
+    def expression(self, axes: Mapping[Edges, int]) -> list[Any]:
+        """What `cell_of` makes of a record, as descriptions have it; axes by `numbered_axes`."""
+        cut = [pair for pair in zip(self.places, self.edges, strict=True) if len(pair[1]) > 2]
+        return ["grid", [[place, axes[edges]] for place, edges in cut]]
+
+
+def numbered_axes(grids: Iterable[Grid]) -> dict[Edges, int]:
+    """The different ways in which grids cut attributes, and a number of each."""
+    cut = dict.fromkeys(edges for grid in grids for edges in grid.edges if len(edges) > 2)
+    return {edges: number for number, edges in enumerate(cut)}

@@ -17,7 +17,7 @@ from frequency.core.oracle import Oracle
 from frequency.oracles.choice import OracleChoice, oracle_over
 from mechdesign._support.arrays import Floats, Items
 from rangeq.core.record_channel import RecordChannel
-from rangeq.grids.cells import Edges, Grid, axis
+from rangeq.grids.cells import Edges, Grid, axis, numbered_axes
 
 
 @dataclass(frozen=True)
@@ -105,18 +105,14 @@ class GridChannel(GroupChannel):
 
     @cached_property
     def _axes(self) -> dict[Edges, int]:
-        """The different ways in which attributes are cut, and a number of each."""
-        cut = dict.fromkeys(edges for grid in self.grids for edges in grid.edges if len(edges) > 2)
-        return {edges: number for number, edges in enumerate(cut)}
+        return numbered_axes(self.grids)
 
     @property
     def part_axes(self) -> list[Any]:
         return [axis(edges) for edges in self._axes]
 
     def part_expression(self, part: int) -> list[Any]:
-        grid = self.grids[part]
-        cut = [pair for pair in zip(grid.places, grid.edges, strict=True) if len(pair[1]) > 2]
-        return ["grid", [[place, self._axes[edges]] for place, edges in cut]]
+        return self.grids[part].expression(self._axes)
 
     def frequencies(self, aggregate: Aggregate, part: int) -> Floats:
         """Unbiased estimates of the cells of a grid.

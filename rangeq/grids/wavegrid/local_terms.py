@@ -335,27 +335,38 @@ class PairCandidates(Generic[Key]):
         return result
 
 
-class _LocalFit(NamedTuple):
-    """Of local terms that are left by a fit: for each tau of `_SCALES`.
+def _scores(pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis]) -> Floats:
+    """Of the coefficients of local terms, what the fit leaves unexplained."""
+    left, right = both
+    return np.asarray(left.functions.T @ pair.unexplained(fit.joint) @ right.functions)
+
+
+class _Shrinkage(NamedTuple):
+    """What reports tell of the coefficients of a kind of local terms, whatever they say.
+
+    For each tau of `_SCALES`. The precision of the coefficients is diagonal but for the outer
+    product of what reports on halves tell (Sherman and Morrison).
 
     Attributes
     ----------
-    logarithms : numpy.ndarray of float64
-        Of the evidence, beyond that of none: shape (scales,).
-    means, variances : numpy.ndarray of float64
-        Of the coefficients, which what halves tell correlates: shape (scales, a, b).
+    alone : numpy.ndarray of float64
+        Their variances without reports on halves: shape (scales, a, b).
+    along : numpy.ndarray of float64
+        These times what reports on halves tell: shape (scales, a, b).
+    stretched, lost : numpy.ndarray of float64
+        The factor that halves add to the determinant of tau^2 times the precision, and the
+        logarithm of that: shape (scales,).
     """
 
-    logarithms: Floats
-    means: Floats
-    variances: Floats
+    alone: Floats
+    along: Floats
+    stretched: Floats
+    lost: Floats
 
     @classmethod
-    def of(cls, pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis]) -> _LocalFit:
+    def of(cls, pair: Pair, both: tuple[TermBasis, TermBasis]) -> _Shrinkage:
         left, right = both
-        scores = left.functions.T @ pair.unexplained(fit.joint) @ right.functions
         precision = pair.precision * np.outer(left.told, right.told)
-        # The precision of the coefficients is diagonal but for halves' outer product
         halves = np.sqrt(pair.halves.precision) * np.outer(
             left.functions.T @ pair.halves.left, right.functions.T @ pair.halves.right
         )
@@ -363,18 +374,20 @@ class _LocalFit(NamedTuple):
         alone = (_SCALES**2)[:, None, None] / grown
         along = alone * halves
         stretched = 1 + np.tensordot(along, halves, axes=2)
-        pulled = np.tensordot(along, scores, axes=2) / stretched
-        logarithms = 0.5 * (
-            np.tensordot(alone, scores**2, axes=2)
-            - pulled**2 * stretched
-            - np.log(grown).sum(axis=(1, 2))
-            - np.log(stretched)
-        )
-        return cls(
-            logarithms,
-            alone * scores - along * pulled[:, None, None],
-            alone - along**2 / stretched[:, None, None],
-        )
+        return cls(alone, along, stretched, np.log(grown).sum(axis=(1, 2)) + np.log(stretched))
+
+    def evidence(self, scores: Floats) -> Floats:
+        """The logarithms of it, beyond that of no terms: shape (scales,)."""
+        pulled = np.tensordot(self.along, scores, axes=2) ** 2 / self.stretched
+        told = np.tensordot(self.alone, scores**2, axes=2)
+        return np.asarray(0.5 * (told - pulled - self.lost))
+
+    def posterior(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Means and variances of the coefficients: shape (scales, a, b)."""
+        stretched = self.stretched[:, None, None]
+        pulled = np.tensordot(self.along, scores, axes=2)[:, None, None]
+        means = self.alone * scores - self.along * pulled / stretched
+        return means, self.alone - self.along**2 / stretched
 
 
 def _logarithms(
@@ -386,8 +399,9 @@ def _logarithms(
     found = np.empty((len(fits), len(details[0]) + 1))
     found[:, 0] = [fit.likelihood for fit in fits]
     for kind, both in enumerate(zip(*details, strict=True), start=1):
+        shrinkage = _Shrinkage.of(pair, both)
         for place, fit in enumerate(fits):
-            each = _LocalFit.of(pair, fit, both).logarithms
+            each = shrinkage.evidence(_scores(pair, fit, both))
             found[place, kind] = np.logaddexp.reduce(each) - np.log(len(each))
     found[:, 1:] += found[:, :1]
     return found
@@ -404,7 +418,9 @@ def _explanation(
         none = np.zeros((0, 0))
         nothing = [np.zeros((len(mass), 0)) for mass in pair.margins]
         return PairExplanation(weight, fit, nothing[0], nothing[1], none, none, implied)
-    logarithms, means, variances = _LocalFit.of(pair, fit, both)
+    shrinkage, unexplained = _Shrinkage.of(pair, both), _scores(pair, fit, both)
+    logarithms = shrinkage.evidence(unexplained)
+    means, variances = shrinkage.posterior(unexplained)
     shares = np.exp(logarithms - logarithms.max())
     shares /= shares.sum()
     mean = np.tensordot(shares, means, axes=1)

@@ -23,7 +23,7 @@ from frequency.core.mixture import weights_of
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign._support.arrays import Floats, Items
-from rangeq.grids.cells import Edges, Grid, axis, equal_cells
+from rangeq.grids.cells import Edges, Grid, axis, equal_cells, numbered_axes
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.wavegrid.partitions import Partition
 from rangeq.grids.wavegrid.value_sets import ValueSets
@@ -435,9 +435,7 @@ class WaveChannel(GroupChannel):
 
     @cached_property
     def _axes(self) -> dict[Edges, int]:
-        """The different ways in which attributes are halved, and a number of each."""
-        cuts = dict.fromkeys(edges for grid in self.halves for edges in grid.edges)
-        return {edges: number for number, edges in enumerate(cuts)}
+        return numbered_axes(self.halves)
 
     @property
     def part_axes(self) -> list[Any]:
@@ -446,9 +444,7 @@ class WaveChannel(GroupChannel):
     def part_expression(self, part: int) -> list[Any]:
         if part < len(self.groups):
             return self.combination(self.groups[part])
-        grid = self.halves[part - len(self.groups)]
-        cut = zip(grid.places, grid.edges, strict=True)
-        return ["grid", [[place, self._axes[edges]] for place, edges in cut]]
+        return self.halves[part - len(self.groups)].expression(self._axes)
 
     def part_items(self, part: int, items: Items) -> Items:
         if part < len(self.groups):
