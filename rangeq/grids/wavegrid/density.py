@@ -225,7 +225,7 @@ def _mode(
         p /= p.sum()
         return float(scores @ p - 0.5 * p @ precision @ p - 0.5 * w @ w), p
 
-    def around(w: Floats, p: Floats) -> Expansion:
+    def around(w: Floats, p: Floats) -> Expansion[Floats]:
         slopes = p[:, None] * root - np.outer(p, p @ root)
         gradient = slopes.T @ (scores - precision @ p) - w
         return Expansion(slopes, gradient, slopes.T @ precision @ slopes + np.eye(len(w)))

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from mechdesign._support.arrays import Floats
 
 State = TypeVar("State")
+Known = TypeVar("Known")
 
 _TRIES = 8
 """How often a step that gains nothing is damped more, at most."""
 
 
-class Expansion(NamedTuple):
+class Expansion(NamedTuple, Generic[Known]):
     """What is known around a point, of P parameters.
 
     Attributes
     ----------
-    slopes : numpy.ndarray of float64
-        Of whatever the function is the square of: shape (P, ...) or (..., P), for the caller.
+    known : object
+        What the caller keeps of it.
     gradient : numpy.ndarray of float64
         Of the function: shape (P,).
     hessian : numpy.ndarray of float64
         That of least squares, negated so that it is positive definite: shape (P, P).
     """
 
-    slopes: Floats
+    known: Known
     gradient: Floats
     hessian: Floats
 
@@ -36,10 +37,10 @@ class Expansion(NamedTuple):
 def climb(
     point: Floats,
     objective: Callable[[Floats, State | None], tuple[float, State]],
-    expansion: Callable[[Floats, State], Expansion],
+    expansion: Callable[[Floats, State], Expansion[Known]],
     steps: int,
     least_gain: float,
-) -> tuple[Floats, float, State, Expansion]:
+) -> tuple[Floats, float, State, Expansion[Known]]:
     """Steps of damped Gauss-Newton (Levenberg and Marquardt) uphill.
 
     Parameters

@@ -27,6 +27,9 @@ from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 Key = TypeVar("Key")
 
+_Table = tuple[Floats, Floats | None]
+"""P and exp(beta)."""
+
 DEGREE = 4
 """Terms along each attribute: with local terms more are worth nothing."""
 
@@ -360,30 +363,39 @@ class Pair:
         numpy.ndarray of float64
             Shape (a b, rows, columns).
         """
-        slopes: Floats = np.einsum("xa,yb,xy->abxy", psi, phi, joint, optimize=True).reshape(
-            -1, *joint.shape
-        )
+        return self._slopes(_products(psi, phi), psi, phi, joint)
+
+    def _slopes(self, products: Floats, psi: Floats, phi: Floats, joint: Floats) -> Floats:
         rows, columns = (mass + 1e-12 for mass in self.margins)
-        by_row, by_column = slopes.sum(axis=2), slopes.sum(axis=1)
+        # The sums of the products times P, without a look at every cell
+        by_row = psi.T[:, None] * (joint @ phi).T
+        by_column = (psi.T @ joint)[:, None] * phi.T
+        by_row, by_column = by_row.reshape(-1, len(rows)), by_column.reshape(-1, len(columns))
         # beta' is known but for a constant: the outer product fixes that.
-        matrix = (
-            np.diag(columns)
-            - joint.T @ (joint / rows[:, None])
-            + np.outer(columns, columns)
-            + 1e-13 * np.eye(len(columns))
-        )
+        matrix = np.outer(columns, columns) - joint.T @ (joint / rows[:, None])
+        matrix.flat[:: len(columns) + 1] += columns + 1e-13
         beta = np.linalg.solve(matrix, (by_column - (by_row / rows) @ joint).T).T
         alpha = (by_row - beta @ joint.T) / rows
-        slopes -= joint * (alpha[:, :, None] + beta[:, None, :])
+        slopes = products - alpha[:, :, None]
+        slopes -= beta[:, None, :]
+        slopes *= joint
         return slopes
 
-    def _information(self, slopes: Floats) -> Floats:
-        """Fisher's, about the coefficients, but for what next to nothing is seen of."""
+    @cached_property
+    def _seen(self) -> tuple[Floats, Floats]:
+        """The columns of the roots, but for those that next to nothing is seen of."""
         left, right = (
-            root[:, (root**2).sum(axis=0) > _SEEN * (root**2).sum(axis=0).max(initial=0.0)]
-            for root in self._roots
+            root[:, squares > _SEEN * squares.max(initial=0.0)]
+            for root, squares in ((root, (root**2).sum(axis=0)) for root in self._roots)
         )
-        seen = np.matmul(np.matmul(left.T, slopes), right).reshape(len(slopes), -1)
+        return left, right
+
+    def _information(self, slopes: Floats) -> Floats:
+        """Fisher's, about the coefficients."""
+        left, right = self._seen
+        several, rows, columns = slopes.shape
+        inner = (slopes.reshape(-1, columns) @ right).reshape(several, rows, -1)
+        seen = np.matmul(left.T, inner).reshape(several, -1)
         halves = np.matmul(slopes @ self.halves.right, self.halves.left)
         return np.asarray(
             self.precision * seen @ seen.T + self.halves.precision * np.outer(halves, halves)
@@ -414,41 +426,46 @@ class Pair:
         """
 
         psi, phi = fit.terms
+        products, start = _products(psi, phi), (fit.joint, fit.right)
         weights, middle = precision.ravel(), mean.ravel()
 
-        def penalised(
-            theta: Floats, last: tuple[Floats, Floats] | None
-        ) -> tuple[float, tuple[Floats, Floats]]:
+        def penalised(theta: Floats, last: _Table | None) -> tuple[float, _Table]:
+            penalty = 0.5 * float((weights * (theta - middle) ** 2).sum())
+            if last is None:
+                return fit.likelihood - penalty, start
             logarithms = psi @ theta.reshape(fit.theta.shape) @ phi.T
-            state = scaled_to(logarithms, *self.margins, fit.right if last is None else last[1])
+            state = scaled_to(logarithms, *self.margins, last[1])
             off = sum(
                 np.abs(state[0].sum(axis=1 - axis) - margin).sum()
                 for axis, margin in enumerate(self.margins)
             )
-            if off > _OFF:
-                return -np.inf, state
-            penalty = 0.5 * float((weights * (theta - middle) ** 2).sum())
-            return self.likelihood(state[0]) - penalty, state
+            return (-np.inf if off > _OFF else self.likelihood(state[0]) - penalty), state
 
-        def around(theta: Floats, state: tuple[Floats, Floats]) -> Expansion:
-            slopes = self.slopes(psi, phi, state[0])
-            gradient = self._gradient(slopes, state[0]) - weights * (theta - middle)
-            return Expansion(slopes, gradient, self._information(slopes) + np.diag(weights))
+        def around(theta: Floats, state: _Table) -> Expansion[Floats]:
+            if state is start and fit.information.size:  # known from the last climb
+                information, gradient = fit.information, fit.pull - fit.information @ theta
+            else:
+                slopes = self._slopes(products, psi, phi, state[0])
+                information, gradient = self._information(slopes), self._gradient(slopes, state[0])
+            return Expansion(
+                information,
+                gradient - weights * (theta - middle),
+                information + np.diag(weights),
+            )
 
-        theta, _, (joint, right), (slopes, _, hessian) = climb(
+        theta, value, (joint, right), here = climb(
             fit.theta.ravel(), penalised, around, steps, _GAIN
         )
-        information = self._information(slopes)
-        pull = information @ theta + self._gradient(slopes, joint)
-        covariance = np.asarray(np.linalg.inv(hessian), dtype=np.float64)
+        off = weights * (theta - middle)
+        covariance = np.asarray(np.linalg.inv(here.hessian), dtype=np.float64)
         return Interaction(
             fit.terms,
             theta.reshape(fit.theta.shape),
             joint,
             right,
-            self.likelihood(joint),
-            information,
-            pull,
+            value + 0.5 * float(off @ (theta - middle)),
+            here.known,
+            here.known @ theta + here.gradient + off,
             covariance,
         )
 
@@ -624,6 +641,12 @@ def _climb(
 ) -> None:
     for key, fit in fits.items():
         fits[key] = pairs[key].climbed(fit, *scales.prior(fit.theta.shape), steps)
+
+
+def _products(psi: Floats, phi: Floats) -> Floats:
+    """psi_a(x) phi_b(y): shape (a b, rows, columns)."""
+    products = psi.T[:, None, :, None] * phi.T[None, :, None, :]
+    return products.reshape(-1, len(psi), len(phi))
 
 
 def _expected(degree: int) -> Floats:

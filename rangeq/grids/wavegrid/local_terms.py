@@ -335,10 +335,10 @@ class PairCandidates(Generic[Key]):
         return result
 
 
-def _scores(pair: Pair, fit: Interaction, both: tuple[TermBasis, TermBasis]) -> Floats:
-    """Of the coefficients of local terms, what the fit leaves unexplained."""
+def _scores(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
+    """Of the coefficients of local terms, of what a fit leaves unexplained in the table."""
     left, right = both
-    return np.asarray(left.functions.T @ pair.unexplained(fit.joint) @ right.functions)
+    return np.asarray(left.functions.T @ unexplained @ right.functions)
 
 
 class _Shrinkage(NamedTuple):
@@ -373,19 +373,19 @@ class _Shrinkage(NamedTuple):
         grown = 1 + np.multiply.outer(_SCALES**2, precision)
         alone = (_SCALES**2)[:, None, None] / grown
         along = alone * halves
-        stretched = 1 + np.tensordot(along, halves, axes=2)
+        stretched = 1 + _sums(along, halves)
         return cls(alone, along, stretched, np.log(grown).sum(axis=(1, 2)) + np.log(stretched))
 
     def evidence(self, scores: Floats) -> Floats:
         """The logarithms of it, beyond that of no terms: shape (scales,)."""
-        pulled = np.tensordot(self.along, scores, axes=2) ** 2 / self.stretched
-        told = np.tensordot(self.alone, scores**2, axes=2)
+        pulled = _sums(self.along, scores) ** 2 / self.stretched
+        told = _sums(self.alone, scores**2)
         return np.asarray(0.5 * (told - pulled - self.lost))
 
     def posterior(self, scores: Floats) -> tuple[Floats, Floats]:
         """Means and variances of the coefficients: shape (scales, a, b)."""
         stretched = self.stretched[:, None, None]
-        pulled = np.tensordot(self.along, scores, axes=2)[:, None, None]
+        pulled = _sums(self.along, scores)[:, None, None]
         means = self.alone * scores - self.along * pulled / stretched
         return means, self.alone - self.along**2 / stretched
 
@@ -398,10 +398,11 @@ def _logarithms(
     """Of the evidence of each P without terms, as if it were known, and with each kind of them."""
     found = np.empty((len(fits), len(details[0]) + 1))
     found[:, 0] = [fit.likelihood for fit in fits]
+    unexplained = [pair.unexplained(fit.joint) for fit in fits]
     for kind, both in enumerate(zip(*details, strict=True), start=1):
         shrinkage = _Shrinkage.of(pair, both)
-        for place, fit in enumerate(fits):
-            each = shrinkage.evidence(_scores(pair, fit, both))
+        for place, left in enumerate(unexplained):
+            each = shrinkage.evidence(_scores(left, both))
             found[place, kind] = np.logaddexp.reduce(each) - np.log(len(each))
     found[:, 1:] += found[:, :1]
     return found
@@ -418,7 +419,8 @@ def _explanation(
         none = np.zeros((0, 0))
         nothing = [np.zeros((len(mass), 0)) for mass in pair.margins]
         return PairExplanation(weight, fit, nothing[0], nothing[1], none, none, implied)
-    shrinkage, unexplained = _Shrinkage.of(pair, both), _scores(pair, fit, both)
+    shrinkage = _Shrinkage.of(pair, both)
+    unexplained = _scores(pair.unexplained(fit.joint), both)
     logarithms = shrinkage.evidence(unexplained)
     means, variances = shrinkage.posterior(unexplained)
     shares = np.exp(logarithms - logarithms.max())
@@ -428,6 +430,11 @@ def _explanation(
     return PairExplanation(
         weight, fit, both[0].functions, both[1].functions, mean, variance, implied
     )
+
+
+def _sums(tables: Floats, weights: Floats) -> Floats:
+    """Of the products of each table with the weights: shape (tables,)."""
+    return np.asarray(tables.reshape(len(tables), -1) @ weights.ravel())
 
 
 def _root(matrix: Floats) -> Floats:

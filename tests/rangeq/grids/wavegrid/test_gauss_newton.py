@@ -25,7 +25,7 @@ class Problem(NamedTuple):
         """The value; what is kept of a point is the point itself."""
         return -0.5 * float((self.residuals(point) ** 2).sum()), point
 
-    def expansion(self, point: Floats, state: Floats) -> Expansion:
+    def expansion(self, point: Floats, state: Floats) -> Expansion[Floats]:
         np.testing.assert_array_equal(point, state)
         slopes = self.slopes(point)
         return Expansion(slopes, -slopes.T @ self.residuals(point), slopes.T @ slopes)
