@@ -15,6 +15,11 @@ notebooks = pytest.importorskip("tools.notebooks", reason="they run with the ext
 
 FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if path.name != "settings.py"]
+
+UNSEEDED = {"from_program_to_device"}
+"""Draws come from the operating system's randomness."""
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 TRACES = re.compile(r"(?<![\w.])/(?:home|root|tmp|usr|var|work|Users)/|[A-Z]:\\|\bat 0x[0-9a-f]+")
 """A path of the machine that ran a notebook, or an address in its memory."""
 TAGS = ("picture", "remove-cell")
@@ -82,11 +87,44 @@ def test_what_draws_is_folded_and_in_the_common_style(script: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_every_script_runs(script: Path) -> None:
-    """Its assertions hold, and nothing is written to standard error."""
-    cells = notebooks.executed(script).cells
-    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+def test_every_script_says_what_its_notebook_shows(script: Path) -> None:
+    """Its assertions hold, and nothing is written to standard error but progress."""
+    run = notebooks.executed(script)
+    outputs = [output for cell in run.cells for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output.get("name") == "stderr"]
+    shown = notebooks.texts(nbformat.read(script.with_suffix(".ipynb"), 4))
+    for old, new in zip(map(parted, shown), map(parted, notebooks.texts(run)), strict=True):
+        assert old[0] == new[0], f"run python tools/notebooks.py {script.name}"
+        if script.stem not in UNSEEDED:
+            assert old[1] == pytest.approx(new[1], rel=0.02), "that wrote other numbers"
+
+
+def parted(texts: list[str]) -> tuple[list[str], list[float]]:
+    """The words and the numbers of texts: the last digits of some depend on the processor."""
+    parts = [part for text in texts for part in NUMBER.split(text)]
+    numbers = [float(one) for text in texts for one in NUMBER.findall(text)]
+    return [" ".join(part.split()) for part in parts], numbers
+
+
+def test_other_words_and_numbers_would_be_found() -> None:
+    words, numbers = parted(["error 0.25, 3 of\n", "  1e-3"])
+    assert (words, numbers) == (["error", ",", "of", "", ""], [0.25, 3, 1e-3])
+    assert parted(["errors 0.25, 3 of\n", "1e-3"])[0] != words
+    assert parted(["error 0.26, 3 of\n", "1e-3"])[1] != pytest.approx(numbers, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "name, text, progress",
+    [
+        ("stderr", "strategy: 0% [00:05<?]\nstrategy: 25% [00:10<00:30]\n", True),
+        ("stderr", "strategy: 0% [00:05<?]\nWarning: [x]\n", False),
+        ("stderr", "UserWarning: no terms\n", False),
+        ("stdout", "strategy: 0% [00:05<?]\n", False),
+    ],
+)
+def test_only_progress_is_left_out(name: str, text: str, progress: bool) -> None:
+    output = nbformat.v4.new_output("stream", name=name, text=text)
+    assert notebooks.is_progress(output) == progress
 
 
 def test_a_notebook_without_one_picture_is_refused() -> None:

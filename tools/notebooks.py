@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -25,6 +26,10 @@ from PIL import Image
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "notebooks"
 PICTURE = "picture.png"
 """What the first cell of a notebook calls its picture, as ``![...](attachment:picture.png)``."""
+
+
+_PROGRESS = re.compile(r"(.+ \[\d\d:\d\d[^\]\n]*\]\n)+")
+"""What a `ProgressMeter` writes where a computation takes seconds."""
 
 
 def scripts() -> list[Path]:
@@ -62,11 +67,30 @@ def executed(script: Path) -> nbformat.NotebookNode:
     notebook.metadata.jupytext.text_representation.pop("jupytext_version", None)
     for number, cell in enumerate(notebook.cells):
         cell.id = str(number)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not is_progress(output)]
         for output in cell.get("outputs", ()):
             if "image/png" in output.get("data", ()):
                 output.data["image/png"] = smaller(output.data["image/png"])
     place_picture(notebook)
     return notebook
+
+
+def is_progress(output: nbformat.NotebookNode) -> bool:
+    """Whether an output only says how far a computation was: that depends on the machine."""
+    return output.get("name") == "stderr" and bool(_PROGRESS.fullmatch(output.text))
+
+
+def texts(notebook: nbformat.NotebookNode) -> list[list[str]]:
+    """What each cell of code printed, and the texts of what it showed."""
+    return [
+        [
+            output.text if output.output_type == "stream" else output.data.get("text/plain", "")
+            for output in cell.outputs
+        ]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
 
 
 def place_picture(notebook: nbformat.NotebookNode) -> None:
