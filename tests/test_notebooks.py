@@ -114,7 +114,7 @@ def test_other_words_and_numbers_would_be_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, text, progress",
+    ("name", "text", "progress"),
     [
         ("stderr", "strategy: 0% [00:05<?]\nstrategy: 25% [00:10<00:30]\n", True),
         ("stderr", "strategy: 0% [00:05<?]\nWarning: [x]\n", False),
