@@ -41,9 +41,8 @@ def add_protocol(add: AddCommand) -> None:
     chosen.add_argument(
         "--attribute",
         action="append",
-        required=True,
         metavar="NAME",
-        help="what is asked for; may be repeated",
+        help="what is asked for; may be repeated; default: all of the schema",
     )
     chosen.add_argument("--epsilon", help="privacy loss of a report")
     chosen.add_argument(

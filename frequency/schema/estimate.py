@@ -742,7 +742,7 @@ def _values(attribute: Any, items: Integers, rng: np.random.Generator) -> npt.ND
     known = items < attribute.bins
     if isinstance(attribute, Ordered):
         inside = np.where(known, items, 0)
-        values = attribute.values_in(inside, rng.random(len(items)))
+        values = attribute.drawn_in(inside, rng)
     else:
         labels = np.array(attribute.item_labels, dtype=object)
         values = labels[items]

@@ -60,6 +60,23 @@ class Ordered(ItemAttribute):
             In the attribute's unit: of whole numbers and dates those where that is, in the bin.
         """
 
+    def drawn_in(self, items: Items, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Values drawn evenly from bins: for synthetic rows.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            The bins, 0 .. `bins` - 1: shape (n,).
+        rng : numpy.random.Generator
+            To draw with.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n,), as of `values_in`.
+        """
+        return self.values_in(items, rng.random(len(items)))
+
     @abstractmethod
     def value_text(self, value: Any) -> str:
         """A value as text."""

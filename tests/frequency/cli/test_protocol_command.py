@@ -49,6 +49,19 @@ def test_attributes_details_and_a_target_are_those_of_the_plan(protocol):
     assert load_protocol("both.json") == expected.survey
 
 
+def test_all_attributes_are_asked_for_unless_some_are_named(protocol):
+    schema = PEOPLE.project(["age", "sex"])
+    schema.save("two.toml")
+    line = "conjunctions --epsilon 1 --n 1000 --out all.json --schema two.toml"
+    assert main(["protocol", *line.split()]) == 0
+    expected = plan_survey("conjunctions", schema, epsilon="1", n=1000)
+    assert load_protocol("all.json") == expected.survey
+    code, _, err = protocol("ranges --epsilon 1 --n 1000 --out one.json")
+    assert code == 2
+    assert "one attribute" in err
+    assert not Path("one.json").exists()
+
+
 def test_epsilon_is_what_a_ledger_has_left_and_nothing_is_spent(protocol):
     ledger = Ledger("1")
     ledger.spend("0.7", "before")

@@ -43,3 +43,28 @@ def test_the_ends_of_bins_are_their_edges():
         bins = np.arange(attribute.bins)
         assert attribute.values_in(bins, np.zeros(len(bins))).tolist() == edges[:-1]
         assert attribute.values_in(bins, np.ones(len(bins))).tolist() == edges[1:]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "decimals"),
+    [
+        (Numeric("price", low=0, high=500, bins=50), 2),
+        (Numeric("share", [-0.01, 1 / 3, 2 / 3, 1]), 4),
+        (Numeric("pay", low=10, high=1e6, bins=40, spacing="logarithmic"), 3),
+        (Numeric("whole", low=0, high=1000, bins=10, whole=True), 0),
+        (Numeric("far", low=0, high=1e15, bins=10), 0),
+    ],
+)
+def test_drawn_values_are_in_their_bins_and_short(attribute, decimals) -> None:
+    items = np.repeat(np.arange(attribute.bins), 200)
+    values = attribute.drawn_in(items, np.random.default_rng(1))
+    np.testing.assert_array_equal(attribute.coded(values.tolist()).items, items)
+    assert len(np.unique(values)) > 150 * attribute.bins or attribute.whole
+    inner = values[~np.isin(values, attribute.cuts)].tolist()
+    assert max(len(f"{one!r}".partition(".")[2]) for one in inner) <= max(decimals, 1)
+
+
+def test_values_of_bins_too_narrow_for_decimals_are_as_drawn() -> None:
+    tiny = Numeric("tiny", low=0, high=1e-300, bins=4)
+    values = tiny.drawn_in(np.array([0, 3, 1]), np.random.default_rng(1))
+    assert tiny.coded(values.tolist()).items.tolist() == [0, 3, 1]
