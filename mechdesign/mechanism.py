@@ -19,7 +19,7 @@ from mechdesign._support.numbers import Rational
 from mechdesign.certificate import Certificate
 from mechdesign.exceptions import NotSquare
 from mechdesign.privacy import Privacy
-from mechdesign.properties import SEVEN, Property
+from mechdesign.properties import SEVEN, Property, PropertyLike, resolve
 from mechdesign.table import Table
 from mechdesign.values import Counts, Values, numbers_of
 
@@ -128,12 +128,23 @@ class Mechanism(Table):
             self.certificate,
         )
 
-    def properties(self) -> dict[str, bool]:
+    def properties(self, *others: PropertyLike) -> dict[str, bool]:
         """Which of the seven properties of thesis 6.4 hold, exactly, by short name.
 
         One that is not defined for such outputs and inputs does not hold.
+
+        Parameters
+        ----------
+        *others : Property, type or str
+            More properties, such as those of your own: by their text.
+
+        Returns
+        -------
+        dict of str to bool
+            In this order.
         """
-        return {item.short: self._has(item) for item in SEVEN}
+        asked = [*SEVEN, *map(resolve, others)]
+        return {item.text: self._has(item) for item in asked}
 
     def _has(self, item: Property) -> bool:
         try:

@@ -41,6 +41,7 @@ from mechdesign.optimal import Design, checked, design
 from mechdesign.privacy import Metric, Neighbours
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.standard_errors import UNBIASED, StandardErrors
+from mechdesign.values import Counts
 
 _DISTANCES = """neighbours:
   with a distance K, counts that differ by at most K are neighbours; a .csv file is a square\
@@ -116,6 +117,8 @@ def add_compare(add: AddCommand) -> None:
     add_statement(chosen)
     chosen.add_argument("files", type=Path, nargs="*", help="mechanisms to add to the table")
     add_prior(chosen, "the counts 0 .. n")
+    add_loss(chosen)
+    add_requirements(chosen)
 
 
 def add_plot(add: AddCommand) -> None:
@@ -276,8 +279,17 @@ def _compare(options: argparse.Namespace) -> int:
         "WM (WH+CM)": named.weakly_honest(options.n, alpha, column_monotone=True),
         "UM": named.uniform(options.n),
     }
+    asked = {}
+    if options.loss is not None or options.cost is not None or options.worst_case:
+        counts = Counts(0, options.n)
+        title = options.loss or ("L0" if options.cost is None else options.cost.name)
+        within = f" beyond {options.distance}" if options.distance else ""
+        worst = "worst " if options.worst_case else ""
+        asked[f"{worst}{title}{within}"] = loss_of(options, counts, counts)
+    table |= {str(path): Mechanism.load(path) for path in options.files}
+    compared = compare(table, prior, losses=asked, properties=properties_of(options))
     print(f"for {'uniformly distributed counts' if prior is None else 'counts from the prior'}")
-    print(compare({**table, **{str(path): Mechanism.load(path) for path in options.files}}, prior))
+    print(compared)
     return 0
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from mechdesign import Mechanism, Privacy, design, named
 from mechdesign.comparison import compare
-from mechdesign.losses import L0, L1, binomial
+from mechdesign.losses import L0, L1, L2, binomial
+from mechdesign.requirements import AtLeast
 from mechdesign.unbiased_estimate import UnbiasedEstimate
 
 
@@ -31,6 +32,21 @@ def test_a_row_has_the_numbers_of_its_mechanism(prior: tuple[object, ...] | None
         assert {short: row[short] == "yes" for short in mechanism.properties()} == (
             mechanism.properties()
         )
+
+
+def test_losses_and_properties_of_ones_own_are_columns() -> None:
+    tables = {"GM": named.geometric(4, "9/10"), "UM": named.uniform(4)}
+    worst = L2(worst_case=True)
+    rows = compare(
+        tables, losses={"worst L2": worst}, properties=["OR:1", AtLeast(0, 0, "2/5")]
+    ).rows
+    for row, mechanism in zip(rows, tables.values(), strict=True):
+        assert float(row["worst L2"]) == pytest.approx(float(mechanism.loss(worst)), abs=1e-4)
+        assert (row["OR:1"], row["at-least:0,0=2/5"]) == (
+            ("-", "yes") if row["mechanism"] == "GM" else ("yes", "-")
+        )
+    with pytest.raises(ValueError, match="unknown property 'mine'"):
+        compare(tables, properties=["mine"])
 
 
 def test_a_table_that_is_not_private_and_a_rectangular_one_say_so() -> None:

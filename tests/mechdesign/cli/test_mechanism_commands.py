@@ -177,6 +177,23 @@ def test_a_prior_is_given_alike_for_designing_and_comparing(
         assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_compare_shows_a_loss_and_requirements_that_are_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = "--loss L2 --distance 1 --worst-case --property OR:1 --within 1=1/2"
+    assert main(f"compare --n 4 --alpha 9/10 {asked}".split()) == 0
+    _, titles, *rows = capsys.readouterr().out.splitlines()
+    assert "  worst L2 beyond 1  " in titles
+    assert titles.split()[-2:] == ["OR:1", "within:1=1/2"]
+    assert rows[0].split()[-2:] == ["-", "-"]
+    (here / "costs.csv").write_text("0,1\n1,0\n")
+    assert main("compare --n 1 --alpha 9/10 --cost costs.csv".split()) == 0
+    assert "  costs.csv  " in capsys.readouterr().out.splitlines()[1]
+    for wrong in ("--loss mine.Steep", "--property mine", "--cost costs.csv"):
+        assert main(f"compare --n 4 --alpha 9/10 {wrong}".split()) == 2
+        assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("kind", ["heatmap", "errors", "tail"])
 def test_plot_draws_every_kind(kind: str, wm: Path, here: Path) -> None:
     assert main(f"plot wm.json --kind {kind} --out p.png".split()) == 0
