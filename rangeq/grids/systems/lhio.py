@@ -16,8 +16,10 @@ from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing, clean
 from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.grid_likelihoods import of_grids
 from rangeq.grids.systems.tdg import lines_of
 from rangeq.grids.systems.tree_system import TreeSystem
+from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,9 @@ class LHIO(TreeSystem):
             for grid, table in zip(finest, tables, strict=True)
         }
         return PairwiseEstimate(attributes, aggregate.n, lines_of(len(attributes), planes), planes)
+
+    def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
+        return of_grids(self.attributes, self.channel, aggregate)
 
 
 @dataclass(frozen=True)

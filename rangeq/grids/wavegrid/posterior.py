@@ -9,10 +9,11 @@ from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
 from rangeq.grids.cells import Edges
-from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Told, posterior_densities
+from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Kernel, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import Pair, fitted
+from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
 from rangeq.grids.wavegrid.local_terms import (
     ALONE,
     PairCandidates,
@@ -22,7 +23,6 @@ from rangeq.grids.wavegrid.local_terms import (
     smooth_bases,
 )
 from rangeq.grids.wavegrid.pair_tree import implied
-from rangeq.grids.wavegrid.reports import Key, Reports
 
 SMOOTH = 32
 """Cells along each axis in which smooth terms are fitted, at most."""
@@ -30,7 +30,12 @@ SMOOTH = 32
 
 @one_thread
 def estimated(
-    attributes: Domain, n: int, reports: Reports, categorical: Sequence[bool]
+    attributes: Domain,
+    n: int,
+    likelihoods: Likelihoods,
+    categorical: Sequence[bool],
+    kernels: Sequence[tuple[Kernel, ...]] | None = None,
+    independent: float | None = None,
 ) -> WaveEstimate:
     """The estimate from what reports tell.
 
@@ -40,22 +45,29 @@ def estimated(
         Those of the protocol.
     n : int
         The number of reports, at least 1.
-    reports : Reports
+    likelihoods : Likelihoods
         What they tell.
     categorical : sequence of bool
         For each attribute whether its values are categories.
+    kernels : sequence of tuple of Kernel, optional
+        For each attribute what is averaged; None: `KERNELS`, of categories `CATEGORIES`.
+    independent : float, optional
+        The prior probability that a pair of ordered attributes has no smooth terms; None: that of
+        `rangeq.grids.wavegrid.local_terms`.
 
     Returns
     -------
     WaveEstimate
         With the distributions of all attributes and pairs.
     """
-    axes = _axes(reports.told, reports.edges, categorical)
+    if kernels is None:
+        kernels = [CATEGORIES if kind else KERNELS for kind in categorical]
+    axes = _axes(likelihoods.told, likelihoods.edges, categorical, kernels)
     if len(attributes) == 1:
         return WaveEstimate(attributes, n, axes, {}, categorical)
-    grams = [_merged(gram, axis, axis) for gram, axis in zip(reports.grams, axes, strict=True)]
+    grams = [_merged(gram, axis, axis) for gram, axis in zip(likelihoods.grams, axes, strict=True)]
     pairs: dict[Key, Pair] = {}
-    for (j, k), scores, precision, halves in reports.pairs:
+    for (j, k), scores, precision, halves in likelihoods.pairs:
         left, right = axes[j].merged(halves.left), axes[k].merged(halves.right)
         pair = Pair(
             _merged(scores, axes[j], axes[k]),
@@ -67,8 +79,11 @@ def estimated(
         pairs[j, k] = pairs[j, k].with_more(pair) if (j, k) in pairs else pair
     ordered = {key: pair for key, pair in pairs.items() if not any(categorical[k] for k in key)}
     mixed = {key: pair for key, pair in pairs.items() if key not in ordered}
+    smooth = _of_ordered(ordered, axes, grams)
+    if independent is not None:
+        smooth = replace(smooth, prior=(independent, 1 - independent))
     candidates = (
-        _of_ordered(ordered, axes, grams),
+        smooth,
         _with_categories(mixed, axes, grams, categorical),
     )
     alone = {
@@ -85,14 +100,19 @@ def estimated(
     return WaveEstimate(attributes, n, axes, joints, categorical)
 
 
-def _axes(told: Sequence[Told], edges: Sequence[Edges], categorical: Sequence[bool]) -> list[Axis]:
+def _axes(
+    told: Sequence[Told],
+    edges: Sequence[Edges],
+    categorical: Sequence[bool],
+    kernels: Sequence[tuple[Kernel, ...]],
+) -> list[Axis]:
     """The distributions of single attributes."""
     found: dict[int, Axis] = {}
-    for kind, kernels in ((False, KERNELS), (True, CATEGORIES)):
-        places = [place for place, own in enumerate(categorical) if own == kind]
-        densities = posterior_densities([told[place] for place in places], kernels)
+    for alike in dict.fromkeys(kernels):
+        places = [place for place, own in enumerate(kernels) if own == alike]
+        densities = posterior_densities([told[place] for place in places], alike)
         for place, density in zip(places, densities, strict=True):
-            most = len(density.frequencies) if kind else COARSE
+            most = len(density.frequencies) if categorical[place] else COARSE
             found[place] = Axis.of(edges[place], density, most)
     return [found[place] for place in range(len(told))]
 

@@ -18,7 +18,7 @@ from rangeq.grids.wavegrid.value_sets import ValueSets
 Key = tuple[int, int]
 
 
-class PairReports(NamedTuple):
+class PairLikelihood(NamedTuple):
     """What reports tell of a pair, over its fine cells.
 
     The log-likelihood of a table P is <scores, P> - precision tr(P' G P H) / 2, with the Gram
@@ -42,7 +42,7 @@ class PairReports(NamedTuple):
     halves: Halves
 
 
-class Reports(NamedTuple):
+class Likelihoods(NamedTuple):
     """What reports tell, over fine cells of the attributes.
 
     Attributes
@@ -53,14 +53,14 @@ class Reports(NamedTuple):
         Of each attribute by itself.
     grams : list of numpy.ndarray of float64
         G of each attribute in all its pairs: shapes (cells, cells).
-    pairs : iterator of PairReports
+    pairs : iterator of PairLikelihood
         Of a pair there may be several. Made when asked for: many attributes have many pairs.
     """
 
     edges: list[Edges]
     told: list[Told]
     grams: list[Floats]
-    pairs: Iterator[PairReports]
+    pairs: Iterator[PairLikelihood]
 
 
 def fine_cells(attributes: Domain) -> list[Edges]:
@@ -70,7 +70,7 @@ def fine_cells(attributes: Domain) -> list[Edges]:
 
 def of_waves(
     attributes: Domain, waves: Sequence[ValueSets], heard: Sequence[Heard], halves: Sequence[Heard]
-) -> Reports:
+) -> Likelihoods:
     """What the reports of `WaveGrid` tell.
 
     Parameters
@@ -86,7 +86,7 @@ def of_waves(
 
     Returns
     -------
-    Reports
+    Likelihoods
         Of all of them.
     """
     edges = fine_cells(attributes)
@@ -115,20 +115,20 @@ def of_waves(
         (a, b), (c, d) = part.information * part.held
         alike[j, k] = alike.get((j, k), np.zeros(2)) + np.array([a - b - c + d, a + b + c + d])
 
-    def pairs() -> Iterator[PairReports]:
+    def pairs() -> Iterator[PairLikelihood]:
         for part in heard:
             if len(part.places) == 2:
                 j, k = part.places
                 half = np.tensordot(functions[j], part.held, axes=([0, 1], [0, 2]))
                 products = np.tensordot(half, functions[k], axes=([1, 2], [0, 1]))
-                yield PairReports(
+                yield PairLikelihood(
                     (j, k),
                     part.information * waves[j].arcs * waves[k].arcs * products,
                     part.information * float(part.held.sum()),
                     Halves(sides[j], sides[k], *alike.pop((j, k), np.zeros(2)).tolist()),
                 )
 
-    return Reports(edges, told_of(edges, scores, precisions), grams, pairs())
+    return Likelihoods(edges, told_of(edges, scores, precisions), grams, pairs())
 
 
 def told_of(
