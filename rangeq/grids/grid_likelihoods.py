@@ -40,7 +40,7 @@ _INDEPENDENT = 0.1
 pair, and that is no reason to take its attributes for independent.
 """
 
-_FEW = 8
+_FEW = 16
 """Fewer cells than this do not show that an attribute is even within them."""
 
 _UNEVEN = tuple(kernel for kernel in KERNELS if kernel.trend)
