@@ -30,7 +30,8 @@ class LHIO(TreeSystem):
     many users, Hay et al.'s constrained inference along one attribute, then along the other, as in
     the paper); then all pairs' distributions are made to agree on single attributes, as in CALM. By
     default answers about one or two attributes are unbiased, and may be negative. As the paper
-    compares with it, LHIO is ``nonnegative``. No theory gives the errors of answers.
+    compares with it, LHIO is ``nonnegative``. No theory gives the errors of answers. Its
+    `posterior` takes all levels of a pair for as precise as the least precise of them.
 
     Parameters
     ----------
