@@ -202,8 +202,11 @@ def test_what_is_told_errs_as_it_says(kind: Any, oracle: str | None) -> None:
     assert 0.35 < np.mean(together) / np.prod(ranks) < 1.1
 
 
-def cover(kind: Any, seeds: range, halved: bool = False) -> float:
-    """How often intervals from samples hold the truth about ranges of one and two attributes."""
+def cover(kind: Any, seeds: range) -> tuple[float, float]:
+    """How often intervals from samples hold the truth about ranges of one and two attributes.
+
+    And how often they do from samples that differ half as much.
+    """
     held = []
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -213,32 +216,33 @@ def cover(kind: Any, seeds: range, halved: bool = False) -> float:
         for several in (1, 2):
             asked = queries(40, several, 3, 32, rng)
             values = np.array([truth(one, *asked) for one in samples])
-            if halved:
-                values = values.mean(axis=0) + (values - values.mean(axis=0)) / 2
-            low, high = of_samples(values).interval(0.95)
             true = truth(records, *asked)
-            held.append(np.mean((low <= true) & (true <= high)))
-    return float(np.mean(held))
+            for factor in (1.0, 0.5):
+                middle = values.mean(axis=0)
+                low, high = of_samples(middle + factor * (values - middle)).interval(0.95)
+                held.append(np.mean((low <= true) & (true <= high)))
+    return float(np.mean(held[0::2])), float(np.mean(held[1::2]))
 
 
 def test_intervals_of_samples_cover() -> None:
-    assert 0.9 < cover(HDG, range(3)) <= 1.0
-    assert cover(HDG, range(3), halved=True) < 0.88
+    own, halved = cover(HDG, range(3))  # of other seeds 0.95 to 1.00, and 0.68 to 0.83
+    assert 0.9 < own <= 1.0
+    assert halved < 0.88
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_of_samples_cover_for_every_system(kind: Any) -> None:
-    assert cover(kind, range(10, 14)) > 0.85
+    assert cover(kind, range(10, 14))[0] > 0.85
 
 
 # ------------------------------------------------------------------------------ samples as a whole
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("epsilon", "users"), [(0.01, 500), (1.0, 1), (20.0, 1), (20.0, 3000)])
+@pytest.mark.parametrize(("epsilon", "users"), [(0.01, 500), (20.0, 1), (20.0, 3000)])
 def test_any_sizes_and_users(kind: Any, epsilon: float, users: int) -> None:
-    sizes, rng = [1, 2, 3, 40], np.random.default_rng(7)
+    sizes, rng = [1, 2, 3, 20], np.random.default_rng(7)
     records = rng.integers(0, sizes, (users, 4))
     estimate = collected(kind(sizes, epsilon, 10_000), records)
     samples = estimate.samples(200, 2, rng)
