@@ -46,21 +46,28 @@ _FEW = 16
 _UNEVEN = tuple(kernel for kernel in KERNELS if kernel.trend)
 """Of such attributes any normal density is as likely."""
 
+_LEAST = 1e-9
+"""Less noise than this of one report counts as this: that of an epsilon of 20 is about as much."""
 
-class Single(NamedTuple):
-    """What is told of an attribute by itself, over its fine cells: see `Told`.
 
-    Attributes
+class Singles:
+    """What is told of attributes by themselves, over their fine cells: added up, see `Told`.
+
+    Parameters
     ----------
-    place : int
-        Of the attribute.
-    scores, precision : numpy.ndarray of float64
-        Shapes (cells,) and (cells, cells).
+    attributes : Domain
+        Names and sizes.
     """
 
-    place: int
-    scores: Floats
-    precision: Floats
+    def __init__(self, attributes: Domain) -> None:
+        self.edges = fine_cells(attributes)
+        self.scores = [np.zeros(len(cut) - 1) for cut in self.edges]
+        self.precisions = [np.zeros((len(score), len(score))) for score in self.scores]
+
+    def add(self, place: int, scores: Floats, precision: Floats) -> None:
+        """More about one attribute: shapes (cells,) and (cells, cells)."""
+        self.scores[place] += scores
+        self.precisions[place] += precision
 
 
 class Products(NamedTuple):
@@ -89,7 +96,7 @@ class Products(NamedTuple):
 def linear(
     attributes: Domain,
     functions: Sequence[Sequence[Floats]],
-    singles: Sequence[Single],
+    singles: Singles,
     products: Sequence[Products],
 ) -> Likelihoods:
     """What is told together.
@@ -101,7 +108,7 @@ def linear(
     functions : sequence of sequence of numpy.ndarray of float64
         For each attribute the sets of functions in its pairs, the same in all of them: shapes
         (functions, fine cells).
-    singles : sequence of Single
+    singles : Singles
         All that is told of attributes by themselves.
     products : sequence of Products
         All combinations of the sets of two attributes count as precise as the least precise of
@@ -112,15 +119,10 @@ def linear(
     Likelihoods
         Of all attributes and pairs.
     """
-    edges = fine_cells(attributes)
-    scores = [np.zeros(len(cut) - 1) for cut in edges]
-    precisions = [np.zeros((len(score), len(score))) for score in scores]
-    for one in singles:
-        scores[one.place] += one.scores
-        precisions[one.place] += one.precision
+    edges, scores = singles.edges, singles.scores
     grams = [
-        sum((level.T @ level for level in own), np.zeros_like(precision))
-        for own, precision in zip(functions, precisions, strict=True)
+        sum((level.T @ level for level in own), np.zeros((len(score), len(score))))
+        for own, score in zip(functions, scores, strict=True)
     ]
     together: dict[tuple[int, int], dict[tuple[int, int], Products]] = {}
     for told in products:
@@ -138,7 +140,7 @@ def linear(
             nothing = Halves(np.zeros(len(scores[j])), np.zeros(len(scores[k])), 0.0, 0.0)
             yield PairLikelihood((j, k), total, least, nothing)
 
-    return Likelihoods(edges, told_of(edges, scores, precisions), grams, pairs())
+    return Likelihoods(edges, told_of(edges, scores, singles.precisions), grams, pairs())
 
 
 def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstimate:
@@ -207,12 +209,13 @@ def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> 
     Likelihoods
         Of all grids.
     """
-    fine = fine_cells(attributes)
+    singles = Singles(attributes)
+    fine = singles.edges
     cuts = {
         side: _Cut.of(side[1], fine[side[0]])
         for side in dict.fromkeys(side for grid in channel.grids for side in _sides(grid))
     }
-    singles, tables = [], []
+    tables = []
     heavy: dict[_Side, list[Floats]] = {}
     for part, (grid, users) in enumerate(
         zip(channel.grids, channel.part_users(aggregate).tolist(), strict=True)
@@ -228,7 +231,7 @@ def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> 
         for (place, _), cut, total in zip(sides, own, sums, strict=True):
             if len(total) > 1:
                 counts = cut.counts * (grid.cells / cut.counts.sum())
-                singles.append(_single(place, cut.shares, total, counts, law, users))
+                singles.add(place, *_least_squares(cut.shares, total, counts, law, users))
         if len(own) == 2 and min(table.shape) > 1:
             tables.append((sides, table, users / law.noise))
             likely = norm_sub(table.ravel()).reshape(table.shape)
@@ -272,8 +275,8 @@ class _Law(NamedTuple):
     def of(cls, oracle: Oracle) -> _Law:
         if isinstance(oracle, SymmetricOracle):
             law = NodeLaw.of(oracle)
-            return cls(max(law.contrast, 1e-300), max(law.held, 0.0))
-        return cls(max(oracle.difference_variance(1) / 2 + 1 / oracle.domain, 1e-300), 0.0)
+            return cls(max(law.contrast, _LEAST), max(law.held, 0.0))
+        return cls(max(oracle.difference_variance(1) / 2 + 1 / oracle.domain, _LEAST), 0.0)
 
 
 def _likely(frequencies: Floats, users: float) -> Floats:
@@ -283,10 +286,10 @@ def _likely(frequencies: Floats, users: float) -> Floats:
     return likely
 
 
-def _single(
-    place: int, cells: Floats, sums: Floats, counts: Floats, law: _Law, users: float
-) -> Single:
-    """What sums of so many cells each tell of an attribute.
+def _least_squares(
+    cells: Floats, sums: Floats, counts: Floats, law: _Law, users: float
+) -> tuple[Floats, Floats]:
+    """What sums of so many cells each tell of an attribute: scores and precision.
 
     By generalised least squares in weights of sum 0: their covariance is V - f f', V diagonal.
     """
@@ -305,4 +308,4 @@ def _single(
     every = solved(np.column_stack([sums, cells]))
     every -= np.outer(ones, every.sum(axis=0)) / ones.sum()
     told = users * cells.T @ every
-    return Single(place, told[:, 0], told[:, 1:])
+    return told[:, 0], told[:, 1:]

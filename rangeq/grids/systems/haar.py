@@ -23,10 +23,10 @@ from rangeq.grids.errors import overlap
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.fitting.piecewise import Plane
-from rangeq.grids.grid_likelihoods import Products, Single, linear
+from rangeq.grids.grid_likelihoods import Products, Singles, linear
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.systems.tdg import lines_of
-from rangeq.grids.wavegrid.likelihoods import Likelihoods, fine_cells
+from rangeq.grids.wavegrid.likelihoods import Likelihoods
 from rangeq.local.haar import HaarLevel
 
 
@@ -183,11 +183,11 @@ class HaarHRR2D(ConjunctionProtocol):
 
     def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
         attributes, channel = self.attributes, self.channel
+        singles, products = Singles(attributes), []
         functions = [
             [_left_less_right(cut, height, level) for level in range(1, height + 1)]
-            for cut, height in zip(fine_cells(attributes), channel.heights, strict=True)
+            for cut, height in zip(singles.edges, channel.heights, strict=True)
         ]
-        singles, products = [], []
         for part, (levels, oracle) in enumerate(zip(channel.levels, channel.parts, strict=True)):
             told = channel.part_aggregate(aggregate, part)
             if not told.n:
@@ -197,7 +197,7 @@ class HaarHRR2D(ConjunctionProtocol):
             if len(levels) == 1:
                 ((place, level),) = levels
                 own = functions[place][level - 1]
-                singles.append(Single(place, precision * values @ own, precision * own.T @ own))
+                singles.add(place, precision * values @ own, precision * own.T @ own)
             else:
                 (j, one), (k, other) = levels
                 table = values.reshape(1 << one - 1, 1 << other - 1)
