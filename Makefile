@@ -74,6 +74,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/mixed_attributes.py
 	$(BIN)/python benchmarks/grid_predictions.py
 	$(BIN)/python benchmarks/real_grids.py
+	$(BIN)/python benchmarks/grid_samples.py
 	$(BIN)/python benchmarks/associations.py
 	$(BIN)/python benchmarks/marginals.py
 	$(BIN)/python benchmarks/heavy_hitters.py

@@ -358,6 +358,47 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
 
         return records_of(self.attributes, tables, records, generator)
 
+    def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
+        """Several synthetic samples, each of another distribution that is as likely.
+
+        Distributions are drawn from the posterior given the reports under the priors of `WaveGrid`:
+        `ConjunctionProtocol.posterior`. It is fitted at the first call. How what is computed from
+        each sample differs between them tells its error: `frequency.of_samples`.
+
+        Parameters
+        ----------
+        n : int
+            Records in each, at least 1.
+        number : int
+            How many samples, at least 1.
+        rng : numpy.random.Generator, optional
+            To draw with.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Each of shape (n, attributes): nobody's records.
+
+        Raises
+        ------
+        ValueError
+            No number of records or samples, or no reports.
+        InvalidQuestion
+            The reports do not tell how attributes go together, or the estimate was not made by
+            `ConjunctionProtocol.estimate`.
+        """
+        asked = checked_sample(n, number, self.reports, rng)
+        return self._posterior.samples(*asked)
+
+    @cached_property
+    def _posterior(self) -> ConjunctionEstimate:
+        """What reports leave open."""
+        if self._collection is None:
+            raise InvalidQuestion("no samples of an estimate without its reports")
+        protocol, aggregate = self._collection
+        found: ConjunctionEstimate = protocol.posterior(aggregate)
+        return found
+
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
     ) -> PredictedError:

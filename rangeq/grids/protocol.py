@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,10 +13,14 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
+from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from rangeq.grids.estimate import ConjunctionEstimate
+from rangeq.grids.grid_likelihoods import posterior
+from rangeq.grids.wavegrid.estimate import WaveEstimate
+from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
 MOST_GROUPS = 1 << 14
 """How many groups users may be divided among."""
@@ -45,6 +49,9 @@ class ConjunctionProtocol(Protocol):
     ValueError
         What the protocol cannot do.
     """
+
+    untold: ClassVar[str] = "there is no model of them"
+    """Why there is no `posterior`, if there is none."""
 
     sizes: Any
     epsilon: float | Rational
@@ -122,6 +129,39 @@ class ConjunctionProtocol(Protocol):
         """
         own = self.channel.require_own(aggregate)
         return self._estimate(own).collected_by(self, own)
+
+    def posterior(self, aggregate: Aggregate) -> WaveEstimate:
+        """The posterior of the distribution given the reports, under the priors of `WaveGrid`.
+
+        Another estimate from the same reports, which knows what they leave open: `samples` are
+        drawn from it. See ``docs/benchmarks/grids.md`` for how often its intervals cover.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports.
+
+        Returns
+        -------
+        WaveEstimate
+            All answers are NaN with no reports.
+
+        Raises
+        ------
+        InvalidQuestion
+            The reports do not tell how attributes go together.
+        IncompatibleAggregate
+            The aggregate is of another protocol.
+        """
+        own = self.channel.require_own(aggregate)
+        return posterior(self.attributes, own.n, self._likelihoods(own))
+
+    def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
+        """What the reports tell of attributes and pairs, as far as they are modelled."""
+        raise InvalidQuestion(
+            f"the reports of {type(self).__name__} do not tell which distributions are likely:"
+            f" {self.untold}"
+        )
 
     @abstractmethod
     def _estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:

@@ -16,6 +16,7 @@ from frequency.core.synthetic import shared_out
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
+from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
 
 _BLOCKS = 32
 """Of an attribute, at most: of equal shares, about."""
@@ -77,11 +78,14 @@ def records_of(attributes: Domain, tables: Tables, n: int, rng: np.random.Genera
         items = np.arange(size)
         singles.append(norm_sub(tables((place,), [items], [items]).ravel()))
         edges.append(blocks_of(singles[-1]))
+    shares = [np.add.reduceat(one, edge[:-1]) for one, edge in zip(singles, edges, strict=True)]
     pairs = {}
     for pair in combinations(places, 2):
         first, last = [edges[one][:-1] for one in pair], [edges[one][1:] - 1 for one in pair]
         table = tables(pair, first, last)
-        pairs[pair] = norm_sub(table.ravel()).reshape(table.shape)
+        rows, columns = (shares[one] for one in pair)
+        table = table + (1 - table.sum()) / table.size
+        pairs[pair] = with_margins(nonnegative(table), rows, columns)
     records = _of_tree(singles, edges, pairs, n, rng)
     if len(pairs) < 2:
         return records

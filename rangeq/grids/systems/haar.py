@@ -17,13 +17,16 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import two_likelihoods
 from mechdesign._support.arrays import Floats, Items
 from mechdesign.accounting.pair_law import PairLaw
-from rangeq.grids.cells import MOST_CELLS, Grid, equal_cells
+from rangeq.grids.cells import MOST_CELLS, Edges, Grid, equal_cells
 from rangeq.grids.channel import GroupChannel
+from rangeq.grids.errors import overlap
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.grid_likelihoods import Products, Singles, linear
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.systems.tdg import lines_of
+from rangeq.grids.wavegrid.likelihoods import Likelihoods
 from rangeq.local.haar import HaarLevel
 
 
@@ -177,6 +180,37 @@ class HaarHRR2D(ConjunctionProtocol):
             for grid, table in zip(grids, tables, strict=True)
         }
         return PairwiseEstimate(attributes, aggregate.n, lines_of(len(attributes), planes), planes)
+
+    def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
+        attributes, channel = self.attributes, self.channel
+        singles, products = Singles(attributes), []
+        functions = [
+            [_left_less_right(cut, height, level) for level in range(1, height + 1)]
+            for cut, height in zip(singles.edges, channel.heights, strict=True)
+        ]
+        for part, (levels, oracle) in enumerate(zip(channel.levels, channel.parts, strict=True)):
+            told = channel.part_aggregate(aggregate, part)
+            if not told.n:
+                continue
+            # Coefficients err independently, but for their own squares, which are left out
+            values, precision = oracle.differences(told), told.n * float(oracle.contrast) ** 2
+            if len(levels) == 1:
+                ((place, level),) = levels
+                own = functions[place][level - 1]
+                singles.add(place, precision * values @ own, precision * own.T @ own)
+            else:
+                (j, one), (k, other) = levels
+                table = values.reshape(1 << one - 1, 1 << other - 1)
+                products.append(Products((j, k), (one - 1, other - 1), table, precision))
+        return linear(attributes, functions, singles, products)
+
+
+def _left_less_right(cells: Edges, height: int, level: int) -> Floats:
+    """Of each node of a level how much more of a cell is left in it: shape (nodes, cells)."""
+    width = 1 << (height - level)
+    starts = np.arange(1 << level) * width
+    shares = overlap(cells, starts, starts + width - 1)
+    return np.asarray(shares[0::2] - shares[1::2])
 
 
 def inverse(differences: dict[tuple[int, int], Floats], heights: tuple[int, int]) -> Floats:

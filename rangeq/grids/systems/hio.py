@@ -70,6 +70,7 @@ class HIO(TreeSystem):
     """
 
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.3"
+    untold: ClassVar[str] = "few of them are on any pair of attributes"
 
     @cached_property
     def channel(self) -> GridChannel | LevelSketch:

@@ -16,8 +16,10 @@ from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing, clean
 from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.grid_likelihoods import of_grids
 from rangeq.grids.systems.tdg import lines_of
 from rangeq.grids.systems.tree_system import TreeSystem
+from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class LHIO(TreeSystem):
     many users, Hay et al.'s constrained inference along one attribute, then along the other, as in
     the paper); then all pairs' distributions are made to agree on single attributes, as in CALM. By
     default answers about one or two attributes are unbiased, and may be negative. As the paper
-    compares with it, LHIO is ``nonnegative``. No theory gives the errors of answers.
+    compares with it, LHIO is ``nonnegative``. No theory gives the errors of answers. Its
+    `posterior` takes all levels of a pair for as precise as the least precise of them.
 
     Parameters
     ----------
@@ -99,6 +102,9 @@ class LHIO(TreeSystem):
             for grid, table in zip(finest, tables, strict=True)
         }
         return PairwiseEstimate(attributes, aggregate.n, lines_of(len(attributes), planes), planes)
+
+    def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
+        return of_grids(self.attributes, self.channel, aggregate)
 
 
 @dataclass(frozen=True)

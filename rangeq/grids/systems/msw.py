@@ -50,6 +50,7 @@ class MSW(ConjunctionProtocol):
     """
 
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.5"
+    untold: ClassVar[str] = "they tell of single attributes, and nothing of how these go together"
 
     smooth: bool = False
 

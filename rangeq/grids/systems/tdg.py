@@ -22,8 +22,10 @@ from rangeq.grids.errors import GridErrors
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import clean
 from rangeq.grids.fitting.piecewise import Line, Plane
+from rangeq.grids.grid_likelihoods import of_grids
 from rangeq.grids.guideline import line_granularity, plane_granularity
 from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,9 @@ class TDG(ConjunctionProtocol):
             found,
             self._errors(aggregate, tables),
         )
+
+    def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
+        return of_grids(self.attributes, self.channel, aggregate)
 
     def _agreeing(self, tables: list[Floats], precisions: Floats) -> list[Floats]:
         """Phase 2."""

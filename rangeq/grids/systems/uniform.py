@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class Uniform(ConjunctionProtocol):
     >>> estimate.answer({0: (0, 15), 1: (0, 4)}).value
     0.125
     """
+
+    untold: ClassVar[str] = "they say nothing of the records"
 
     @cached_property
     def channel(self) -> GridChannel:

@@ -14,6 +14,7 @@ import scipy
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges
+from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
 from rangeq.grids.fitting.piecewise import Line
 from rangeq.grids.wavegrid.density import Density
 from rangeq.grids.wavegrid.interactions import Pair, scaled_to
@@ -396,7 +397,7 @@ class FittedJoint(Joint):
         if one.mean.size:
             coefficients = one.mean + np.sqrt(one.variance) * rng.normal(size=one.mean.shape)
             joint = joint + one.left @ coefficients @ one.right.T
-        return ImpliedJoint(distribution(joint, rows, columns))
+        return ImpliedJoint(with_margins(nonnegative(joint), rows, columns))
 
 
 class Link(NamedTuple):
@@ -617,12 +618,7 @@ def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:
     """
     if (table >= 0).all():
         return table
-    kernel = norm_sub(table.ravel()).reshape(table.shape) + 1e-9 * np.outer(rows, columns)
-    right = np.ones(len(columns))
-    for _ in range(100):
-        left = rows / np.maximum(kernel @ right, _TINY)
-        right = columns / np.maximum(kernel.T @ left, _TINY)
-    return np.asarray(left[:, None] * kernel * right)
+    return with_margins(norm_sub(table.ravel()).reshape(table.shape), rows, columns)
 
 
 def _spread(one: PairExplanation, inside: Floats, left: Floats, right: Floats) -> Floats:

@@ -1,19 +1,19 @@
-"""The posterior of all attributes and pairs, from what the reports of square waves say."""
+"""The posterior of all attributes and pairs, from what reports tell of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from dataclasses import replace
 
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
-from rangeq.grids.cells import equal_cells
-from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Told, posterior_densities
+from rangeq.grids.cells import Edges
+from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Kernel, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
-from rangeq.grids.wavegrid.interactions import Halves, Pair, fitted
+from rangeq.grids.wavegrid.interactions import Pair, fitted
+from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
 from rangeq.grids.wavegrid.local_terms import (
     ALONE,
     PairCandidates,
@@ -23,25 +23,21 @@ from rangeq.grids.wavegrid.local_terms import (
     smooth_bases,
 )
 from rangeq.grids.wavegrid.pair_tree import implied
-from rangeq.grids.wavegrid.partitions import Partition
-from rangeq.grids.wavegrid.square_waves import FINE, Heard, half_of
-from rangeq.grids.wavegrid.value_sets import ValueSets
 
 SMOOTH = 32
 """Cells along each axis in which smooth terms are fitted, at most."""
-
-Key = tuple[int, int]
 
 
 @one_thread
 def estimated(
     attributes: Domain,
     n: int,
-    waves: Sequence[ValueSets],
-    heard: Sequence[Heard],
-    halves: Sequence[Heard],
+    likelihoods: Likelihoods,
+    categorical: Sequence[bool],
+    kernels: Sequence[tuple[Kernel, ...]] | None = None,
+    independent: float | None = None,
 ) -> WaveEstimate:
-    """The estimate from the reports of all parts.
+    """The estimate from what reports tell.
 
     Parameters
     ----------
@@ -49,74 +45,45 @@ def estimated(
         Those of the protocol.
     n : int
         The number of reports, at least 1.
-    waves : sequence of Wave or Partition
-        The wave of each attribute.
-    heard : sequence of Heard
-        What the reports on waves say: of a pair there may be several.
-    halves : sequence of Heard
-        What those on halves say: counts of shape (2, 2).
+    likelihoods : Likelihoods
+        What they tell.
+    categorical : sequence of bool
+        For each attribute whether its values are categories.
+    kernels : sequence of tuple of Kernel, optional
+        For each attribute what is averaged; None: `KERNELS`, of categories `CATEGORIES`.
+    independent : float, optional
+        The prior probability that a pair of ordered attributes has no smooth terms; None: that of
+        `rangeq.grids.wavegrid.local_terms`.
 
     Returns
     -------
     WaveEstimate
         With the distributions of all attributes and pairs.
     """
-    edges = [equal_cells(size, FINE) for size in attributes.sizes]
-    categorical = [isinstance(wave, Partition) for wave in waves]
-    functions = [wave.shares(cut) - 1 / wave.arcs for wave, cut in zip(waves, edges, strict=True)]
-    grams = [_gram(wave, function) for wave, function in zip(waves, functions, strict=True)]
-    sides = [half_of(cut) for cut in edges]
-    scores = [np.zeros(len(cut) - 1) for cut in edges]
-    precisions = [np.zeros((len(score), len(score))) for score in scores]
-    for part in heard:
-        told = part.information * float(part.held.sum())
-        for axis, place in enumerate(part.places):
-            others = tuple(
-                k for k in range(part.held.ndim) if k not in (axis, axis + len(part.places))
-            )
-            arcs = waves[place].arcs * part.information * part.held.sum(axis=others)
-            scores[place] += np.tensordot(arcs, functions[place], axes=2)
-            precisions[place] += told * grams[place]
-    for part in halves:
-        told = part.information * float(part.held.sum())
-        for axis, place in enumerate(part.places):
-            lower, upper = part.information * part.held.sum(axis=1 - axis)
-            scores[place] += (lower - upper) * sides[place]
-            precisions[place] += told * np.outer(sides[place], sides[place])
-    told_of = [
-        Told(score, precision, np.diff(cut).astype(np.float64))
-        for cut, score, precision in zip(edges, scores, precisions, strict=True)
-    ]
-    axes = _axes(told_of, edges, categorical)
+    if kernels is None:
+        kernels = [CATEGORIES if kind else KERNELS for kind in categorical]
+    axes = _axes(likelihoods.told, likelihoods.edges, categorical, kernels)
     if len(attributes) == 1:
         return WaveEstimate(attributes, n, axes, {}, categorical)
-    merged = [axis.merged(function) for axis, function in zip(axes, functions, strict=True)]
-    grams = [_gram(wave, function) for wave, function in zip(waves, merged, strict=True)]
-    sides = [axis.merged(side) for axis, side in zip(axes, sides, strict=True)]
-    alike: dict[Key, Floats] = {}
-    for part in halves:
-        j, k = part.places
-        (a, b), (c, d) = part.information * part.held
-        alike[j, k] = alike.get((j, k), np.zeros(2)) + np.array([a - b - c + d, a + b + c + d])
+    grams = [_merged(gram, axis, axis) for gram, axis in zip(likelihoods.grams, axes, strict=True)]
     pairs: dict[Key, Pair] = {}
-    for part in heard:
-        j, k = part.places
-        half = np.tensordot(merged[j], part.held, axes=([0, 1], [0, 2]))
-        products = (
-            waves[j].arcs * waves[k].arcs * np.tensordot(half, merged[k], axes=([1, 2], [0, 1]))
-        )
+    for (j, k), scores, precision, halves in likelihoods.pairs:
+        left, right = axes[j].merged(halves.left), axes[k].merged(halves.right)
         pair = Pair(
-            part.information * products,
-            part.information * float(part.held.sum()),
+            _merged(scores, axes[j], axes[k]),
+            precision,
             (grams[j], grams[k]),
             (axes[j].mass, axes[k].mass),
-            Halves(sides[j], sides[k], *alike.pop((j, k), np.zeros(2)).tolist()),
+            replace(halves, left=left, right=right),
         )
         pairs[j, k] = pairs[j, k].with_more(pair) if (j, k) in pairs else pair
     ordered = {key: pair for key, pair in pairs.items() if not any(categorical[k] for k in key)}
     mixed = {key: pair for key, pair in pairs.items() if key not in ordered}
+    smooth = _of_ordered(ordered, axes, grams)
+    if independent is not None:
+        smooth = replace(smooth, prior=(independent, 1 - independent))
     candidates = (
-        _of_ordered(ordered, axes, grams),
+        smooth,
         _with_categories(mixed, axes, grams, categorical),
     )
     alone = {
@@ -134,15 +101,18 @@ def estimated(
 
 
 def _axes(
-    told: Sequence[Told], edges: Sequence[tuple[int, ...]], categorical: Sequence[bool]
+    told: Sequence[Told],
+    edges: Sequence[Edges],
+    categorical: Sequence[bool],
+    kernels: Sequence[tuple[Kernel, ...]],
 ) -> list[Axis]:
     """The distributions of single attributes."""
     found: dict[int, Axis] = {}
-    for kind, kernels in ((False, KERNELS), (True, CATEGORIES)):
-        places = [place for place, own in enumerate(categorical) if own == kind]
-        densities = posterior_densities([told[place] for place in places], kernels)
+    for alike in dict.fromkeys(kernels):
+        places = [place for place, own in enumerate(kernels) if own == alike]
+        densities = posterior_densities([told[place] for place in places], alike)
         for place, density in zip(places, densities, strict=True):
-            most = len(density.frequencies) if kind else COARSE
+            most = len(density.frequencies) if categorical[place] else COARSE
             found[place] = Axis.of(edges[place], density, most)
     return [found[place] for place in range(len(told))]
 
@@ -193,12 +163,6 @@ def _with_categories(
     )
 
 
-def _gram(wave: ValueSets, functions: Floats) -> Floats:
-    """E f f' over the configurations and the orthonormal functions of the arcs.
-
-    That is g times that of centred indicators.
-    """
-    gram: Floats = wave.arcs * np.einsum(
-        "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
-    )
-    return gram
+def _merged(table: Floats, rows: Axis, columns: Axis) -> Floats:
+    """A table over fine cells as one over coarse ones: shape (cells, cells)."""
+    return rows.merged(columns.merged(table).T).T

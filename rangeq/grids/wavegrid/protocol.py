@@ -17,6 +17,7 @@ from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import listed, shown
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.wavegrid.estimate import WaveEstimate
+from rangeq.grids.wavegrid.likelihoods import of_waves
 from rangeq.grids.wavegrid.posterior import estimated
 from rangeq.grids.wavegrid.second_round import chosen_pairs
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, Heard, WaveChannel
@@ -249,13 +250,18 @@ class WaveGrid(ConjunctionProtocol):
             n += own.n
         return self._from(n, heard, halves)
 
+    def posterior(self, aggregate: Aggregate) -> WaveEstimate:
+        """That is the estimate: see `estimate`."""
+        return self.estimate(aggregate)
+
     def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
         return self._from(aggregate.n, *self.channel.heard(aggregate))
 
     def _from(self, n: int, heard: Sequence[Heard], halves: Sequence[Heard]) -> WaveEstimate:
         if not n:
             return WaveEstimate(self.attributes, 0, (), {}, self.channel.categorical)
-        return estimated(self.attributes, n, self.channel.waves, heard, halves)
+        told = of_waves(self.attributes, self.channel.waves, heard, halves)
+        return estimated(self.attributes, n, told, self.channel.categorical)
 
 
 def _checked_pairs(pairs: Any, attributes: Domain) -> tuple[tuple[str, str], ...]:

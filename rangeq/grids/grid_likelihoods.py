@@ -1,0 +1,311 @@
+"""What reports on grids tell of attributes and pairs, for the posterior of `WaveGrid`.
+
+A grid has unbiased frequencies F of its cells. From one user drawn at random weights w of sum 0 of
+cells have the variance a w'w + b sum w^2 f - (w'f)^2, of noise and sampling, f the true frequencies
+(`NodeLaw`; of oracles that do not treat all items alike a is that of equal frequencies, and b = 0).
+So sums of rows of g cells each have a g in place of a, and tell of an attribute by themselves; and
+with weights u and v of the cells along both attributes, 1 / (u_x v_y) about the variance of a cell,
+F tells of the pair in functions that are orthogonal under Gram matrices of each attribute. What f
+has to be known for is taken from F.
+
+Levels of hierarchies are such grids each. Where all combinations of the levels of two attributes
+are as precise they tell together of one Gram matrix of each attribute, the sum of the levels'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from frequency.core.aggregate import Aggregate
+from frequency.core.oracle import Oracle, SymmetricOracle
+from frequency.postprocess import norm_sub
+from frequency.schema import Domain
+from mechdesign._support.arrays import Floats, Items
+from rangeq.core.node_law import NodeLaw
+from rangeq.grids.cells import Edges, Grid
+from rangeq.grids.channel import GridChannel
+from rangeq.grids.errors import overlap
+from rangeq.grids.wavegrid.density import KERNELS
+from rangeq.grids.wavegrid.estimate import WaveEstimate
+from rangeq.grids.wavegrid.interactions import Halves
+from rangeq.grids.wavegrid.likelihoods import Likelihoods, PairLikelihood, fine_cells, told_of
+from rangeq.grids.wavegrid.posterior import estimated
+
+_INDEPENDENT = 0.1
+"""The prior probability that a pair has no smooth terms. Grids of a few cells may tell nothing of a
+pair, and that is no reason to take its attributes for independent.
+"""
+
+_FEW = 16
+"""Fewer cells than this do not show that an attribute is even within them."""
+
+_UNEVEN = tuple(kernel for kernel in KERNELS if kernel.trend)
+"""Of such attributes any normal density is as likely."""
+
+_LEAST = 1e-9
+"""Less noise than this of one report counts as this: that of an epsilon of 20 is about as much."""
+
+
+class Singles:
+    """What is told of attributes by themselves, over their fine cells: added up, see `Told`.
+
+    Parameters
+    ----------
+    attributes : Domain
+        Names and sizes.
+    """
+
+    def __init__(self, attributes: Domain) -> None:
+        self.edges = fine_cells(attributes)
+        self.scores = [np.zeros(len(cut) - 1) for cut in self.edges]
+        self.precisions = [np.zeros((len(score), len(score))) for score in self.scores]
+
+    def add(self, place: int, scores: Floats, precision: Floats) -> None:
+        """More about one attribute: shapes (cells,) and (cells, cells)."""
+        self.scores[place] += scores
+        self.precisions[place] += precision
+
+
+class Products(NamedTuple):
+    """Unbiased estimates of the sums of f(x) P(x, y) g(y) over the cells of a pair.
+
+    They err independently, and all alike.
+
+    Attributes
+    ----------
+    places : tuple of (int, int)
+        Of both attributes, the first before the second.
+    levels : tuple of (int, int)
+        Which sets of functions f and g are of.
+    values : numpy.ndarray of float64
+        Shape (functions f, functions g).
+    precision : float
+        One over the variance of each.
+    """
+
+    places: tuple[int, int]
+    levels: tuple[int, int]
+    values: Floats
+    precision: float
+
+
+def linear(
+    attributes: Domain,
+    functions: Sequence[Sequence[Floats]],
+    singles: Singles,
+    products: Sequence[Products],
+) -> Likelihoods:
+    """What is told together.
+
+    Parameters
+    ----------
+    attributes : Domain
+        Names and sizes.
+    functions : sequence of sequence of numpy.ndarray of float64
+        For each attribute the sets of functions in its pairs, the same in all of them: shapes
+        (functions, fine cells).
+    singles : Singles
+        All that is told of attributes by themselves.
+    products : sequence of Products
+        All combinations of the sets of two attributes count as precise as the least precise of
+        them. A pair without one of them is not told of.
+
+    Returns
+    -------
+    Likelihoods
+        Of all attributes and pairs.
+    """
+    edges, scores = singles.edges, singles.scores
+    grams = [
+        sum((level.T @ level for level in own), np.zeros((len(score), len(score))))
+        for own, score in zip(functions, scores, strict=True)
+    ]
+    together: dict[tuple[int, int], dict[tuple[int, int], Products]] = {}
+    for told in products:
+        together.setdefault(told.places, {})[told.levels] = told
+
+    def pairs() -> Iterator[PairLikelihood]:
+        for j, k in attributes.pairs:
+            found, total = together.get((j, k), {}), np.zeros((len(scores[j]), len(scores[k])))
+            levels = list(product(range(len(functions[j])), range(len(functions[k]))))
+            told = [found[both].precision if both in found else 0.0 for both in levels]
+            least = min(told, default=0.0)
+            for one, other in levels if least else ():
+                values = found[one, other].values
+                total += least * (functions[j][one].T @ values @ functions[k][other])
+            nothing = Halves(np.zeros(len(scores[j])), np.zeros(len(scores[k])), 0.0, 0.0)
+            yield PairLikelihood((j, k), total, least, nothing)
+
+    return Likelihoods(edges, told_of(edges, scores, singles.precisions), grams, pairs())
+
+
+def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstimate:
+    """The posterior given what is told, under the priors of `WaveGrid`, where that tells enough.
+
+    Parameters
+    ----------
+    attributes : Domain
+        Names and sizes: all in order.
+    n : int
+        The number of reports.
+    likelihoods : Likelihoods
+        Of `linear`.
+
+    Returns
+    -------
+    WaveEstimate
+        With the distributions of all attributes and pairs; all answers are NaN with no reports.
+    """
+    if not n:
+        return WaveEstimate(attributes, 0, (), {}, (False,) * len(attributes))
+    kernels = [
+        # What is seen of g cells has the rank g - 1
+        KERNELS if np.linalg.matrix_rank(precision) + 1 >= min(_FEW, len(scores)) else _UNEVEN
+        for scores, precision, _ in likelihoods.told
+    ]
+    return estimated(attributes, n, likelihoods, (False,) * len(attributes), kernels, _INDEPENDENT)
+
+
+_Side: TypeAlias = tuple[int, Edges]
+"""An attribute, and a way to cut it."""
+
+
+class _Cut(NamedTuple):
+    """How grids cut an attribute, as far as fine cells show it."""
+
+    starts: Items  # of groups of the grids' cells
+    counts: Floats  # of cells in each
+    shares: Floats  # of each fine cell in each group: (groups, fine cells)
+
+    @classmethod
+    def of(cls, cut: Edges, fine: Edges) -> _Cut:
+        # More cells than fine ones are joined where fine ones begin
+        edges, starts = np.array(cut), np.arange(len(cut) - 1)
+        if len(cut) > len(fine):
+            starts = np.unique(np.searchsorted(edges, fine[:-1], side="right") - 1)
+        ends = np.append(edges[starts], edges[-1])
+        counts = np.diff(np.append(starts, len(cut) - 1)).astype(np.float64)
+        return cls(starts, counts, overlap(fine, ends[:-1], ends[1:] - 1))
+
+
+def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> Likelihoods:
+    """What reports on grids of one attribute and of two tell.
+
+    Parameters
+    ----------
+    attributes : Domain
+        Names and sizes.
+    channel : GridChannel
+        What users report by. All pairs of an attribute have the same cuts of it.
+    aggregate : Aggregate
+        Of its reports.
+
+    Returns
+    -------
+    Likelihoods
+        Of all grids.
+    """
+    singles = Singles(attributes)
+    fine = singles.edges
+    cuts = {
+        side: _Cut.of(side[1], fine[side[0]])
+        for side in dict.fromkeys(side for grid in channel.grids for side in _sides(grid))
+    }
+    tables = []
+    heavy: dict[_Side, list[Floats]] = {}
+    for part, (grid, users) in enumerate(
+        zip(channel.grids, channel.part_users(aggregate).tolist(), strict=True)
+    ):
+        if grid.cells == 1 or not users:
+            continue
+        law, sides = _Law.of(channel.parts[part]), _sides(grid)
+        own = [cuts[side] for side in sides]
+        table = channel.frequencies(aggregate, part)
+        for axis, cut in enumerate(own):
+            table = np.add.reduceat(table, cut.starts, axis=axis)
+        sums = [table] if len(own) == 1 else [table.sum(axis=1), table.sum(axis=0)]
+        for (place, _), cut, total in zip(sides, own, sums, strict=True):
+            if len(total) > 1:
+                counts = cut.counts * (grid.cells / cut.counts.sum())
+                singles.add(place, *_least_squares(cut.shares, total, counts, law, users))
+        if len(own) == 2 and min(table.shape) > 1:
+            tables.append((sides, table, users / law.noise))
+            likely = norm_sub(table.ravel()).reshape(table.shape)
+            squares = likely**2 / np.multiply.outer(own[0].counts, own[1].counts)
+            for axis, side in enumerate(sides):
+                # The mean frequency of the cells in which the users of a row are
+                mean = squares.sum(axis=1 - axis) / _likely(sums[axis], users) + 1 / users
+                heavy.setdefault(side, []).append(law.held / law.noise * mean)
+    functions: list[list[Floats]] = [[] for _ in fine]
+    numbers: dict[_Side, int] = {}
+    roots: dict[_Side, Floats] = {}
+    for side, larger in heavy.items():
+        cut, own_functions = cuts[side], functions[side[0]]
+        weights = 1 / (cut.counts * np.sqrt(1 + np.mean(larger, axis=0)))
+        numbers[side], roots[side] = len(own_functions), np.sqrt(weights)
+        centred = cut.shares - weights @ cut.shares / weights.sum()
+        own_functions.append(roots[side][:, None] * centred)
+    products = [
+        Products(
+            (one[0], other[0]),
+            (numbers[one], numbers[other]),
+            roots[one][:, None] * table * roots[other],
+            precision,
+        )
+        for (one, other), table, precision in tables
+    ]
+    return linear(attributes, functions, singles, products)
+
+
+def _sides(grid: Grid) -> tuple[_Side, ...]:
+    return tuple(zip(grid.places, grid.edges, strict=True))
+
+
+class _Law(NamedTuple):
+    """a and b: see the top of the file."""
+
+    noise: float
+    held: float
+
+    @classmethod
+    def of(cls, oracle: Oracle) -> _Law:
+        if isinstance(oracle, SymmetricOracle):
+            law = NodeLaw.of(oracle)
+            return cls(max(law.contrast, _LEAST), max(law.held, 0.0))
+        return cls(max(oracle.difference_variance(1) / 2 + 1 / oracle.domain, _LEAST), 0.0)
+
+
+def _likely(frequencies: Floats, users: float) -> Floats:
+    """A distribution, with one more user in each cell: no cell is known to be empty."""
+    found = norm_sub(frequencies.ravel()).reshape(frequencies.shape)
+    likely: Floats = (users * found + 1) / (users + found.size)
+    return likely
+
+
+def _least_squares(
+    cells: Floats, sums: Floats, counts: Floats, law: _Law, users: float
+) -> tuple[Floats, Floats]:
+    """What sums of so many cells each tell of an attribute: scores and precision.
+
+    By generalised least squares in weights of sum 0: their covariance is V - f f', V diagonal.
+    """
+    shares = _likely(sums, users)
+    inverse = 1 / (law.noise * counts + law.held * shares)
+    left = max(1 - float(shares**2 @ inverse), 1e-12)
+
+    def solved(columns: Floats) -> Floats:
+        """(V - f f')^-1 of columns, by Sherman and Morrison."""
+        found = (inverse * columns.T).T
+        return np.asarray(
+            found + np.multiply.outer(inverse * shares, (inverse * shares) @ columns) / left
+        )
+
+    ones = solved(np.ones(len(sums)))
+    every = solved(np.column_stack([sums, cells]))
+    every -= np.outer(ones, every.sum(axis=0)) / ones.sum()
+    told = users * cells.T @ every
+    return told[:, 0], told[:, 1:]

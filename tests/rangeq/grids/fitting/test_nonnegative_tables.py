@@ -1,0 +1,63 @@
+"""Tables without negative cells: sums of many cells stay, beside one block at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from frequency.postprocess import norm_sub
+from mechdesign._support.arrays import Floats
+from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
+
+
+def slow(table: Floats, mass: float, size: int) -> Floats:
+    """One block, and its quarters by themselves."""
+    result = np.zeros(table.shape)
+    if size == 1 or not mass:
+        return result + mass / max(table.size, 1)
+    half = size // 2
+    parts = [
+        (rows, columns)
+        for rows in (slice(0, half), slice(half, size))
+        for columns in (slice(0, half), slice(half, size))
+        if table[rows, columns].size
+    ]
+    sums = np.array([table[part].sum() for part in parts])
+    for part, own in zip(parts, mass * norm_sub(sums / mass), strict=True):
+        result[part] = slow(table[part], float(own), half)
+    return result
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (5, 13), (1, 7), (8, 2), (1, 1)])
+def test_blocks_are_shared_out_one_by_one(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sum(shape))
+    table = 1 / np.prod(shape) + rng.normal(0, 0.5 / np.prod(shape) ** 0.5, shape)
+    table /= table.sum()
+    found = nonnegative(table)
+    assert found.shape == shape
+    assert found.min() >= 0
+    size = 1 << (max(shape) - 1).bit_length()
+    assert found == pytest.approx(slow(table, 1.0, size) if (table < 0).any() else table)
+
+
+def test_sums_of_noisy_cells_stay() -> None:
+    rng, x = np.random.default_rng(3), (np.arange(64) - 31.5) / 10
+    smooth = np.exp(-(x[:, None] ** 2) / 2 - (x - x[:, None]) ** 2)
+    smooth /= smooth.sum()
+    noisy = smooth + rng.normal(0, 0.002, smooth.shape)
+    noisy += (1 - noisy.sum()) / noisy.size
+
+    def off(table: Floats) -> float:
+        """Of the quarters of quarters."""
+        return float(np.abs((table - noisy).reshape(4, 16, 4, 16).sum(axis=(1, 3))).sum())
+
+    assert off(nonnegative(noisy)) < 0.2 * off(norm_sub(noisy.ravel()).reshape(noisy.shape))
+    assert nonnegative(smooth) is smooth
+
+
+def test_margins() -> None:
+    rng = np.random.default_rng(4)
+    rows, columns = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(9))
+    found = with_margins(rng.random((6, 9)), rows, columns)
+    assert found.sum(axis=1) == pytest.approx(rows)
+    assert found.sum(axis=0) == pytest.approx(columns)
