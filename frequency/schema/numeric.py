@@ -225,8 +225,8 @@ class Numeric(Ordered):
         return first * (1 - part) + last * part  # both edges exactly
 
     def drawn_in(self, items: Items, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """As of `Ordered`; of no more decimals than tell a thousand values of a bin apart."""
         values = super().drawn_in(items, rng)
+        # No more decimals than tell a thousand values of a bin apart
         scale = 10.0 ** max(3 - math.floor(math.log10(np.diff(self.cuts).min())), 0)
         if self.whole or scale * np.abs(self.cuts).max() > _LARGEST:
             return values
