@@ -72,6 +72,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/grids.py
 	$(BIN)/python benchmarks/maps.py
 	$(BIN)/python benchmarks/mixed_attributes.py
+	$(BIN)/python benchmarks/many_attributes.py
 	$(BIN)/python benchmarks/grid_predictions.py
 	$(BIN)/python benchmarks/real_grids.py
 	$(BIN)/python benchmarks/grid_samples.py

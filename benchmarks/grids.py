@@ -224,20 +224,31 @@ def errors(
 
 def costs() -> None:
     rng, rows = np.random.default_rng(7), []
-    records, asked = SETS["Normal"](rng, USERS), queries(rng, 4, 10_000)
-    for system in (HDG, WaveGrid):
-        protocol = system([SIZE] * ATTRIBUTES, 1.0, USERS)
+    for system, d, size in (
+        (HDG, 6, 64),
+        (WaveGrid, 6, 64),
+        (WaveGrid, 10, 64),
+        (WaveGrid, 4, 256),
+    ):
+        normal = rng.normal(size=(USERS, 1)) * 0.8**0.5 + rng.normal(size=(USERS, d)) * 0.2**0.5
+        records = np.clip((normal + 6) * (size / 12), 0, size - 1).astype(np.int64)
+        places, left, _ = queries(rng, 4, 10_000, attributes=d)
+        asked = places, left, left + size // 2 - 1
+        protocol = system([size] * d, 1.0, USERS)
         client, reports = seconds(lambda: protocol.privatize(records, rng))
         count, aggregate = seconds(lambda: protocol.aggregate(reports))
         fit, estimate = seconds(lambda: protocol.estimate(aggregate))
         answer, _ = seconds(lambda: estimate.answers(*asked))
         stated = "-"
         if system is WaveGrid:
-            stated = f"{seconds(lambda: np.sqrt(estimate.predicted_error(*asked).total))[0]:.2f}"
+            own, _ = seconds(lambda: np.sqrt(estimate.predicted_error(*asked).total))
+            stated = f"{own:.2f}"
         bits, numbers = f"{protocol.report_bits}", f"{aggregate.counts.size}"
         rows.append(
             [
                 system.__name__,
+                f"{d}",
+                f"{size}",
                 bits,
                 numbers,
                 *(f"{value:.2f}" for value in (client, count, fit, answer)),
@@ -248,6 +259,8 @@ def costs() -> None:
         "Normal, epsilon 1: bits of a report, numbers in an aggregate, and seconds",
         [
             "system",
+            "d",
+            "c",
             "bits",
             "numbers",
             "10^6 reports",

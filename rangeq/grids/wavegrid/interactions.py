@@ -613,7 +613,7 @@ def fitted(pairs: Mapping[Key, Pair]) -> tuple[dict[Key, Interaction], Scales]:
     if not fits:
         return result, scales
     for round_ in range(_ROUNDS):
-        _climb(pairs, fits, scales, 3 if round_ else 8)
+        _climb(pairs, fits, scales, 3 if round_ else 5)
         here = list(fits.values())
         # The evidence may have several maxima: terms that are off stay off.
         starts = (
