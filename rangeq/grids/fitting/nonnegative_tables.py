@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Integers
+from rangeq.core.halving import halved
 
 _ROUNDS = 100
-_NEVER = -1e6
-"""Far below any sum of cells."""
 
 _TINY = 1e-300
 """Keeps quotients of nothing by nothing finite."""
@@ -17,8 +16,7 @@ _TINY = 1e-300
 def nonnegative(table: Floats) -> Floats:
     """A table whose cells are at least 0, and whose sums of many cells are nearly the same.
 
-    From the whole down the mass of each block is shared out to its quarters: to the nearest shares
-    that are at least 0. Norm-sub of all cells at once takes what it adds to negative ones from all,
+    By `halved`. Norm-sub of all cells at once takes what it adds to negative ones from all,
     wherever they are: of a table that is mostly noise in its cells little is left of larger sums.
 
     Parameters
@@ -33,35 +31,14 @@ def nonnegative(table: Floats) -> Floats:
     """
     if (table >= 0).all():
         return table
-    size = 1 << (max(table.shape) - 1).bit_length()
-    signed = np.zeros((size, size))
-    signed[: table.shape[0], : table.shape[1]] = table
-    levels = [signed]
-    while len(levels[-1]) > 1:
-        half = len(levels[-1]) // 2
-        levels.append(levels[-1].reshape(half, 2, half, 2).sum(axis=(1, 3)))
-    # Quarters beyond the table have no share
-    inside = np.zeros((size, size), dtype=bool)
-    inside[: table.shape[0], : table.shape[1]] = True
-    found = levels.pop()
-    while levels:
-        half = len(found)
-        width = size // (2 * half)
-        there = inside[::width, ::width]
-        values = np.where(there, levels.pop(), _NEVER)
-        quarters = values.reshape(half, 2, half, 2).transpose(0, 2, 1, 3).reshape(-1, 4)
-        shares = _nearest(quarters, found.ravel()).reshape(half, half, 2, 2)
-        found = shares.transpose(0, 2, 1, 3).reshape(2 * half, 2 * half)
-    return found[: table.shape[0], : table.shape[1]]
+    before = np.pad(table.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)])
 
+    def box_sums(first: Integers, last: Integers) -> Floats:
+        (top, left), (bottom, right) = first, last + 1
+        lower: Floats = before[bottom, right] - before[bottom, left]
+        return lower - before[top, right] + before[top, left]
 
-def _nearest(values: Floats, sums: Floats) -> Floats:
-    """The nearest rows that are at least 0 and have these sums: shapes (rows, k) and (rows,)."""
-    ordered = -np.sort(-values, axis=1)
-    counts = np.arange(1, values.shape[1] + 1)
-    over = (ordered.cumsum(axis=1) - sums[:, None]) / counts
-    kept = np.maximum((ordered > over).sum(axis=1), 1)
-    return np.maximum(values - over[np.arange(len(values)), kept - 1][:, None], 0.0)
+    return halved(box_sums, table.shape, float(table.sum()))
 
 
 def with_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Tables without negative cells: sums of many cells stay, beside one block at a time."""
+"""Tables without negative cells: sums of many cells stay."""
 
 from __future__ import annotations
 
@@ -6,38 +6,27 @@ import numpy as np
 import pytest
 
 from frequency.postprocess import norm_sub
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Items
+from rangeq.core.halving import halved
 from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
 
 
-def slow(table: Floats, mass: float, size: int) -> Floats:
-    """One block, and its quarters by themselves."""
-    result = np.zeros(table.shape)
-    if size == 1 or not mass:
-        return result + mass / max(table.size, 1)
-    half = size // 2
-    parts = [
-        (rows, columns)
-        for rows in (slice(0, half), slice(half, size))
-        for columns in (slice(0, half), slice(half, size))
-        if table[rows, columns].size
-    ]
-    sums = np.array([table[part].sum() for part in parts])
-    for part, own in zip(parts, mass * norm_sub(sums / mass), strict=True):
-        result[part] = slow(table[part], float(own), half)
-    return result
-
-
 @pytest.mark.parametrize("shape", [(16, 16), (5, 13), (1, 7), (8, 2), (1, 1)])
-def test_blocks_are_shared_out_one_by_one(shape: tuple[int, int]) -> None:
+def test_boxes_are_halved_by_their_own_sums(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(sum(shape))
     table = 1 / np.prod(shape) + rng.normal(0, 0.5 / np.prod(shape) ** 0.5, shape)
     table /= table.sum()
-    found = nonnegative(table)
-    assert found.shape == shape
-    assert found.min() >= 0
-    size = 1 << (max(shape) - 1).bit_length()
-    assert found == pytest.approx(slow(table, 1.0, size) if (table < 0).any() else table)
+
+    def sums(first: Items, last: Items) -> Floats:
+        return np.array(
+            [
+                table[a : c + 1, b : d + 1].sum()
+                for (a, b), (c, d) in zip(first.T, last.T, strict=True)
+            ]
+        )
+
+    expected = halved(sums, shape, 1.0) if (table < 0).any() else table
+    assert nonnegative(table) == pytest.approx(expected)
 
 
 def test_sums_of_noisy_cells_stay() -> None:

@@ -13,7 +13,7 @@ import pytest
 from frequency.schema import Boolean, Categorical, Numeric, Schema
 from rangeq.central import CentralFlat, Hierarchy, Release, Wavelet, count_cells
 from rangeq.central.box_sums import BoxSums
-from rangeq.central.halving import halved
+from rangeq.core.halving import halved
 
 
 def sums_of(cells):

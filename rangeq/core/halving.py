@@ -21,7 +21,8 @@ def halved(
     Parameters
     ----------
     box_sums : callable
-        The estimates of boxes: see `rangeq.central.estimate.CentralEstimate.box_sums`.
+        The estimates of boxes, from the first and the last place of each along every attribute:
+        integers of shape (attributes, boxes), to shape (boxes,).
     sizes : sequence of int
         How many places each attribute has.
     total : float
