@@ -280,7 +280,8 @@ def _compare(options: argparse.Namespace) -> int:
         "UM": named.uniform(options.n),
     }
     asked = {}
-    if options.loss is not None or options.cost is not None or options.worst_case:
+    named_loss = options.loss is not None or options.cost is not None
+    if named_loss or options.distance or options.worst_case:
         counts = Counts(0, options.n)
         title = options.loss or ("L0" if options.cost is None else options.cost.name)
         within = f" beyond {options.distance}" if options.distance else ""

@@ -189,6 +189,8 @@ def test_compare_shows_a_loss_and_requirements_that_are_asked_for(
     (here / "costs.csv").write_text("0,1\n1,0\n")
     assert main(["compare", "--n", "1", "--alpha", "9/10", "--cost", "costs.csv"]) == 0
     assert "  costs.csv  " in capsys.readouterr().out.splitlines()[1]
+    assert main(["compare", "--n", "4", "--alpha", "9/10", "--distance", "1"]) == 0
+    assert "  L0 beyond 1  " in capsys.readouterr().out.splitlines()[1]
     for wrong in ("--loss mine.Steep", "--property mine", "--cost costs.csv"):
         assert main(f"compare --n 4 --alpha 9/10 {wrong}".split()) == 2
         assert capsys.readouterr().out == ""
