@@ -362,8 +362,9 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         """Several synthetic samples, each of another distribution that is as likely.
 
         Distributions are drawn from the posterior given the reports under the priors of `WaveGrid`:
-        `ConjunctionProtocol.posterior`. It is fitted at the first call. How what is computed from
-        each sample differs between them tells its error: `frequency.of_samples`.
+        `ConjunctionProtocol.posterior`, fitted at the first call; a `WaveEstimate` is its own. How
+        what is computed from each sample differs between them tells its error:
+        `frequency.of_samples`.
 
         Parameters
         ----------
@@ -387,8 +388,12 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             The reports do not tell how attributes go together, or the estimate was not made by
             `ConjunctionProtocol.estimate`.
         """
-        asked = checked_sample(n, number, self.reports, rng)
-        return self._posterior.samples(*asked)
+        records, times, generator = checked_sample(n, number, self.reports, rng)
+        return [self._drawn_from(generator).sample(records, generator) for _ in range(times)]
+
+    def _drawn_from(self, rng: np.random.Generator) -> ConjunctionEstimate:
+        """Another estimate that is as likely."""
+        return self._posterior._drawn_from(rng)
 
     @cached_property
     def _posterior(self) -> ConjunctionEstimate:

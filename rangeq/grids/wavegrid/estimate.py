@@ -21,7 +21,6 @@ from frequency.core.answer import (
     plain,
 )
 from frequency.core.quantiles import place_along
-from frequency.core.synthetic import checked_sample
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from frequency.schema.domain import MOST_ATTRIBUTES
@@ -113,34 +112,6 @@ class WaveEstimate(ConjunctionEstimate):
         super().__init__(attributes, n)
         self.axes, self.joints = tuple(axes), dict(joints)
         self.categorical = tuple(categorical)
-
-    def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
-        """Several synthetic samples, each of another distribution that is as likely.
-
-        Distributions of attributes and of pairs are drawn from their posteriors. How what is
-        computed from each sample differs between them tells its error: `frequency.of_samples`.
-
-        Parameters
-        ----------
-        n : int
-            Records in each, at least 1.
-        number : int
-            How many samples, at least 1.
-        rng : numpy.random.Generator, optional
-            To draw with.
-
-        Returns
-        -------
-        list of numpy.ndarray of int64
-            Each of shape (n, attributes): nobody's records.
-
-        Raises
-        ------
-        ValueError
-            No number of records or samples, or no reports.
-        """
-        records, times, generator = checked_sample(n, number, self.reports, rng)
-        return [self._drawn_from(generator).sample(records, generator) for _ in range(times)]
 
     def _drawn_from(self, rng: np.random.Generator) -> WaveEstimate:
         """Another estimate that is as likely; pairs that nobody was asked about stay the same."""
