@@ -32,7 +32,7 @@ from rangeq.grids.errors import overlap
 from rangeq.grids.wavegrid.density import KERNELS
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import Halves
-from rangeq.grids.wavegrid.likelihoods import Likelihoods, PairLikelihood, fine_cells, told_of
+from rangeq.grids.wavegrid.likelihoods import Likelihoods, PairLikelihood, Singles
 from rangeq.grids.wavegrid.posterior import estimated
 
 _INDEPENDENT = 0.1
@@ -48,26 +48,6 @@ _UNEVEN = tuple(kernel for kernel in KERNELS if kernel.trend)
 
 _LEAST = 1e-9
 """Less noise than this of one report counts as this: that of an epsilon of 20 is about as much."""
-
-
-class Singles:
-    """What is told of attributes by themselves, over their fine cells: added up, see `Told`.
-
-    Parameters
-    ----------
-    attributes : Domain
-        Names and sizes.
-    """
-
-    def __init__(self, attributes: Domain) -> None:
-        self.edges = fine_cells(attributes)
-        self.scores = [np.zeros(len(cut) - 1) for cut in self.edges]
-        self.precisions = [np.zeros((len(score), len(score))) for score in self.scores]
-
-    def add(self, place: int, scores: Floats, precision: Floats) -> None:
-        """More about one attribute: shapes (cells,) and (cells, cells)."""
-        self.scores[place] += scores
-        self.precisions[place] += precision
 
 
 class Products(NamedTuple):
@@ -119,7 +99,7 @@ def linear(
     Likelihoods
         Of all attributes and pairs.
     """
-    edges, scores = singles.edges, singles.scores
+    scores = singles.scores
     grams = [
         sum((level.T @ level for level in own), np.zeros((len(score), len(score))))
         for own, score in zip(functions, scores, strict=True)
@@ -140,7 +120,7 @@ def linear(
             nothing = Halves(np.zeros(len(scores[j])), np.zeros(len(scores[k])), 0.0, 0.0)
             yield PairLikelihood((j, k), total, least, nothing)
 
-    return Likelihoods(edges, told_of(edges, scores, singles.precisions), grams, pairs())
+    return Likelihoods(singles.edges, singles.told, grams, pairs())
 
 
 def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstimate:

@@ -23,10 +23,10 @@ from rangeq.grids.errors import overlap
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting.grid_consistency import agreeing
 from rangeq.grids.fitting.piecewise import Plane
-from rangeq.grids.grid_likelihoods import Products, Singles, linear
+from rangeq.grids.grid_likelihoods import Products, linear
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.systems.tdg import lines_of
-from rangeq.grids.wavegrid.likelihoods import Likelihoods
+from rangeq.grids.wavegrid.likelihoods import Likelihoods, Singles
 from rangeq.local.haar import HaarLevel
 
 

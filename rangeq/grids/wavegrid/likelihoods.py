@@ -68,6 +68,34 @@ def fine_cells(attributes: Domain) -> list[Edges]:
     return [equal_cells(size, FINE) for size in attributes.sizes]
 
 
+class Singles:
+    """What is told of attributes by themselves, over their fine cells: added up, see `Told`.
+
+    Parameters
+    ----------
+    attributes : Domain
+        Names and sizes.
+    """
+
+    def __init__(self, attributes: Domain) -> None:
+        self.edges = fine_cells(attributes)
+        self.scores = [np.zeros(len(cut) - 1) for cut in self.edges]
+        self.precisions = [np.zeros((len(score), len(score))) for score in self.scores]
+
+    def add(self, place: int, scores: Floats, precision: Floats) -> None:
+        """More about one attribute: shapes (cells,) and (cells, cells)."""
+        self.scores[place] += scores
+        self.precisions[place] += precision
+
+    @property
+    def told(self) -> list[Told]:
+        """What is known of each attribute."""
+        return [
+            Told(score, precision, np.diff(cut).astype(np.float64))
+            for cut, score, precision in zip(self.edges, self.scores, self.precisions, strict=True)
+        ]
+
+
 def of_waves(
     attributes: Domain, waves: Sequence[ValueSets], heard: Sequence[Heard], halves: Sequence[Heard]
 ) -> Likelihoods:
@@ -89,12 +117,11 @@ def of_waves(
     Likelihoods
         Of all of them.
     """
-    edges = fine_cells(attributes)
+    singles = Singles(attributes)
+    edges = singles.edges
     functions = [wave.shares(cut) - 1 / wave.arcs for wave, cut in zip(waves, edges, strict=True)]
     grams = [_gram(wave, function) for wave, function in zip(waves, functions, strict=True)]
     sides = [half_of(cut) for cut in edges]
-    scores = [np.zeros(len(cut) - 1) for cut in edges]
-    precisions = [np.zeros((len(score), len(score))) for score in scores]
     alike: dict[Key, Floats] = {}
     for part in heard:
         told = part.information * float(part.held.sum())
@@ -103,14 +130,13 @@ def of_waves(
                 k for k in range(part.held.ndim) if k not in (axis, axis + len(part.places))
             )
             arcs = waves[place].arcs * part.information * part.held.sum(axis=others)
-            scores[place] += np.tensordot(arcs, functions[place], axes=2)
-            precisions[place] += told * grams[place]
+            singles.add(place, np.tensordot(arcs, functions[place], axes=2), told * grams[place])
     for part in halves:
         told = part.information * float(part.held.sum())
         for axis, place in enumerate(part.places):
             lower, upper = part.information * part.held.sum(axis=1 - axis)
-            scores[place] += (lower - upper) * sides[place]
-            precisions[place] += told * np.outer(sides[place], sides[place])
+            squares = np.outer(sides[place], sides[place])
+            singles.add(place, (lower - upper) * sides[place], told * squares)
         j, k = part.places
         (a, b), (c, d) = part.information * part.held
         alike[j, k] = alike.get((j, k), np.zeros(2)) + np.array([a - b - c + d, a + b + c + d])
@@ -128,17 +154,7 @@ def of_waves(
                     Halves(sides[j], sides[k], *alike.pop((j, k), np.zeros(2)).tolist()),
                 )
 
-    return Likelihoods(edges, told_of(edges, scores, precisions), grams, pairs())
-
-
-def told_of(
-    edges: Sequence[Edges], scores: Sequence[Floats], precisions: Sequence[Floats]
-) -> list[Told]:
-    """What is known of each attribute, from scores and precisions over its cells."""
-    return [
-        Told(score, precision, np.diff(cut).astype(np.float64))
-        for cut, score, precision in zip(edges, scores, precisions, strict=True)
-    ]
+    return Likelihoods(edges, singles.told, grams, pairs())
 
 
 def _gram(wave: ValueSets, functions: Floats) -> Floats:
