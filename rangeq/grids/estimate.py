@@ -349,12 +349,14 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         """
         records, _, generator = checked_sample(n, 1, self.reports, rng)
 
-        def tables(places: tuple[int, ...], first: list[Items], last: list[Items]) -> Floats:
-            left, right = (
-                np.stack([grid.ravel() for grid in np.meshgrid(*ends, indexing="ij")], axis=1)
-                for ends in (first, last)
-            )
-            return self.answers(places, left, right).reshape([len(one) for one in first])
+        def tables(places: tuple[int, ...], ends: list[Items]) -> Floats:
+            # As sums of cells from the first one on: those of few people may be below 0
+            last = np.stack([one.ravel() for one in np.meshgrid(*ends, indexing="ij")], axis=1) - 1
+            table = self.answers(places, np.zeros_like(last), last)
+            table = table.reshape([len(one) for one in ends])
+            for axis in range(len(places)):
+                table = np.diff(table, axis=axis, prepend=0.0)
+            return table
 
         return records_of(self.attributes, tables, records, generator)
 

@@ -1,7 +1,10 @@
 """Synthetic records with the pairs of attributes that a grid estimate answers: they are nobody's.
 
-A tree of the most dependent pairs is sampled first; then records are weighed until every pair has
-its estimated table of blocks (iterative proportional fitting over the records), and drawn again.
+A tree of the most dependent pairs is sampled first. Then records exchange values of single
+attributes, by Metropolis' rule for a distribution of most entropy, whose terms are fitted on the
+way until every pair has its estimated table of blocks (persistent Monte Carlo likelihood: Younes,
+"Parametric inference for imperfectly observed Gibbsian fields", 1989). So single attributes keep
+their distributions exactly, whatever the pairs have, and no record counts more than another.
 """
 
 from __future__ import annotations
@@ -21,14 +24,22 @@ from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
 _BLOCKS = 32
 """Of an attribute, at most: of equal shares, about."""
 
-_SWEEPS, _ENOUGH = 30, 1e-4
-"""Over all pairs; and the largest total variation of a table that may be left."""
+_FEW, _TIMES = 1 << 15, 4
+"""So many records, at most, begin; when they have the tables, each becomes up to four."""
 
-_HEAVIEST = 20.0
-"""By how much a record may be weighed in one sweep."""
+_SWEEPS, _MORE_SWEEPS = 40, 10
+"""Exchanges of every attribute: of the records that begin, and whenever there are more."""
 
-Tables = Callable[[tuple[int, ...], list[Items], list[Items]], Floats]
-"""From places of attributes, and for each the first and last values of blocks, to a table."""
+_RATE, _SMOOTHING = 0.5, 2.0
+"""Which part of what a table is off, as a logarithm, its terms take over in a sweep; and records
+that are added to every cell for it, as of one record more or less nothing follows."""
+
+_TINY = 1e-9
+"""Keeps logarithms of empty cells finite."""
+
+Pair = tuple[int, int]
+Tables = Callable[[tuple[int, ...], list[Items]], Floats]
+"""From places of attributes, and for each where blocks of values from 0 on end, to a table."""
 
 
 def blocks_of(frequencies: Floats) -> Items:
@@ -73,76 +84,119 @@ def records_of(attributes: Domain, tables: Tables, n: int, rng: np.random.Genera
         Shape (n, attributes), in random order.
     """
     places = range(len(attributes))
-    singles, edges = [], []
-    for place, size in enumerate(attributes.shape):
-        items = np.arange(size)
-        singles.append(norm_sub(tables((place,), [items], [items]).ravel()))
-        edges.append(blocks_of(singles[-1]))
+    singles = [norm_sub(tables((j,), [np.arange(1, attributes.shape[j] + 1)])) for j in places]
+    edges = [blocks_of(one) for one in singles]
     shares = [np.add.reduceat(one, edge[:-1]) for one, edge in zip(singles, edges, strict=True)]
-    pairs = {}
-    for pair in combinations(places, 2):
-        first, last = [edges[one][:-1] for one in pair], [edges[one][1:] - 1 for one in pair]
-        table = tables(pair, first, last)
-        rows, columns = (shares[one] for one in pair)
+    pairs: dict[Pair, Floats] = {}
+    for j, k in combinations(places, 2):
+        table = tables((j, k), [edges[j][1:], edges[k][1:]])
         table = table + (1 - table.sum()) / table.size
-        pairs[pair] = with_margins(nonnegative(table), rows, columns)
-    records = _of_tree(singles, edges, pairs, n, rng)
-    if len(pairs) < 2:
-        return records
-    blocks = [
-        np.searchsorted(edge, column, side="right") - 1
-        for edge, column in zip(edges, records.T, strict=True)
-    ]
-    weights = _weighed(blocks, pairs, n)
-    return records[shared_out(weights, n, rng)]
-
-
-def _of_tree(
-    singles: list[Floats],
-    edges: list[Items],
-    pairs: dict[tuple[int, int], Floats],
-    n: int,
-    rng: np.random.Generator,
-) -> Items:
-    """Records in which each attribute depends on one before: on the one that tells most of it."""
-    told = np.zeros((len(singles), len(singles)))
-    for (one, two), table in pairs.items():
-        alone = np.outer(table.sum(axis=1), table.sum(axis=0))
-        told[one, two] = told[two, one] = scipy.special.rel_entr(table, alone).sum()
-    blocks = np.zeros((n, len(singles)), dtype=np.int64)
-    shares = [np.add.reduceat(one, edge[:-1]) for one, edge in zip(singles, edges, strict=True)]
-    blocks[:, 0] = shared_out(shares[0], n, rng)
-    done = [0]
-    while len(done) < len(singles):
-        left = [place for place in range(len(singles)) if place not in done]
-        last, near = max(((one, two) for one in left for two in done), key=lambda pair: told[pair])
-        table = pairs[near, last] if near < last else pairs[last, near].T
-        for block in range(len(table)):
-            rows = np.flatnonzero(blocks[:, near] == block)
-            some = table[block] if table[block].sum() > 0 else shares[last]
-            blocks[rows, last] = shared_out(some, len(rows), rng)
-        done.append(last)
-    records = np.zeros_like(blocks)
+        pairs[j, k] = with_margins(nonnegative(table), shares[j], shares[k])
+    records = np.empty((n, len(attributes)), dtype=np.int64)
+    blocks = _of_pairs(shares, pairs, n, rng)
     for place, (single, edge) in enumerate(zip(singles, edges, strict=True)):
         for block, (first, end) in enumerate(pairwise(edge)):
-            rows, inside = np.flatnonzero(blocks[:, place] == block), single[first:end]
+            rows, inside = np.flatnonzero(blocks[place] == block), single[first:end]
             inside = inside if inside.sum() > 0 else np.ones(end - first)
             records[rows, place] = first + shared_out(inside, len(rows), rng)
     return records
 
 
-def _weighed(blocks: list[Items], pairs: dict[tuple[int, int], Floats], n: int) -> Floats:
-    """Weights of records with which each pair has its table, as far as there are records."""
-    weights = np.full(n, 1 / n)
-    cells = {pair: blocks[pair[0]] * pairs[pair].shape[1] + blocks[pair[1]] for pair in pairs}
-    for _ in range(_SWEEPS):
-        apart = 0.0
-        for pair, table in pairs.items():
-            held = np.bincount(cells[pair], weights, table.size)
-            apart = max(apart, float(np.abs(held - table.ravel()).sum()) / 2)
-            factor = np.clip(table.ravel() / np.maximum(held, 1e-300), 1 / _HEAVIEST, _HEAVIEST)
-            weights = weights * factor[cells[pair]]
-        weights = weights / weights.sum()
-        if apart < _ENOUGH:
-            break
-    return weights
+def _of_pairs(
+    shares: list[Floats], pairs: dict[Pair, Floats], n: int, rng: np.random.Generator
+) -> Items:
+    """The blocks of records with these tables: shape (attributes, n), in random order."""
+    terms = {pair: np.zeros_like(table) for pair, table in pairs.items()}
+    links = _tree(shares, pairs)
+    if len(pairs) < 2:
+        return _of_tree(shares, pairs, links, n, rng)
+    for link in links:
+        pair = min(link), max(link)
+        alone = np.outer(shares[pair[0]], shares[pair[1]])
+        terms[pair] = np.log((pairs[pair] + _TINY) / (alone + _TINY))
+    sizes = [n]
+    while sizes[0] > _FEW:
+        sizes.insert(0, -(-sizes[0] // _TIMES))
+    blocks = _of_tree(shares, pairs, links, sizes[0], rng)
+    for sweeps, size in zip([_SWEEPS, *[_MORE_SWEEPS] * len(sizes)], sizes, strict=False):
+        more = rng.permutation(np.resize(np.arange(blocks.shape[1]), size))
+        blocks = _with_shares(blocks[:, more], shares, rng)
+        for _ in range(sweeps):
+            for (j, k), table in pairs.items():
+                cells = blocks[j] * table.shape[1] + blocks[k]
+                held = np.bincount(cells, minlength=table.size).reshape(table.shape)
+                off = np.log((size * table + _SMOOTHING) / (held + _SMOOTHING))
+                terms[j, k] += _RATE * off
+            blocks = _exchanged(blocks, terms, rng)
+    return blocks
+
+
+def _tree(shares: list[Floats], pairs: dict[Pair, Floats]) -> list[Pair]:
+    """The most dependent pairs that link all attributes: of each link one that is linked before."""
+    dependence = np.zeros((len(shares), len(shares)))
+    for (j, k), table in pairs.items():
+        told = scipy.special.rel_entr(table, np.outer(shares[j], shares[k])).sum()
+        dependence[j, k] = dependence[k, j] = told
+    links: list[Pair] = []
+    done = [0]
+    while len(done) < len(shares):
+        left = [place for place in range(len(shares)) if place not in done]
+        links.append(max(((near, far) for near in done for far in left), key=dependence.__getitem__))
+        done.append(links[-1][1])
+    return links
+
+
+def _of_tree(
+    shares: list[Floats],
+    pairs: dict[Pair, Floats],
+    links: list[Pair],
+    n: int,
+    rng: np.random.Generator,
+) -> Items:
+    """The blocks of records in which each attribute depends on one before."""
+    blocks = np.zeros((len(shares), n), dtype=np.int64)
+    blocks[0] = shared_out(shares[0], n, rng)
+    for near, far in links:
+        table = pairs[near, far] if near < far else pairs[far, near].T
+        for block in range(len(table)):
+            rows = np.flatnonzero(blocks[near] == block)
+            some = table[block] if table[block].sum() > 0 else shares[far]
+            blocks[far, rows] = shared_out(some, len(rows), rng)
+    return blocks
+
+
+def _with_shares(blocks: Items, shares: list[Floats], rng: np.random.Generator) -> Items:
+    """Records, in random order, of which every block has its share: as few as can be are moved."""
+    result = np.empty_like(blocks)
+    for place, share in enumerate(shares):
+        order = np.argsort(blocks[place], kind="stable")
+        result[place, order] = np.sort(shared_out(share, len(order), rng))
+    return result
+
+
+def _exchanged(blocks: Items, terms: dict[Pair, Floats], rng: np.random.Generator) -> Items:
+    """Records after one sweep, in another order: of every attribute half exchange with the others.
+
+    Metropolis' rule: as likely as the sum of terms is larger after it, as a logarithm.
+    """
+    attributes, n = blocks.shape
+    half = n // 2
+    blocks = blocks[:, rng.permutation(n)]
+    ones, others = blocks[:, :half], blocks[:, half : 2 * half]
+    for own in range(attributes if half else 0):
+        # Not the same two records for all attributes
+        others[:] = np.roll(others, rng.integers(half), axis=1)
+        change = np.zeros(half)
+        for place in range(attributes):
+            if place != own:
+                term = terms[own, place] if own < place else terms[place, own].T
+                flat, width = np.ravel(term), term.shape[1]
+                for mine, yours in ((ones, others), (others, ones)):
+                    change += flat[yours[own] * width + mine[place]]
+                    change -= flat[mine[own] * width + mine[place]]
+        exchange = np.log(rng.random(half)) < change
+        ones[own], others[own] = (
+            np.where(exchange, others[own], ones[own]),
+            np.where(exchange, ones[own], others[own]),
+        )
+    return blocks
