@@ -619,20 +619,24 @@ class SurveyEstimate:
         return [self._labelled(items, generator) for items in found]
 
     def fitted(self) -> SurveyEstimate:
-        """The same answers from the fitted model of marginals, which mostly errs less.
+        """The same answers from a model that is fitted to the reports, which mostly errs less.
 
         Returns
         -------
         SurveyEstimate
-            With the estimate's own ``fitted()``, such as `MarginalEstimate.fitted`.
+            With the estimate's own ``fitted()``: of marginals, or of ranges of several attributes
+            (of `rangeq.grids`).
 
         Raises
         ------
         InvalidQuestion
-            Nothing can be fitted to the estimate: it is not of marginals.
+            Nothing can be fitted to the estimate.
         """
         if not hasattr(self.estimate, "fitted"):
-            raise InvalidQuestion("no model is fitted to this estimate: it is not of marginals")
+            raise InvalidQuestion(
+                "no model is fitted to this estimate: it is neither of marginals nor of ranges of"
+                " several attributes"
+            )
         return SurveyEstimate(self.schema, self.estimate.fitted(), self.measure)
 
     def _sampler(self, name: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from frequency.core.answer import Answer, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.marginals.estimate import FittedEstimate
+from frequency.marginals.estimate import FittedEstimate, MarginalEstimate
 from frequency.schema import Attribute, Ordered, SurveyEstimate
 from frequency.schema.attribute import MOST_ITEMS, Span
 from frequency.schema.column import number_of
@@ -152,7 +152,7 @@ class EstimateSource(NamedTuple):
         if extra and any(row.question.startswith("quantile ") for row in rows):
             notes.append("Quantiles are of the users who have a value.")
         inner = self.estimate.estimate
-        if hasattr(inner, "fitted") and not isinstance(inner, FittedEstimate):
+        if isinstance(inner, MarginalEstimate) and not isinstance(inner, FittedEstimate):
             notes.append("One model of all marginals mostly errs less: --fitted.")
         if self.found is not None:
             notes = [

@@ -68,8 +68,8 @@ def add_query(add: AddCommand) -> None:
     chosen.add_argument(
         "--fitted",
         action="store_true",
-        help="answer by one model that is fitted to all marginals that were collected, which mostly"
-        " errs less, and with which plans compare protocols",
+        help="answer by one model that is fitted to all reports on marginals, or on ranges of"
+        " several attributes, which mostly errs less",
     )
     chosen.add_argument(
         "--shares",
@@ -170,5 +170,5 @@ def _check_apart(options: argparse.Namespace) -> None:
 def _fitted(source: EstimateSource | QuantileSource) -> EstimateSource:
     """The same answers by the fitted model; ValueError if there is none."""
     if isinstance(source, QuantileSource):
-        raise ValueError("--fitted is of marginals that users reported")
+        raise ValueError("--fitted is of marginals or ranges that users reported")
     return source._replace(name=f"the model of {source.name}", estimate=source.estimate.fitted())

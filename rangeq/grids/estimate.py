@@ -324,11 +324,39 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             result[group.rows] = found
         return result
 
+    def fitted(self) -> ConjunctionEstimate:
+        """The posterior of the distribution given the same reports, under the priors of `WaveGrid`.
+
+        These are of smooth data: where data are, answers err less than the estimate's own, on real
+        data too, and mostly elsewhere; ``docs/benchmarks/grids.md`` says how often intervals cover,
+        and what breaks them. It is fitted at the first call.
+
+        Returns
+        -------
+        ConjunctionEstimate
+            Of the same verbs; the estimate of `WaveGrid` itself.
+
+        Raises
+        ------
+        InvalidQuestion
+            The reports do not tell how attributes go together, or the estimate was not made by
+            `ConjunctionProtocol.estimate`.
+        """
+        return self._posterior.of_population(self.n)
+
+    @cached_property
+    def _posterior(self) -> ConjunctionEstimate:
+        if self._collection is None:
+            raise InvalidQuestion("nothing is fitted to an estimate without its reports")
+        protocol, aggregate = self._collection
+        found: ConjunctionEstimate = protocol._posterior(aggregate)
+        return found
+
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
         """Synthetic records, for programs that take records: they are nobody's.
 
-        Every pair of attributes has the estimated distribution, on blocks of its values; what more
-        attributes have in common is what a tree of pairs says: see `rangeq.grids.sampling`.
+        Single attributes and pairs have their estimated distributions, pairs on blocks of values;
+        more have in common what these imply: see `rangeq.grids.sampling`.
 
         Parameters
         ----------
@@ -363,10 +391,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
         """Several synthetic samples, each of another distribution that is as likely.
 
-        Distributions are drawn from the posterior given the reports under the priors of `WaveGrid`:
-        `ConjunctionProtocol.posterior`, fitted at the first call; a `WaveEstimate` is its own. How
-        what is computed from each sample differs between them tells its error:
-        `frequency.of_samples`.
+        Distributions are drawn from `fitted`. How what is computed from each sample differs between
+        them tells its error: `frequency.of_samples`.
 
         Parameters
         ----------
@@ -396,15 +422,6 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def _drawn_from(self, rng: np.random.Generator) -> ConjunctionEstimate:
         """Another estimate that is as likely."""
         return self._posterior._drawn_from(rng)
-
-    @cached_property
-    def _posterior(self) -> ConjunctionEstimate:
-        """What reports leave open."""
-        if self._collection is None:
-            raise InvalidQuestion("no samples of an estimate without its reports")
-        protocol, aggregate = self._collection
-        found: ConjunctionEstimate = protocol.posterior(aggregate)
-        return found
 
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike

@@ -51,7 +51,7 @@ class ConjunctionProtocol(Protocol):
     """
 
     untold: ClassVar[str] = "there is no model of them"
-    """Why there is no `posterior`, if there is none."""
+    """Why nothing is fitted to the reports, if nothing is."""
 
     sizes: Any
     epsilon: float | Rational
@@ -130,31 +130,9 @@ class ConjunctionProtocol(Protocol):
         own = self.channel.require_own(aggregate)
         return self._estimate(own).collected_by(self, own)
 
-    def posterior(self, aggregate: Aggregate) -> WaveEstimate:
-        """The posterior of the distribution given the reports, under the priors of `WaveGrid`.
-
-        Another estimate from the same reports, which knows what they leave open: `samples` are
-        drawn from it. See ``docs/benchmarks/grids.md`` for how often its intervals cover.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of this protocol's reports.
-
-        Returns
-        -------
-        WaveEstimate
-            All answers are NaN with no reports.
-
-        Raises
-        ------
-        InvalidQuestion
-            The reports do not tell how attributes go together.
-        IncompatibleAggregate
-            The aggregate is of another protocol.
-        """
-        own = self.channel.require_own(aggregate)
-        return posterior(self.attributes, own.n, self._likelihoods(own))
+    def _posterior(self, aggregate: Aggregate) -> WaveEstimate:
+        """What `ConjunctionEstimate.fitted` gives, of the protocol's own reports."""
+        return posterior(self.attributes, aggregate.n, self._likelihoods(aggregate))
 
     def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
         """What the reports tell of attributes and pairs, as far as they are modelled."""

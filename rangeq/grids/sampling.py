@@ -10,7 +10,7 @@ their distributions exactly, whatever the pairs have, and no record counts more 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import scipy
@@ -25,17 +25,20 @@ _BLOCKS = 32
 """Of an attribute, at most: of equal shares, about."""
 
 _FEW, _TIMES = 1 << 15, 4
-"""So many records, at most, begin; when they have the tables, each becomes up to four."""
+"""So many records, at most, begin; once they have the tables, each becomes four."""
 
 _SWEEPS, _MORE_SWEEPS = 20, 5
-"""Exchanges of every attribute: of the records that begin, and whenever there are more."""
-_LAST = (0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
-"""Parts of the records that exchange at the end, when terms are the stronger the fewer these are: so
-tables are nearer than those of as many people drawn one by one."""
+"""Of exchanges of every attribute: of the records that begin, and whenever there are more."""
 
-_RATE, _SMOOTHING = 0.5, 2.0
-"""Which part of what a table is off, as a logarithm, its terms take over in a sweep; and records
-that are added to every cell for it, as of one record more or less nothing follows."""
+_LAST = (0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
+"""Parts of the records that exchange in the last sweeps: the fewer, the more what tables are off
+counts, so that they are nearer than those of as many people drawn one by one."""
+
+_RATE = 0.5
+"""Which part of what a table is off terms take over in a sweep."""
+
+_SMOOTHING = 2.0
+"""Records added to cells before logarithms: from one more or less little follows."""
 
 _TINY = 1e-9
 """Keeps logarithms of empty cells finite."""
@@ -109,28 +112,27 @@ def _of_pairs(
     shares: list[Floats], pairs: dict[Pair, Floats], n: int, rng: np.random.Generator
 ) -> Items:
     """The blocks of records with these tables: shape (attributes, n), in random order."""
-    terms = {pair: np.zeros_like(table) for pair, table in pairs.items()}
     links = _tree(shares, pairs)
     if len(pairs) < 2:
         return _of_tree(shares, pairs, links, n, rng)
-    for link in links:
-        pair = min(link), max(link)
-        alone = np.outer(shares[pair[0]], shares[pair[1]])
-        terms[pair] = np.log((pairs[pair] + _TINY) / (alone + _TINY))
+    terms = {pair: np.zeros_like(table) for pair, table in pairs.items()}
+    for near, far in links:
+        j, k = sorted((near, far))
+        alone = np.outer(shares[j], shares[k])
+        terms[j, k] = np.log((pairs[j, k] + _TINY) / (alone + _TINY))
     sizes = [n]
     while sizes[0] > _FEW:
         sizes.insert(0, -(-sizes[0] // _TIMES))
     blocks = _of_tree(shares, pairs, links, sizes[0], rng)
-    for sweeps, size in zip([_SWEEPS, *[_MORE_SWEEPS] * len(sizes)], sizes, strict=False):
-        more = rng.permutation(np.resize(np.arange(blocks.shape[1]), size))
-        blocks = _with_shares(blocks[:, more], shares, rng)
-        for _ in range(sweeps):
+    for size in sizes:
+        blocks = _with_shares(blocks[:, np.arange(size) % blocks.shape[1]], shares, rng)
+        for _ in range(_SWEEPS if size == sizes[0] else _MORE_SWEEPS):
             for pair, off in _misfit(blocks, pairs).items():
                 terms[pair] += _RATE * off
-            _exchange(blocks, terms, n, rng)
+            _exchange(blocks, terms, size, rng)
     for part in _LAST:
-        off = _misfit(blocks, pairs)
-        strong = {pair: terms[pair] + off[pair] / part for pair in terms}
+        misfit = _misfit(blocks, pairs)
+        strong = {pair: term + misfit[pair] / part for pair, term in terms.items()}
         _exchange(blocks, strong, int(n * part), rng)
     return blocks
 
@@ -164,11 +166,11 @@ def _tree(shares: list[Floats], pairs: dict[Pair, Floats]) -> list[Pair]:
         told = scipy.special.rel_entr(table, np.outer(shares[j], shares[k])).sum()
         dependence[j, k] = dependence[k, j] = told
     links: list[Pair] = []
-    done = [0]
-    while len(done) < len(shares):
-        left = [place for place in range(len(shares)) if place not in done]
-        links.append(max(((near, far) for near in done for far in left), key=dependence.__getitem__))
+    done, left = [0], list(range(1, len(shares)))
+    while left:
+        links.append(max(product(done, left), key=dependence.__getitem__))
         done.append(links[-1][1])
+        left.remove(links[-1][1])
     return links
 
 
@@ -192,37 +194,36 @@ def _of_tree(
 
 
 def _with_shares(blocks: Items, shares: list[Floats], rng: np.random.Generator) -> Items:
-    """Records, in random order, of which every block has its share: as few as can be are moved."""
-    result = np.empty_like(blocks)
-    for place, share in enumerate(shares):
-        order = np.argsort(blocks[place], kind="stable")
-        result[place, order] = np.sort(shared_out(share, len(order), rng))
-    return result
+    """Records in random order, of which every block has its share: as few as can be are moved."""
+    blocks = blocks[:, rng.permutation(blocks.shape[1])]
+    for own, share in zip(blocks, shares, strict=True):
+        own[np.argsort(own, kind="stable")] = np.sort(shared_out(share, len(own), rng))
+    return blocks
 
 
-def _exchange(blocks: Items, terms: dict[Pair, Floats], some: int, rng: np.random.Generator) -> None:
-    """One sweep: some records exchange values of every attribute with others, or do not.
+def _exchange(
+    blocks: Items, terms: dict[Pair, Floats], some: int, rng: np.random.Generator
+) -> None:
+    """One sweep: half of some records exchange values of every attribute with the others, or not.
 
     Metropolis' rule: as likely as the sum of terms is larger after it, as a logarithm.
     """
-    attributes, n = blocks.shape
-    half = min(some, n) // 2
-    chosen = rng.permutation(n)[: 2 * half]
-    ones, others = np.split(blocks[:, chosen], 2, axis=1)
-    for own in range(attributes if half else 0):
-        # Not the same two records for all attributes
-        others = np.roll(others, rng.integers(half), axis=1)
+    half = some // 2
+    chosen = rng.permutation(blocks.shape[1])[: 2 * half]
+    ones, others = blocks[:, chosen[:half]], blocks[:, chosen[half:]]
+    for own in range(len(blocks) if half else 0):
+        others = np.roll(others, rng.integers(half), axis=1)  # other partners every time
         change = np.zeros(half)
-        for place in range(attributes):
+        for place in range(len(blocks)):
             if place != own:
                 term = terms[own, place] if own < place else terms[place, own].T
                 flat, width = np.ravel(term), term.shape[1]
                 for mine, yours in ((ones, others), (others, ones)):
                     change += flat[yours[own] * width + mine[place]]
                     change -= flat[mine[own] * width + mine[place]]
-        exchange = np.log(rng.random(half)) < change
+        changed = np.log(rng.random(half)) < change
         ones[own], others[own] = (
-            np.where(exchange, others[own], ones[own]),
-            np.where(exchange, ones[own], others[own]),
+            np.where(changed, others[own], ones[own]),
+            np.where(changed, ones[own], others[own]),
         )
     blocks[:, chosen] = np.concatenate([ones, others], axis=1)

@@ -113,6 +113,9 @@ class WaveEstimate(ConjunctionEstimate):
         self.axes, self.joints = tuple(axes), dict(joints)
         self.categorical = tuple(categorical)
 
+    def fitted(self) -> WaveEstimate:
+        return self
+
     def _drawn_from(self, rng: np.random.Generator) -> WaveEstimate:
         """Another estimate that is as likely; pairs that nobody was asked about stay the same."""
         axes = [axis.drawn(rng) for axis in self.axes]

@@ -278,17 +278,21 @@ def test_posterior_answers_as_samples_do() -> None:
     rng = np.random.default_rng(10)
     protocol = HDG([32] * 3, 2.0, 40_000)
     aggregate = protocol.aggregate(protocol.privatize(people("normal", 40_000, 3, 32, rng), rng))
-    samples = protocol.estimate(aggregate).samples(20_000, 30, rng)
+    estimate = protocol.estimate(aggregate)
+    samples = estimate.samples(20_000, 30, rng)
     asked = queries(20, 2, 3, 32, rng)
     told = of_samples([truth(one, *asked) for one in samples])
-    found = protocol.posterior(aggregate)
+    found = estimate.fitted()
     error = np.sqrt(found.predicted_error(*asked).total)
     assert (np.abs(told.value - found.answers(*asked)) < error + 0.002).all()
     assert 0.6 < np.mean(np.sqrt(told.variance) / error) < 1.5
     waves = WaveGrid([4, 4], 1.0)
-    counts = waves.aggregate(waves.privatize(rng.integers(0, 4, (500, 2)), rng))
-    same = waves.posterior(counts).answer({0: (0, 1)})
-    assert same.value == waves.estimate(counts).answer({0: (0, 1)}).value
+    own = waves.estimate(waves.aggregate(waves.privatize(rng.integers(0, 4, (500, 2)), rng)))
+    assert own.fitted() is own
+    some = estimate.of_population(60_000).fitted()
+    assert (some.n, some.reports) == (60_000, 40_000)
+    assert (some.predicted_error(*asked).sampling > found.predicted_error(*asked).sampling).all()
+    assert some.answers(*asked).tolist() == found.answers(*asked).tolist()
 
 
 def test_refusals() -> None:
@@ -297,8 +301,9 @@ def test_refusals() -> None:
     for kind, why in ((MSW, "go together"), (HIO, "any pair"), (Uniform, "nothing")):
         protocol = kind([4, 4], 1.0)
         estimate = collected(protocol, records)
-        with pytest.raises(InvalidQuestion, match=f"{kind.__name__} do not tell.*{why}"):
-            estimate.samples(10, 2)
+        for refused in (lambda one: one.samples(10, 2), lambda one: one.fitted()):
+            with pytest.raises(InvalidQuestion, match=f"{kind.__name__} do not tell.*{why}"):
+                refused(estimate)
         with pytest.raises(ValueError, match="no reports"):
             collected(protocol, records[:0]).samples(10, 2)
     grids = TDG([4, 4], 1.0, 100)
@@ -310,9 +315,7 @@ def test_refusals() -> None:
     nobody = grids.aggregate(grids.privatize(records[:0], rng))
     with pytest.raises(ValueError, match="no reports"):
         grids.estimate(nobody).samples(10, 2)
-    assert np.isnan(grids.posterior(nobody).answers([0], [[0]], [[1]])).all()
-    with pytest.raises(fq.IncompatibleAggregate):
-        TDG([4, 4], 2.0, 100).posterior(nobody)
+    assert np.isnan(grids.estimate(nobody).fitted().answers([0], [[0]], [[1]])).all()
     alone = PairwiseEstimate(estimate.attributes, 100, estimate.lines, estimate.planes)
     with pytest.raises(InvalidQuestion, match="without its reports"):
         alone.samples(10, 2)

@@ -25,13 +25,9 @@ def population(n, seed):
 def tables_of(records):
     """What an estimate without any error answers."""
 
-    def tables(places, first, last):
-        inside = [
-            (records[:, place, None] >= low) & (records[:, place, None] <= high)
-            for place, low, high in zip(places, first, last, strict=True)
-        ]
-        held = [one.astype(float) for one in inside]
-        return held[0].mean(axis=0) if len(held) == 1 else held[0].T @ held[1] / len(records)
+    def tables(places, ends):
+        edges = [np.concatenate([[0], one]) for one in ends]
+        return np.histogramdd(records[:, places], edges)[0] / len(records)
 
     return tables
 
@@ -49,7 +45,7 @@ def test_samples_have_all_pairs():
             for held in (sampled, truth)
         )
         sums = [np.cumsum(np.cumsum(table, axis=0), axis=1) for table in (found, true)]
-        assert np.abs(sums[0] - sums[1]).max() < 0.006
+        assert np.abs(sums[0] - sums[1]).max() < 0.003
         # Independent attributes with the same single distributions are far from it
         alone = np.outer(true.sum(axis=1), true.sum(axis=0))
         assert np.abs(np.cumsum(np.cumsum(alone, axis=0), axis=1) - sums[1]).max() > 0.03
@@ -102,3 +98,49 @@ def test_one_record():
     assert records_of(MIXED, tables, 1, np.random.default_rng(6)).shape == (1, 3)
     single = Domain({"a": 6})
     assert records_of(single, tables, 50, np.random.default_rng(7)).shape == (50, 1)
+
+
+def test_single_attributes_keep_their_distributions_when_pairs_contradict():
+    """Of three attributes no two can differ always: noise in pairs has to go somewhere."""
+    single = np.array([0.5, 0.5])
+
+    def tables(places, ends):
+        return single if len(places) == 1 else np.array([[0.02, 0.48], [0.48, 0.02]])
+
+    sampled = records_of(Domain.of([2, 2, 2]), tables, 30_001, np.random.default_rng(8))
+    assert (np.abs(sampled.sum(axis=0) - 30_001 / 2) < 2).all()
+    for one, two in combinations(range(3), 2):  # a third of all records has to be alike in each
+        assert abs(np.mean(sampled[:, one] == sampled[:, two]) - 1 / 3) < 0.05
+
+
+def test_records_have_most_entropy():
+    """The three-way interaction is that of a log-linear model without one; trees have another."""
+    cells = np.array(list(np.ndindex(2, 2, 2)))
+    signs = 1 - 2 * cells
+    strong = 0.7 * signs[:, 0] * signs[:, 1] + 0.7 * signs[:, 1] * signs[:, 2]
+    weights = np.exp(strong + 0.7 * signs[:, 0] * signs[:, 2] + 0.3 * signs[:, 0])
+    records = np.repeat(cells, np.round(weights / weights.sum() * 1e6).astype(int), axis=0)
+    sampled = records_of(
+        Domain.of([2, 2, 2]), tables_of(records), 100_000, np.random.default_rng(9)
+    )
+    held = np.bincount(sampled @ [4, 2, 1], minlength=8) / 100_000
+    true = weights / weights.sum()
+    # Six standard errors of one cell of as many people drawn one by one
+    assert (np.abs(held - true) < 6 * np.sqrt(true / 100_000)).all()
+    pairs = true.reshape(2, 2, 2)
+    first, second = pairs.sum(axis=2), pairs.sum(axis=0)
+    tree = first[:, :, None] * second[None] / second.sum(axis=1)[None, :, None]
+    assert (np.abs(tree.ravel() - true) > 6 * np.sqrt(true / 100_000)).any()
+
+
+def test_many_records_are_as_few_are():
+    """They grow out of fewer: no record of these counts for more than another."""
+    truth = population(30_000, 10)
+    sampled = records_of(MIXED, tables_of(truth), 200_000, np.random.default_rng(11))
+    for one, two in combinations(range(3), 2):
+        ends = [np.arange(MIXED.shape[place] + 1) for place in (one, two)]
+        found, true = (
+            np.histogram2d(held[:, one], held[:, two], ends)[0] / len(held)
+            for held in (sampled, truth)
+        )
+        assert np.abs(np.cumsum(np.cumsum(found - true, axis=0), axis=1)).max() < 0.002
