@@ -2,8 +2,9 @@
 
 Six attributes of 64 values, ranges with random ends of one, two and four of them. For each system
 how often 95 % intervals of `frequency.of_samples` hold the truth, and root mean square errors: of
-the mean of all samples, of one of them, and beside those of the estimate's answers. With real data
-too, diamonds and flights as in `real_grids.py`. Prints a Markdown table.
+the mean of all samples, of the estimate's one `sample` of as many records as users, and beside those
+of the estimate's answers. With real data too, diamonds and flights as in `real_grids.py`. Prints a
+Markdown table.
 
 python benchmarks/grid_samples.py [--quick] [--systems NAME ...] [--sets NAME ...] [--repeats N]
     [--epsilons E ...] [--users N] [--samples M] [--records N]
@@ -65,12 +66,13 @@ def shares(records: np.ndarray, asked: tuple[np.ndarray, ...]) -> np.ndarray:
 
 
 def measured(name: str, system: str, epsilon: float, given: Any, seed: int) -> np.ndarray:
-    """Coverage, and errors of the mean, of one sample and of answers: (queries' sizes, 4)."""
+    """Coverage, and errors of the mean, of `sample` and of answers: (queries' sizes, 4)."""
     rng = np.random.default_rng(seed)
     records = records_of(name, given.users, rng)
     protocol = SYSTEMS[system]([SIZE] * records.shape[1], epsilon, given.users)
     estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
     samples = estimate.samples(given.records, given.samples, rng)
+    one = estimate.sample(given.users, rng)
     rows = []
     for several in SEVERAL:
         asked = queries(rng, several, QUERIES, "random", records.shape[1])
@@ -78,7 +80,7 @@ def measured(name: str, system: str, epsilon: float, given: Any, seed: int) -> n
         values = np.array([shares(one, asked) for one in samples])
         told = of_samples(values)
         low, high = told.interval(0.95)
-        errors = [told.value - true, values[0] - true, estimate.answers(*asked) - true]
+        errors = [told.value - true, shares(one, asked) - true, estimate.answers(*asked) - true]
         covered = np.mean((low <= true) & (true <= high))
         rows.append([covered, *(np.mean(error**2) for error in errors)])
     return np.array(rows)
@@ -127,7 +129,7 @@ def main() -> None:
     table(
         f"Queries about {' / '.join(map(str, SEVERAL))} attributes, n = {given.users}:"
         f" {given.samples} samples, {given.repeats} collections",
-        ["system", "records", "epsilon", "covered", "answers err", "mean", "one sample"],
+        ["system", "records", "epsilon", "covered", "answers err", "mean", "`sample`"],
         rows,
     )
 

@@ -105,7 +105,7 @@ class Axis(NamedTuple):
         """Another distribution that is as likely, of the same cells."""
         values, vectors = np.linalg.eigh(self.changes)
         off = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.normal(size=len(values)))
-        cells = np.maximum(self.line.cells + off, 0.0)
+        cells = nonnegative((self.line.cells + off)[:, None])[:, 0]
         cells /= cells.sum()
         mass: Floats = np.bincount(self.groups, cells).astype(np.float64)
         return self._replace(line=Line(self.line.edges, cells), mass=mass)
