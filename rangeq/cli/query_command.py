@@ -170,5 +170,5 @@ def _check_apart(options: argparse.Namespace) -> None:
 def _fitted(source: EstimateSource | QuantileSource) -> EstimateSource:
     """The same answers by the fitted model; ValueError if there is none."""
     if isinstance(source, QuantileSource):
-        raise ValueError("--fitted is of marginals or ranges that users reported")
+        raise ValueError("--fitted is of marginals and of ranges that users reported")
     return source._replace(name=f"the model of {source.name}", estimate=source.estimate.fitted())
