@@ -2,9 +2,9 @@
 
 Six attributes of 64 values, ranges with random ends of one, two and four of them. For each system
 how often 95 % intervals of `frequency.of_samples` hold the truth, and root mean square errors: of
-the mean of all samples, of the estimate's one `sample` of as many records as users, and beside those
-of the estimate's answers. With real data too, diamonds and flights as in `real_grids.py`. Prints a
-Markdown table.
+the mean of all samples, of the estimate's one `sample` of as many records as users, and, which both
+are in parts of, of the estimate's answers. With real data too, diamonds and flights as in
+`real_grids.py`. Prints a Markdown table.
 
 python benchmarks/grid_samples.py [--quick] [--systems NAME ...] [--sets NAME ...] [--repeats N]
     [--epsilons E ...] [--users N] [--samples M] [--records N]

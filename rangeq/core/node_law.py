@@ -1,4 +1,4 @@
-"""NodeLaw: the errors of an oracle's estimates of nodes, where all nodes are alike."""
+"""NodeLaw: the errors of an oracle's estimates of nodes, where all nodes are alike; ContrastLaw."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.core.oracle import Oracle
+from frequency.core.oracle import Oracle, SymmetricOracle
 from mechdesign._support.arrays import Floats
 
 
@@ -74,3 +74,38 @@ class NodeLaw(NamedTuple):
         """`drawn` for nodes that hold the fraction ``width`` each: the factors of m and of m^2."""
         one, two = self.drawn(1, width), self.drawn(2, 2 * width)
         return np.array([2 * one - two / 2, two / 2 - one])
+
+
+_LEAST = 1e-9
+"""Less noise than this of one report counts as this: that of an epsilon of 20 is about as much."""
+
+
+class ContrastLaw(NamedTuple):
+    """The variance of weights w of sum 0 of an oracle's estimates, from a user drawn at random.
+
+    It is noise w'w + held sum w^2 f - (w'f)^2, for the true frequencies f.
+
+    Attributes
+    ----------
+    noise : float
+        Above 0. Of oracles that do not treat all items alike that of equal frequencies.
+    held : float
+        At least 0; 0 for those.
+    """
+
+    noise: float
+    held: float
+
+    @classmethod
+    def of(cls, oracle: Oracle) -> ContrastLaw:
+        """The law of an oracle, from the variances that it states; of one item any will do."""
+        if oracle.domain < 2:
+            return cls(1.0, 0.0)
+        if isinstance(oracle, SymmetricOracle):
+            law = NodeLaw.of(oracle)
+            return cls(max(law.contrast, _LEAST), max(law.held, 0.0))
+        return cls(max(oracle.difference_variance(1) / 2 + 1 / oracle.domain, _LEAST), 0.0)
+
+    def information(self, items: int) -> float:
+        """What a report tells of an orthonormal function of so many items, equally frequent."""
+        return 1 / (self.noise * items + self.held)

@@ -21,18 +21,23 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.oracle import Oracle, SymmetricOracle
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
-from rangeq.core.node_law import NodeLaw
+from rangeq.core.node_law import ContrastLaw
 from rangeq.grids.cells import Edges, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.errors import overlap
 from rangeq.grids.wavegrid.density import KERNELS
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import Halves
-from rangeq.grids.wavegrid.likelihoods import Likelihoods, PairLikelihood, Singles
+from rangeq.grids.wavegrid.likelihoods import (
+    Likelihoods,
+    PairLikelihood,
+    Singles,
+    least_squares,
+    weighted_functions,
+)
 from rangeq.grids.wavegrid.posterior import estimated
 
 _INDEPENDENT = 0.1
@@ -45,9 +50,6 @@ _FEW = 16
 
 _UNEVEN = tuple(kernel for kernel in KERNELS if kernel.trend)
 """Of such attributes any normal density is as likely."""
-
-_LEAST = 1e-9
-"""Less noise than this of one report counts as this: that of an epsilon of 20 is about as much."""
 
 
 class Products(NamedTuple):
@@ -202,7 +204,7 @@ def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> 
     ):
         if grid.cells == 1 or not users:
             continue
-        law, sides = _Law.of(channel.parts[part]), _sides(grid)
+        law, sides = ContrastLaw.of(channel.parts[part]), _sides(grid)
         own = [cuts[side] for side in sides]
         table = channel.frequencies(aggregate, part)
         for axis, cut in enumerate(own):
@@ -211,7 +213,10 @@ def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> 
         for (place, _), cut, total in zip(sides, own, sums, strict=True):
             if len(total) > 1:
                 counts = cut.counts * (grid.cells / cut.counts.sum())
-                singles.add(place, *_least_squares(cut.shares, total, counts, law, users))
+                held, about = users * total[None], _likely(total, users)[None]
+                each = np.array([float(users)])
+                told = least_squares(cut.shares[None], held, about, counts, law, each)
+                singles.add(place, *told)
         if len(own) == 2 and min(table.shape) > 1:
             tables.append((sides, table, users / law.noise))
             likely = norm_sub(table.ravel()).reshape(table.shape)
@@ -225,10 +230,10 @@ def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> 
     roots: dict[_Side, Floats] = {}
     for side, larger in heavy.items():
         cut, own_functions = cuts[side], functions[side[0]]
-        weights = 1 / (cut.counts * np.sqrt(1 + np.mean(larger, axis=0)))
-        numbers[side], roots[side] = len(own_functions), np.sqrt(weights)
-        centred = cut.shares - weights @ cut.shares / weights.sum()
-        own_functions.append(roots[side][:, None] * centred)
+        more = np.mean(larger, axis=0)[None]
+        (own,), (roots[side],) = weighted_functions(cut.shares[None], more, cut.counts)
+        numbers[side] = len(own_functions)
+        own_functions.append(own)
     products = [
         Products(
             (one[0], other[0]),
@@ -245,47 +250,8 @@ def _sides(grid: Grid) -> tuple[_Side, ...]:
     return tuple(zip(grid.places, grid.edges, strict=True))
 
 
-class _Law(NamedTuple):
-    """a and b: see the top of the file."""
-
-    noise: float
-    held: float
-
-    @classmethod
-    def of(cls, oracle: Oracle) -> _Law:
-        if isinstance(oracle, SymmetricOracle):
-            law = NodeLaw.of(oracle)
-            return cls(max(law.contrast, _LEAST), max(law.held, 0.0))
-        return cls(max(oracle.difference_variance(1) / 2 + 1 / oracle.domain, _LEAST), 0.0)
-
-
 def _likely(frequencies: Floats, users: float) -> Floats:
     """A distribution, with one more user in each cell: no cell is known to be empty."""
     found = norm_sub(frequencies.ravel()).reshape(frequencies.shape)
     likely: Floats = (users * found + 1) / (users + found.size)
     return likely
-
-
-def _least_squares(
-    cells: Floats, sums: Floats, counts: Floats, law: _Law, users: float
-) -> tuple[Floats, Floats]:
-    """What sums of so many cells each tell of an attribute: scores and precision.
-
-    By generalised least squares in weights of sum 0: their covariance is V - f f', V diagonal.
-    """
-    shares = _likely(sums, users)
-    inverse = 1 / (law.noise * counts + law.held * shares)
-    left = max(1 - float(shares**2 @ inverse), 1e-12)
-
-    def solved(columns: Floats) -> Floats:
-        """(V - f f')^-1 of columns, by Sherman and Morrison."""
-        found = (inverse * columns.T).T
-        return np.asarray(
-            found + np.multiply.outer(inverse * shares, (inverse * shares) @ columns) / left
-        )
-
-    ones = solved(np.ones(len(sums)))
-    every = solved(np.column_stack([sums, cells]))
-    every -= np.outer(ones, every.sum(axis=0)) / ones.sum()
-    told = users * cells.T @ every
-    return told[:, 0], told[:, 1:]

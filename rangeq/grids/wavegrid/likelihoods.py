@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from itertools import permutations
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
+from rangeq.core.node_law import ContrastLaw
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.wavegrid.density import Told
 from rangeq.grids.wavegrid.interactions import Halves
@@ -96,10 +100,86 @@ class Singles:
         ]
 
 
+def least_squares(
+    cells: Floats, held: Floats, likely: Floats, counts: Floats, law: ContrastLaw, users: Floats
+) -> tuple[Floats, Floats]:
+    """What sums of an oracle's items tell of an attribute: scores and precision, see `Told`.
+
+    By generalised least squares in weights of sum 0: their covariance from one user is V - f f', V
+    diagonal.
+
+    Parameters
+    ----------
+    cells : numpy.ndarray of float64
+        Which part of each fine cell is in each sum of each cut: shape (cuts, sums, cells).
+    held : numpy.ndarray of float64
+        Unbiased estimates of how many users are in it: shape (cuts, sums).
+    likely : numpy.ndarray of float64
+        About the frequencies that these are estimates of, above 0: shape (cuts, sums).
+    counts : numpy.ndarray of float64
+        How many items are in each sum: shape (sums,).
+    law : ContrastLaw
+        Of the oracle.
+    users : numpy.ndarray of float64
+        How many reported on each cut: shape (cuts,).
+
+    Returns
+    -------
+    tuple of numpy.ndarray of float64
+        Scores of shape (cells,), and precision of shape (cells, cells).
+    """
+    inverse = 1 / (law.noise * counts + law.held * likely)
+    across = (inverse * likely)[..., None]
+    left = np.maximum(1 - (likely**2 * inverse).sum(axis=1), 1e-12)[:, None, None]
+
+    def solved(columns: Floats) -> Floats:
+        """(V - f f')^-1 of columns, by Sherman and Morrison."""
+        inside = np.swapaxes(across, 1, 2) @ columns
+        return np.asarray(inverse[..., None] * columns + across * (inside / left))
+
+    ones = solved(np.ones((*held.shape, 1)))
+    every = solved(np.concatenate([held[..., None], cells * users[:, None, None]], axis=2))
+    every -= ones * (every.sum(axis=1) / ones.sum(axis=1))[:, None]
+    told: Floats = np.tensordot(cells, every, axes=([0, 1], [0, 1]))
+    return told[:, 0], told[:, 1:]
+
+
+def weighted_functions(cells: Floats, larger: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Functions of an attribute of which products with those of another are told alike.
+
+    The variance of a cell of a pair is about 1 / (u v), for weights u and v along both attributes:
+    u is one over the number of items, and over the root of how much larger the variance of one is
+    than its noise.
+
+    Parameters
+    ----------
+    cells : numpy.ndarray of float64
+        As for `least_squares`.
+    larger : numpy.ndarray of float64
+        By what part of its noise a variance is larger: shape (cuts, sums).
+    counts : numpy.ndarray of float64
+        How many items are in each sum: shape (sums,).
+
+    Returns
+    -------
+    tuple of numpy.ndarray of float64
+        The functions, of shape (cuts, sums, cells), and the roots of the weights, with which
+        estimates have to be multiplied: shape (cuts, sums).
+    """
+    weights = 1 / (counts * np.sqrt(1 + larger))
+    means = np.einsum("ks,ksx->kx", weights, cells) / weights.sum(axis=1, keepdims=True)
+    roots = np.sqrt(weights)
+    return roots[..., None] * (cells - means[:, None]), roots
+
+
 def of_waves(
     attributes: Domain, waves: Sequence[ValueSets], heard: Sequence[Heard], halves: Sequence[Heard]
 ) -> Likelihoods:
     """What the reports of `WaveGrid` tell.
+
+    Where the privacy loss is large, few users in a cell are told of more precisely than many: so
+    attributes are estimated first as if all cells were alike. Of pairs it matters less which cells
+    are heavy, and they are taken to be independent for it.
 
     Parameters
     ----------
@@ -119,50 +199,93 @@ def of_waves(
     """
     singles = Singles(attributes)
     edges = singles.edges
-    functions = [wave.shares(cut) - 1 / wave.arcs for wave, cut in zip(waves, edges, strict=True)]
-    grams = [_gram(wave, function) for wave, function in zip(waves, functions, strict=True)]
+    cells = [wave.shares(cut) for wave, cut in zip(waves, edges, strict=True)]
     sides = [half_of(cut) for cut in edges]
     alike: dict[Key, Floats] = {}
-    for part in heard:
-        told = part.information * float(part.held.sum())
-        for axis, place in enumerate(part.places):
-            others = tuple(
-                k for k in range(part.held.ndim) if k not in (axis, axis + len(part.places))
-            )
-            arcs = waves[place].arcs * part.information * part.held.sum(axis=others)
-            singles.add(place, np.tensordot(arcs, functions[place], axes=2), told * grams[place])
     for part in halves:
-        told = part.information * float(part.held.sum())
+        information = part.law.information(4)
         for axis, place in enumerate(part.places):
-            lower, upper = part.information * part.held.sum(axis=1 - axis)
-            squares = np.outer(sides[place], sides[place])
-            singles.add(place, (lower - upper) * sides[place], told * squares)
+            lower, upper = information * part.held.sum(axis=1 - axis)
+            squares = information * part.held.sum() * np.outer(sides[place], sides[place])
+            singles.add(place, (lower - upper) * sides[place], squares)
         j, k = part.places
-        (a, b), (c, d) = part.information * part.held
+        (a, b), (c, d) = information * part.held
         alike[j, k] = alike.get((j, k), np.zeros(2)) + np.array([a - b - c + d, a + b + c + d])
+    sums = _sums(waves, heard)
+    likely = _first_estimates(waves, cells, singles, sums)
+    for (place, items, law), held in sums.items():
+        counts = np.full(held.shape[1], float(items))
+        told = least_squares(cells[place], held, likely[place], counts, law, held.sum(axis=1))
+        singles.add(place, *told)
+    larger = [np.zeros(one.shape) for one in likely]
+    for part in heard:
+        for one, other in permutations(part.places, 2):
+            concentrated = waves[other].probabilities @ (likely[other] ** 2).sum(axis=1)
+            larger[one] += part.law.held / part.law.noise * likely[one] * concentrated
+    number = np.bincount([place for part in heard for place in part.places], minlength=len(waves))
+    weighted = [
+        weighted_functions(own, more / max(times, 1), np.ones(own.shape[1]))
+        for own, more, times in zip(cells, larger, number, strict=True)
+    ]
+    grams = [
+        np.einsum("k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True)
+        for wave, (functions, _) in zip(waves, weighted, strict=True)
+    ]
 
     def pairs() -> Iterator[PairLikelihood]:
         for part in heard:
             if len(part.places) == 2:
+                (left, rows), (right, columns) = (weighted[place] for place in part.places)
+                held = part.held * rows[:, None, :, None] * columns[:, None, :] / part.law.noise
+                half = np.tensordot(left, held, axes=([0, 1], [0, 2]))
                 j, k = part.places
-                half = np.tensordot(functions[j], part.held, axes=([0, 1], [0, 2]))
-                products = np.tensordot(half, functions[k], axes=([1, 2], [0, 1]))
                 yield PairLikelihood(
                     (j, k),
-                    part.information * waves[j].arcs * waves[k].arcs * products,
-                    part.information * float(part.held.sum()),
+                    np.tensordot(half, right, axes=([1, 2], [0, 1])),
+                    float(part.held.sum()) / part.law.noise,
                     Halves(sides[j], sides[k], *alike.pop((j, k), np.zeros(2)).tolist()),
                 )
 
     return Likelihoods(edges, singles.told, grams, pairs())
 
 
-def _gram(wave: ValueSets, functions: Floats) -> Floats:
-    """E f f' over the configurations and the orthonormal functions of the arcs.
+_Sums: TypeAlias = dict[tuple[int, int, ContrastLaw], Floats]
+"""Users in each set of an attribute, (cuts, sets): by attribute, items in a set, and law."""
 
-    That is g times that of centred indicators.
+
+def _sums(waves: Sequence[ValueSets], heard: Sequence[Heard]) -> _Sums:
+    """What the reports on waves say of single attributes."""
+    found: _Sums = {}
+    for part in heard:
+        d = len(part.places)
+        for axis, place in enumerate(part.places):
+            others = tuple(k for k in range(part.held.ndim) if k not in (axis, axis + d))
+            items = math.prod(waves[other].arcs for other in part.places if other != place)
+            key = place, items, part.law
+            found[key] = found.get(key, 0.0) + part.held.sum(axis=others)
+    return found
+
+
+def _first_estimates(
+    waves: Sequence[ValueSets], cells: Sequence[Floats], singles: Singles, sums: _Sums
+) -> list[Floats]:
+    """About how frequent the sets of each attribute are: shapes (cuts, sets), above 0.
+
+    As if all were equally precise, by ridge regression towards equal frequencies of values.
     """
-    gram: Floats = wave.arcs * np.einsum(
-        "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
-    )
-    return gram
+    found = []
+    for place, (wave, own) in enumerate(zip(waves, cells, strict=True)):
+        score, precision = singles.scores[place].copy(), singles.precisions[place].copy()
+        functions, users = own - 1 / wave.arcs, 1.0
+        gram = np.einsum("k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True)
+        for (about, items, law), held in sums.items():
+            if about == place:
+                told = wave.arcs * law.information(items * wave.arcs)
+                score += told * np.tensordot(held, functions, axes=2)
+                precision += told * held.sum() * gram
+                users += held.sum()
+        even = np.diff(singles.edges[place]) / singles.edges[place][-1]
+        apart = np.linalg.solve(precision + np.diag(even**-2.0), score - precision @ even)
+        shares = own @ norm_sub(even + apart)
+        found.append((users * shares + 1) / (users + wave.arcs))
+    return found

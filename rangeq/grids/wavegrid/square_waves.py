@@ -23,6 +23,7 @@ from frequency.core.mixture import weights_of
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
 from mechdesign._support.arrays import Floats, Items
+from rangeq.core.node_law import ContrastLaw
 from rangeq.grids.cells import Edges, Grid, axis, equal_cells, numbered_axes
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.wavegrid.partitions import Partition
@@ -321,15 +322,15 @@ class Heard(NamedTuple):
     ----------
     places : tuple of int
         The places of its attributes.
-    information : float
-        What a report tells of each orthonormal function of the cells.
+    law : ContrastLaw
+        How the estimates of one report err.
     held : numpy.ndarray of float64
         Shape (*configurations, *arcs): unbiased estimates of how many users who were asked with
         each configuration are in each cell. Of halves (2, 2).
     """
 
     places: tuple[int, ...]
-    information: float
+    law: ContrastLaw
     held: Floats
 
 
@@ -466,7 +467,8 @@ class WaveChannel(GroupChannel):
         for k, (places, part) in enumerate(zip(self.part_places, self.parts, strict=True)):
             counts = self.part_aggregate(aggregate, k).counts
             if isinstance(part, WaveCells):
-                told.append(Heard(places, part.information, part.held(counts)))
+                told.append(Heard(places, ContrastLaw.of(part.base), part.held(counts)))
             else:
-                told.append(Heard(places, information(part), held(part, counts).reshape(2, 2)))
+                users = held(part, counts).reshape(2, 2)
+                told.append(Heard(places, ContrastLaw.of(part), users))
         return told[: len(self.groups)], told[len(self.groups) :]
