@@ -49,11 +49,12 @@ these, as those of an exclusive or are, only pairs of longest waves see anything
 random phases a ninth of the squared signal.
 """
 
-_FINER, _WIDE = 1.5, 8
+_WIDE, _FINER = 8, ((4, 1.5), (8, 2.5))
 """Four arcs take the place of two where an attribute has 8 values and all functions of 16 cells
 together become known 1.5 times as well as those of 4: they share what is known among five times as
-many, most of them finer than data usually are. Attributes of fewer values have so few phases that
-nothing is asked about their halves.
+many, most of them finer than data usually are. Eight do where those of 64 become known 2.5 times as
+well again, from an epsilon of 5 on. Attributes of fewer values have so few phases that nothing is
+asked about their halves. Of categories there are four sets at most.
 """
 
 
@@ -372,12 +373,16 @@ class WaveChannel(GroupChannel):
     @cached_property
     def waves(self) -> tuple[ValueSets, ...]:
         """Of each attribute."""
-        sixteen, four = (
-            (cells - 1) * information(SubsetSelection(cells, self.epsilon)) for cells in (16, 4)
-        )
-        arcs = 4 if sixteen > _FINER * four else 2
+
+        def known(arcs: int) -> float:
+            cells = arcs**2
+            return (cells - 1) * information(SubsetSelection(cells, self.epsilon))
+
+        arcs = 2
+        for more, times in _FINER:
+            arcs = more if known(more) > times * known(arcs) else arcs
         return tuple(
-            Partition(size, min(arcs, size))
+            Partition(size, min(arcs, 4, size))
             if categories
             else Wave(size, arcs if size >= _WIDE else min(size, 2))
             for size, categories in zip(self.attributes.sizes, self.categorical, strict=True)
