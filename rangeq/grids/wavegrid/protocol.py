@@ -17,7 +17,7 @@ from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import listed, shown
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.wavegrid.estimate import WaveEstimate
-from rangeq.grids.wavegrid.likelihoods import of_waves
+from rangeq.grids.wavegrid.likelihoods import Likelihoods, of_waves
 from rangeq.grids.wavegrid.posterior import estimated
 from rangeq.grids.wavegrid.second_round import chosen_pairs
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, Heard, WaveChannel
@@ -250,9 +250,8 @@ class WaveGrid(ConjunctionProtocol):
             n += own.n
         return self._from(n, heard, halves)
 
-    def posterior(self, aggregate: Aggregate) -> WaveEstimate:
-        """That is the estimate: see `estimate`."""
-        return self.estimate(aggregate)
+    def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
+        return of_waves(self.attributes, self.channel.waves, *self.channel.heard(aggregate))
 
     def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
         return self._from(aggregate.n, *self.channel.heard(aggregate))

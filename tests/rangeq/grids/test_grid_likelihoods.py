@@ -14,7 +14,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Floats, Items
 from rangeq.core.node_law import NodeLaw
 from rangeq.grids import (
     HDG,
@@ -160,23 +160,19 @@ def test_cells_finer_than_the_posterior_are_joined() -> None:
 # ---------------------------------------------------------------------------------- calibration
 
 
-@pytest.mark.parametrize(
-    ("kind", "oracle"), [(TDG, "OUE"), (TDG, "GRR"), (TDG, "OLH"), (HaarHRR2D, None)]
-)
-def test_what_is_told_errs_as_it_says(kind: Any, oracle: str | None) -> None:
-    """Squares of errors, in units of their covariance, over 300 collections.
+def errors_of_told(protocol: Any, times: int) -> tuple[Floats, float, Items]:
+    """Squares of errors of what skewed records tell, in units of their covariance: means.
 
     Of single attributes they are chi-square of as many degrees of freedom as cells less one, so
-    that their mean over the collections is off by 5 standard errors with a probability of 6e-7.
+    that their mean over 100 collections or more is off by 5 standard errors with a probability of
+    6e-7. Of single attributes, over their ranks; of the pair, over the product of both; the ranks.
     """
-    sizes, n = [16, 8], 20_000
+    n = 20_000
     population = np.outer(0.5 ** np.arange(16), 0.7 ** np.arange(8)) + 0.01 * np.eye(16, 8)
     population /= population.sum()
-    records = np.array(list(np.ndindex(16, 8)))
-    more = {} if oracle is None else {"oracle": oracle, "granularity": 8}
-    protocol, rng = kind(sizes, 4.0, n, **more), np.random.default_rng(6)
+    records, rng = np.array(list(np.ndindex(16, 8))), np.random.default_rng(6)
     squares, together = [], []
-    for _ in range(300):
+    for _ in range(times):
         aggregate = protocol.simulate(rng.multinomial(n, population.ravel()), rng, records)
         told = protocol._likelihoods(aggregate)
         own = []
@@ -188,9 +184,17 @@ def test_what_is_told_errs_as_it_says(kind: Any, oracle: str | None) -> None:
         off = pair.scores - pair.precision * told.grams[0] @ population @ told.grams[1]
         inverse = [np.linalg.pinv(gram, rcond=1e-9) for gram in told.grams]
         together.append((off * (inverse[0] @ off @ inverse[1])).sum() / pair.precision)
-    ranks = [np.linalg.matrix_rank(gram) for gram in told.grams]
-    ratios = np.mean(squares, axis=0) / ranks
-    error = np.sqrt(2 / np.array(ranks) / 300)
+    ranks = np.array([np.linalg.matrix_rank(gram) for gram in told.grams])
+    return np.mean(squares, axis=0) / ranks, float(np.mean(together) / np.prod(ranks)), ranks
+
+
+@pytest.mark.parametrize(
+    ("kind", "oracle"), [(TDG, "OUE"), (TDG, "GRR"), (TDG, "OLH"), (HaarHRR2D, None)]
+)
+def test_what_is_told_errs_as_it_says(kind: Any, oracle: str | None) -> None:
+    more = {} if oracle is None else {"oracle": oracle, "granularity": 8}
+    ratios, together, ranks = errors_of_told(kind([16, 8], 4.0, 20_000, **more), 300)
+    error = np.sqrt(2 / ranks / 300)
     if oracle in ("OUE", "GRR"):
         assert (np.abs(ratios - 1) < 5 * error + 0.03).all()
         # Twice the precision would be seen
@@ -199,7 +203,16 @@ def test_what_is_told_errs_as_it_says(kind: Any, oracle: str | None) -> None:
         assert ((ratios > 0.3) & (ratios < 1.03 + 5 * error)).all()
     # Variances of a pair's cells are taken to be products, right where users are: at this epsilon,
     # of such data, those of empty cells in heavy rows are overstated
-    assert 0.35 < np.mean(together) / np.prod(ranks) < 1.1
+    assert 0.35 < together < 1.1
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(1.0, 0.9), (4.0, 0.5), (7.0, 0.25)])
+def test_what_waves_tell_errs_as_it_says(epsilon: float, least: float) -> None:
+    ratios, together, ranks = errors_of_told(WaveGrid([16, 8], epsilon), 100)
+    error = np.sqrt(2 / ranks / 100)
+    assert (np.abs(ratios - 1) < 5 * error + 0.03).all()
+    assert (np.abs(2 * ratios - 1) > 5 * error + 0.03).all()
+    assert least < together < 1.1  # as for grids, the more the larger epsilon is
 
 
 def cover(kind: Any, seeds: range) -> tuple[float, float]:

@@ -16,6 +16,8 @@ from scipy import stats
 
 from frequency import IncompatibleAggregate, InvalidReport
 from frequency.core.aggregate import Aggregate
+from frequency.oracles.subset_selection import SubsetSelection
+from rangeq.core.node_law import ContrastLaw
 from rangeq.grids import WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.square_waves import (
@@ -259,6 +261,7 @@ def test_four_cells_tell_what_theory_says() -> None:
         (cells,) = WaveGrid([6, 6], epsilon).channel.parts
         assert isinstance(cells, WaveCells)
         assert cells.information == information(cells.base) == pytest.approx(max(of_two, of_one))
+        assert ContrastLaw.of(cells.base).information(4) == pytest.approx(cells.information)
         assert cells.base.size == (2 if of_two > of_one else 1)
     assert WaveGrid([64, 7], 2.0).channel.waves == (Wave(64, 2), Wave(7, 2))
     assert WaveGrid([64, 7], 4.0).channel.waves == (Wave(64, 4), Wave(7, 2))
@@ -339,3 +342,16 @@ def test_counts_of_a_population_have_the_law_of_reports(epsilon: float, arcs: in
 
     assert least_p_value(shares) > FALSE_ALARM
     assert least_p_value(np.full((8, 5), 1 / 40)) < FALSE_ALARM
+
+
+@pytest.mark.parametrize(("epsilon", "arcs"), [(0.5, 2), (2.0, 2), (3.0, 4), (4.5, 4), (6.0, 8)])
+def test_arcs_grow_with_epsilon(epsilon: float, arcs: int) -> None:
+    channel = WaveGrid({"a": 64, "b": 8, "c": 5, "d": 40}, epsilon, categorical=["d"]).channel
+    assert [wave.arcs for wave in channel.waves] == [arcs, arcs, 2, min(arcs, 4)]
+    # As the rule has it: all functions of so many cells together
+    known = {
+        each: (each**2 - 1) * float(information(SubsetSelection(each**2, epsilon)))
+        for each in (2, 4, 8)
+    }
+    assert (known[4] > 1.5 * known[2]) == (arcs > 2)
+    assert (known[8] > 2.5 * known[4]) == (arcs > 4)
