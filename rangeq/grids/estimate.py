@@ -49,6 +49,10 @@ attributes).
 """
 
 
+MOST_SAMPLED = 1 << 22
+"""Values of an attribute of synthetic records: the frequency of each is computed."""
+
+
 class PredictedError(NamedTuple):
     """The squared error to expect of an answer, by source (section 4.5).
 
@@ -374,8 +378,15 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         ------
         ValueError
             No number of records, or no reports.
+        InvalidQuestion
+            An attribute has more than 2^22 values.
         """
         records, _, generator = checked_sample(n, 1, self.reports, rng)
+        largest = max(self.attributes.sizes)
+        if largest > MOST_SAMPLED:
+            raise InvalidQuestion(
+                f"records are sampled of attributes of up to {MOST_SAMPLED} values, got {largest}"
+            )
 
         def tables(places: tuple[int, ...], ends: list[Items]) -> Floats:
             # As sums of cells from the first one on: those of few people may be below 0

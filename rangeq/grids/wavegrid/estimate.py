@@ -282,13 +282,14 @@ class WaveEstimate(ConjunctionEstimate):
     # ------------------------------------------------------------------------------------- answers
 
     def _answers(self, queries: Queries) -> Floats:
-        if len(queries.places) == 1:
-            return self.axes[queries.places[0]].line.answers(
-                queries.left[:, 0], queries.right[:, 0]
-            )
-        if len(queries.places) == 2:
-            return self._tables(queries)[:, 0, 0, 0]
-        return self._together([queries])[0]
+        if len(queries.places) > 2:
+            return self._together([queries])[0]
+        ranges = zip(queries.places, queries.left.T, queries.right.T, strict=True)
+        alone = [self.axes[place].line.answers(left, right) for place, left, right in ranges]
+        if len(alone) == 1:
+            return alone[0]
+        # Noise of few users may put more in a rectangle than is in its rows or its columns
+        return np.minimum(self._tables(queries)[:, 0, 0, 0], np.minimum(*alone))
 
     def _all_answers(self, groups: Sequence[Queries]) -> list[Floats]:
         found = {k: self._answers(one) for k, one in enumerate(groups) if len(one.places) < 3}

@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.sampling import blocks_of, records_of
@@ -144,3 +145,12 @@ def test_many_records_are_as_few_are():
             for held in (sampled, truth)
         )
         assert np.abs(np.cumsum(np.cumsum(found - true, axis=0), axis=1)).max() < 0.002
+
+
+def test_samples_of_too_many_values_are_refused():
+    protocol, rng = WaveGrid([1 << 31, 4], 1.0), np.random.default_rng(12)
+    records = np.stack([rng.integers(0, 1 << 31, 50), rng.integers(0, 4, 50)], axis=1)
+    estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+    for refused in (estimate.sample, lambda n: estimate.samples(n, 2)):
+        with pytest.raises(InvalidQuestion, match="of up to 4194304 values, got 2147483648"):
+            refused(10)

@@ -295,3 +295,15 @@ def test_pairs_along_a_chain_explain_the_others() -> None:
     samples = estimate.samples(20_000, 12, rng)
     drawn = [np.mean((one[:, 0] >= 4) & (one[:, 4] >= 4)) for one in samples]
     assert 1 / 3 < np.std(drawn) / both.variance**0.5 < 3
+
+
+@pytest.mark.parametrize("epsilon", [4.0, 12.0])
+def test_no_rectangle_has_more_than_its_rows_and_columns(epsilon: float) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 3])
+        protocol = WaveGrid([64, 7], epsilon)
+        records = np.stack([rng.integers(0, size, seed + 1) for size in (64, 7)], axis=1)
+        estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
+        both = estimate.answers([0, 1], [[0, 0]], [[31, 2]])
+        each = [estimate.answers([0], [[0]], [[31]]), estimate.answers([1], [[0]], [[2]])]
+        assert 0 <= both.item() <= min(each).item() <= 1
