@@ -19,6 +19,7 @@ from frequency.core.synthetic import shared_out
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.progress import ProgressMeter
 from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
 
 _BLOCKS = 32
@@ -124,16 +125,21 @@ def _of_pairs(
     while sizes[0] > _FEW:
         sizes.insert(0, -(-sizes[0] // _TIMES))
     blocks = _of_tree(shares, pairs, links, sizes[0], rng)
-    for size in sizes:
-        blocks = _with_shares(blocks[:, np.arange(size) % blocks.shape[1]], shares, rng)
-        for _ in range(_SWEEPS if size == sizes[0] else _MORE_SWEEPS):
-            for pair, off in _misfit(blocks, pairs).items():
-                terms[pair] += _RATE * off
-            _exchange(blocks, terms, size, rng)
-    for part in _LAST:
-        misfit = _misfit(blocks, pairs)
-        strong = {pair: term + misfit[pair] / part for pair, term in terms.items()}
-        _exchange(blocks, strong, int(n * part), rng)
+    sweeps = dict.fromkeys(sizes, _MORE_SWEEPS) | {sizes[0]: _SWEEPS}
+    work = sum(size * times for size, times in sweeps.items()) + int(n * sum(_LAST))
+    with ProgressMeter("synthetic records", work, "exchanges") as meter:
+        for size, times in sweeps.items():
+            blocks = _with_shares(blocks[:, np.arange(size) % blocks.shape[1]], shares, rng)
+            for _ in range(times):
+                for pair, off in _misfit(blocks, pairs).items():
+                    terms[pair] += _RATE * off
+                _exchange(blocks, terms, size, rng)
+                meter.update(size)
+        for part in _LAST:
+            misfit = _misfit(blocks, pairs)
+            strong = {pair: term + misfit[pair] / part for pair, term in terms.items()}
+            _exchange(blocks, strong, int(n * part), rng)
+            meter.update(int(n * part))
     return blocks
 
 
@@ -217,10 +223,10 @@ def _exchange(
         for place in range(len(blocks)):
             if place != own:
                 term = terms[own, place] if own < place else terms[place, own].T
-                flat, width = np.ravel(term), term.shape[1]
-                for mine, yours in ((ones, others), (others, ones)):
-                    change += flat[yours[own] * width + mine[place]]
-                    change -= flat[mine[own] * width + mine[place]]
+                # Of an own value, another one instead, and a value of the other attribute
+                gains = (term - term[:, None]).ravel()
+                start = (ones[own] * len(term) + others[own]) * term.shape[1]
+                change += gains.take(start + ones[place]) - gains.take(start + others[place])
         changed = np.log(rng.random(half)) < change
         ones[own], others[own] = (
             np.where(changed, others[own], ones[own]),
