@@ -128,13 +128,16 @@ class WaveEstimate(ConjunctionEstimate):
         return WaveEstimate(self.attributes, self.reports, axes, joints, self.categorical)
 
     def _ranged(self, asked: Sequence[Condition]) -> tuple[WaveEstimate, Sequence[Condition]]:
-        """Sets of values as ranges: of an estimate of the same values in another order."""
+        """Sets of values as ranges: of an estimate of the same values in another order.
+
+        But those that are ranges as it is.
+        """
         sets = {
             one.place: one.items
             for one in asked
             if one.items is not None and self.reports and self.axes[one.place].separate
         }
-        sets = {place: items for place, items in sets.items() if len(items)}
+        sets = {place: items for place, items in sets.items() if (np.diff(items) != 1).any()}
         if not sets:
             return self, asked
         orders = [np.arange(len(axis.mass)) for axis in self.axes]
