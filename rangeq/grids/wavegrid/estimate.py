@@ -227,7 +227,13 @@ class WaveEstimate(ConjunctionEstimate):
             for k, cut in zip(places, cuts, strict=True)
         ]
         region = shares[0].T @ inside @ shares[1]
-        value = float(np.clip((region * joint.mean).sum(), 0.0, 1.0))
+        # At most what is in the rows and in the columns that it is in, as of rectangles
+        touched = [np.flatnonzero(mask.any(axis=1 - axis)) for axis in (0, 1)]
+        alone = [
+            self.axes[place].line.answers(values, values).sum()
+            for place, values in zip(places, touched, strict=True)
+        ]
+        value = max(min(float((region * joint.mean).sum()), *map(float, alone)), 0.0)
         variance = joint.variance_of(region)
         if math.isnan(variance):
             return Answer(value, None, "nobody was asked about this pair of attributes")
