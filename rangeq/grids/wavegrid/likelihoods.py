@@ -218,19 +218,18 @@ def of_waves(
         told = least_squares(cells[place], held, likely[place], counts, law, held.sum(axis=1))
         singles.add(place, *told)
     larger = [np.zeros(one.shape) for one in likely]
+    concentrated = [
+        wave.probabilities @ (one**2).sum(axis=1) for wave, one in zip(waves, likely, strict=True)
+    ]
     for part in heard:
         for one, other in permutations(part.places, 2):
-            concentrated = waves[other].probabilities @ (likely[other] ** 2).sum(axis=1)
-            larger[one] += part.law.held / part.law.noise * likely[one] * concentrated
+            larger[one] += part.law.held / part.law.noise * likely[one] * concentrated[other]
     number = np.bincount([place for part in heard for place in part.places], minlength=len(waves))
     weighted = [
         weighted_functions(own, more / max(times, 1), np.ones(own.shape[1]))
         for own, more, times in zip(cells, larger, number, strict=True)
     ]
-    grams = [
-        np.einsum("k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True)
-        for wave, (functions, _) in zip(waves, weighted, strict=True)
-    ]
+    grams = [_gram(wave, functions) for wave, (functions, _) in zip(waves, weighted, strict=True)]
 
     def pairs() -> Iterator[PairLikelihood]:
         for part in heard:
@@ -247,6 +246,14 @@ def of_waves(
                 )
 
     return Likelihoods(edges, singles.told, grams, pairs())
+
+
+def _gram(wave: ValueSets, functions: Floats) -> Floats:
+    """E f f' over the configurations and their functions, of shape (cuts, sets, cells)."""
+    gram: Floats = np.einsum(
+        "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
+    )
+    return gram
 
 
 _Sums: TypeAlias = dict[tuple[int, int, ContrastLaw], Floats]
@@ -277,7 +284,7 @@ def _first_estimates(
     for place, (wave, own) in enumerate(zip(waves, cells, strict=True)):
         score, precision = singles.scores[place].copy(), singles.precisions[place].copy()
         functions, users = own - 1 / wave.arcs, 1.0
-        gram = np.einsum("k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True)
+        gram = _gram(wave, functions)
         for (about, items, law), held in sums.items():
             if about == place:
                 told = wave.arcs * law.information(items * wave.arcs)
