@@ -36,7 +36,7 @@ from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quanti
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from rangeq.grids.fitting.piecewise import Line, Plane
 from rangeq.grids.queries import MOST_ATTRIBUTES, Queries, Rectangles, grouped, rectangles
-from rangeq.grids.sampling import records_of
+from rangeq.grids.sampling import of_users, records_of
 
 MOST_TOLERANCE = 1e-7
 
@@ -402,8 +402,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
         """Several synthetic samples, each of another distribution that is as likely.
 
-        Distributions are drawn from `fitted`. How what is computed from each sample differs between
-        them tells its error: `frequency.of_samples`.
+        Distributions are drawn from `fitted`, and from each so many users as report. How what is
+        computed from each sample differs between them tells its error: `frequency.of_samples`.
 
         Parameters
         ----------
@@ -428,7 +428,12 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             `ConjunctionProtocol.estimate`.
         """
         records, times, generator = checked_sample(n, number, self.reports, rng)
-        return [self._drawn_from(generator).sample(records, generator) for _ in range(times)]
+        return [
+            of_users(
+                self._drawn_from(generator).sample(records, generator), self.reports, generator
+            )
+            for _ in range(times)
+        ]
 
     def _drawn_from(self, rng: np.random.Generator) -> ConjunctionEstimate:
         """Another estimate that is as likely."""

@@ -109,6 +109,38 @@ def records_of(attributes: Domain, tables: Tables, n: int, rng: np.random.Genera
     return records
 
 
+def of_users(records: Items, users: int, rng: np.random.Generator) -> Items:
+    """The records with the chance that users drawn from their distribution have.
+
+    So many users have a share f of the distribution up to a variance of f (1 - f) / users. Of fewer
+    records a random part takes values of any of them, drawn one by one; more are copies of users.
+
+    Parameters
+    ----------
+    records : numpy.ndarray of int64
+        Shape (n, attributes).
+    users : int
+        How many, at least 1.
+    rng : numpy.random.Generator
+        To draw with.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape (n, attributes), in random order.
+    """
+    n = len(records)
+    if n > users:
+        drawn = np.bincount(rng.integers(n, size=users), minlength=n)
+        return records[shared_out(drawn, n, rng)]
+    # A part r of the n that is left out and drawn again has a variance of r (2 - r) f (1 - f) / n
+    part = 1 - np.sqrt(1 - n / users)
+    again = rng.random(n) < part
+    found = records.copy()
+    found[again] = records[rng.integers(n, size=int(again.sum()))]
+    return found
+
+
 def _of_pairs(
     shares: list[Floats], pairs: dict[Pair, Floats], n: int, rng: np.random.Generator
 ) -> Items:

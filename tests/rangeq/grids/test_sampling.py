@@ -8,7 +8,7 @@ import pytest
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from rangeq.grids import HDG, WaveGrid
-from rangeq.grids.sampling import blocks_of, records_of
+from rangeq.grids.sampling import blocks_of, of_users, records_of
 
 MIXED = Domain({"a": 6, "b": 5, "c": 40})
 
@@ -145,6 +145,21 @@ def test_many_records_are_as_few_are():
             for held in (sampled, truth)
         )
         assert np.abs(np.cumsum(np.cumsum(found - true, axis=0), axis=1)).max() < 0.002
+
+
+@pytest.mark.parametrize(("n", "users"), [(100, 1000), (400, 500), (500, 500), (2000, 500)])
+def test_records_have_the_chance_of_users(n, users):
+    """The share of a value varies as that of so many users drawn, and its mean stays."""
+    rng, times = np.random.default_rng(13), 2000
+    records = np.repeat([[0, 5], [1, 7]], [3 * n // 10, n - 3 * n // 10], axis=0)
+    drawn = [of_users(records, users, rng) for _ in range(times)]
+    assert all(one.shape == records.shape for one in drawn)
+    assert all((one[:, 1] == 5 + 2 * one[:, 0]).all() for one in drawn)
+    shares = np.array([1 - one[:, 0].mean() for one in drawn])
+    variance = 0.3 * 0.7 / users
+    # Five standard errors, a false alarm of 6e-7; the mean's chance of n drawn is in the first two
+    assert abs(shares.mean() - 0.3) < 5 * np.sqrt(variance / times)
+    assert abs(shares.var() / variance - 1) < 5 * np.sqrt(2 / times)
 
 
 def test_samples_of_too_many_values_are_refused():
