@@ -131,7 +131,7 @@ def of_users(records: Items, users: int, rng: np.random.Generator) -> Items:
     """
     n = len(records)
     if n > users:
-        drawn = np.bincount(rng.integers(n, size=users), minlength=n)
+        drawn = np.bincount(rng.integers(n, size=users), minlength=n).astype(np.float64)
         return records[shared_out(drawn, n, rng)]
     # A part r of the n that is left out and drawn again has a variance of r (2 - r) f (1 - f) / n
     part = 1 - np.sqrt(1 - n / users)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -268,8 +267,10 @@ class _Miniature:
             changes["oracle"] = "OUE"  # of about the same variance
         self._protocol = replace(protocol, **changes)
         self._n, self._d = n, len(protocol.attributes)
-        if isinstance(protocol.channel, WaveChannel):
-            self._alone = self._together = 1 / len(protocol.channel.groups)
+        if isinstance(protocol.channel, WaveChannel):  # in parts of those of fewer attributes
+            self._alone = len(self.sizes) / self._d
+            pairs = len(self._protocol.attributes.pairs)
+            self._together = pairs / max(len(protocol.channel.asked_pairs), 1)
         elif isinstance(protocol.channel, Mixture):
             weights = [weight / WORD for weight in protocol.channel.part_weights]
             self._alone, self._together = weights[0], weights[-1]
@@ -334,9 +335,8 @@ class _Miniature:
             users = self._n * (self._alone if len(places) == 1 else self._together)
             if max(places) > 1 and len(places) > 1:
                 users *= self._d - 2
-            if isinstance(self._channel, WaveChannel):  # of a pair some are asked for its halves
-                share = Fraction(self._channel.part_weights[part], WORD)
-                users *= float(share * len(self._channel.groups))
+            if isinstance(self._channel, WaveChannel):
+                users *= self._channel.part_weights[part] / WORD
             if isinstance(oracle, WaveCells):
                 of = held / self._n if max(places) < 2 else shares(places)
                 number = min(rng.poisson(users), self._n)

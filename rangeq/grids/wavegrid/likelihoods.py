@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import NamedTuple, TypeAlias
 
@@ -186,9 +187,10 @@ def of_waves(
     attributes : Domain
         Those of the protocol.
     waves : sequence of Wave or Partition
-        The wave of each attribute.
+        The wave of each attribute in its pairs.
     heard : sequence of Heard
-        What the reports on waves say: of a pair there may be several.
+        What the reports on waves of pairs and of single attributes say: of each there may be
+        several.
     halves : sequence of Heard
         What those on halves say: counts of shape (2, 2), of pairs that are heard of.
 
@@ -199,7 +201,6 @@ def of_waves(
     """
     singles = Singles(attributes)
     edges = singles.edges
-    cells = [wave.shares(cut) for wave, cut in zip(waves, edges, strict=True)]
     sides = [half_of(cut) for cut in edges]
     alike: dict[Key, Floats] = {}
     for part in halves:
@@ -211,39 +212,52 @@ def of_waves(
         j, k = part.places
         (a, b), (c, d) = information * part.held
         alike[j, k] = alike.get((j, k), np.zeros(2)) + np.array([a - b - c + d, a + b + c + d])
-    sums = _sums(waves, heard)
-    likely = _first_estimates(waves, cells, singles, sums)
-    for (place, items, law), held in sums.items():
-        counts = np.full(held.shape[1], float(items))
-        told = least_squares(cells[place], held, likely[place], counts, law, held.sum(axis=1))
-        singles.add(place, *told)
+    sums = _sums(heard)
+    about = [(place, wave) for place, wave, _, _ in sums]
+    cells = {
+        (place, wave): wave.shares(edges[place]) for place, wave in (*enumerate(waves), *about)
+    }
+    first = _first_estimates(singles, cells, sums)
+
+    def frequent(place: int, wave: ValueSets) -> Floats:
+        """About how frequent the sets of an attribute are: shape (cuts, sets), above 0."""
+        users, frequencies = first[place]
+        return (users * (cells[place, wave] @ frequencies) + 1) / (users + wave.arcs)
+
+    for (place, wave, items, law), held in sums.items():
+        counts, likely_ = np.full(held.shape[1], float(items)), frequent(place, wave)
+        own = cells[place, wave]
+        singles.add(place, *least_squares(own, held, likely_, counts, law, held.sum(axis=1)))
+    likely = [frequent(place, wave) for place, wave in enumerate(waves)]
+    paired = [part for part in heard if len(part.places) == 2]
     larger = [np.zeros(one.shape) for one in likely]
     concentrated = [
         wave.probabilities @ (one**2).sum(axis=1) for wave, one in zip(waves, likely, strict=True)
     ]
-    for part in heard:
+    for part in paired:
         for one, other in permutations(part.places, 2):
             larger[one] += part.law.held / part.law.noise * likely[one] * concentrated[other]
-    number = np.bincount([place for part in heard for place in part.places], minlength=len(waves))
+    number = Counter(place for part in paired for place in part.places)
     weighted = [
-        weighted_functions(own, more / max(times, 1), np.ones(own.shape[1]))
-        for own, more, times in zip(cells, larger, number, strict=True)
+        weighted_functions(
+            cells[place, wave], larger[place] / max(number[place], 1), np.ones(wave.arcs)
+        )
+        for place, wave in enumerate(waves)
     ]
     grams = [_gram(wave, functions) for wave, (functions, _) in zip(waves, weighted, strict=True)]
 
     def pairs() -> Iterator[PairLikelihood]:
-        for part in heard:
-            if len(part.places) == 2:
-                (left, rows), (right, columns) = (weighted[place] for place in part.places)
-                held = part.held * rows[:, None, :, None] * columns[:, None, :] / part.law.noise
-                half = np.tensordot(left, held, axes=([0, 1], [0, 2]))
-                j, k = part.places
-                yield PairLikelihood(
-                    (j, k),
-                    np.tensordot(half, right, axes=([1, 2], [0, 1])),
-                    float(part.held.sum()) / part.law.noise,
-                    Halves(sides[j], sides[k], *alike.pop((j, k), np.zeros(2)).tolist()),
-                )
+        for part in paired:
+            (left, rows), (right, columns) = (weighted[place] for place in part.places)
+            held = part.held * rows[:, None, :, None] * columns[:, None, :] / part.law.noise
+            half = np.tensordot(left, held, axes=([0, 1], [0, 2]))
+            j, k = part.places
+            yield PairLikelihood(
+                (j, k),
+                np.tensordot(half, right, axes=([1, 2], [0, 1])),
+                float(part.held.sum()) / part.law.noise,
+                Halves(sides[j], sides[k], *alike.pop((j, k), np.zeros(2)).tolist()),
+            )
 
     return Likelihoods(edges, singles.told, grams, pairs())
 
@@ -256,43 +270,44 @@ def _gram(wave: ValueSets, functions: Floats) -> Floats:
     return gram
 
 
-_Sums: TypeAlias = dict[tuple[int, int, ContrastLaw], Floats]
-"""Users in each set of an attribute, (cuts, sets): by attribute, items in a set, and law."""
+_Sums: TypeAlias = dict[tuple[int, ValueSets, int, ContrastLaw], Floats]
+"""Users in each set of an attribute, (cuts, sets): by it, its wave, items in a set, and law."""
 
 
-def _sums(waves: Sequence[ValueSets], heard: Sequence[Heard]) -> _Sums:
+def _sums(heard: Sequence[Heard]) -> _Sums:
     """What the reports on waves say of single attributes."""
     found: _Sums = {}
     for part in heard:
         d = len(part.places)
-        for axis, place in enumerate(part.places):
+        for axis, (place, wave) in enumerate(zip(part.places, part.waves, strict=True)):
             others = tuple(k for k in range(part.held.ndim) if k not in (axis, axis + d))
-            items = math.prod(waves[other].arcs for other in part.places if other != place)
-            key = place, items, part.law
+            items = math.prod(other.arcs for other in part.waves) // wave.arcs
+            key = place, wave, items, part.law
             found[key] = found.get(key, 0.0) + part.held.sum(axis=others)
     return found
 
 
 def _first_estimates(
-    waves: Sequence[ValueSets], cells: Sequence[Floats], singles: Singles, sums: _Sums
-) -> list[Floats]:
-    """About how frequent the sets of each attribute are: shapes (cuts, sets), above 0.
+    singles: Singles, cells: Mapping[tuple[int, ValueSets], Floats], sums: _Sums
+) -> list[tuple[float, Floats]]:
+    """Of each attribute how many users told of its sets, and about its frequencies.
 
-    As if all were equally precise, by ridge regression towards equal frequencies of values.
+    As if all sets were equally precise, by ridge regression towards equal frequencies of values.
     """
+    scores = [score.copy() for score in singles.scores]
+    precisions = [precision.copy() for precision in singles.precisions]
+    users = np.ones(len(scores))
+    for (place, wave, items, law), held in sums.items():
+        told, functions = wave.arcs * law.information(items * wave.arcs), cells[place, wave]
+        functions = functions - 1 / wave.arcs
+        scores[place] += told * np.tensordot(held, functions, axes=2)
+        precisions[place] += told * held.sum() * _gram(wave, functions)
+        users[place] += held.sum()
     found = []
-    for place, (wave, own) in enumerate(zip(waves, cells, strict=True)):
-        score, precision = singles.scores[place].copy(), singles.precisions[place].copy()
-        functions, users = own - 1 / wave.arcs, 1.0
-        gram = _gram(wave, functions)
-        for (about, items, law), held in sums.items():
-            if about == place:
-                told = wave.arcs * law.information(items * wave.arcs)
-                score += told * np.tensordot(held, functions, axes=2)
-                precision += told * held.sum() * gram
-                users += held.sum()
-        even = np.diff(singles.edges[place]) / singles.edges[place][-1]
+    for cut, score, precision, told in zip(
+        singles.edges, scores, precisions, users.tolist(), strict=True
+    ):
+        even = np.diff(cut) / cut[-1]
         apart = np.linalg.solve(precision + np.diag(even**-2.0), score - precision @ even)
-        shares = own @ norm_sub(even + apart)
-        found.append((users * shares + 1) / (users + wave.arcs))
+        found.append((told, norm_sub(even + apart)))
     return found

@@ -147,10 +147,11 @@ class WaveGrid(ConjunctionProtocol):
             )
         set_fields(self, sizes=attributes)
         each = [wave.configurations * wave.arcs for wave in self.channel.waves]
-        counts = sum(math.prod(each[place] for place in group) for group in self.channel.groups)
+        pairs = self.channel.asked_pairs
+        counts = sum(math.prod(each[place] for place in pair) for pair in pairs)
         if counts > _MOST_COUNTS:
             raise ValueError(
-                f"{len(self.channel.groups)} pairs of attributes of such sizes need {counts}"
+                f"{len(pairs)} pairs of attributes of such sizes need {counts}"
                 f" counts, more than {_MOST_COUNTS}"
             )
         super().__post_init__()

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import smallest_integer
 from frequency.core.mixture import weights_of
@@ -49,12 +50,22 @@ these, as those of an exclusive or are, only pairs of longest waves see anything
 random phases a ninth of the squared signal.
 """
 
+ALONE = Fraction(1, 6)
+"""The part of the users who report on one attribute, where pairs have four arcs of each or more.
+Of sixteen cells of a pair one attribute takes four, while by itself it takes what it can use.
+"""
+
 _WIDE, _FINER = 8, ((4, 1.5), (8, 2.5))
 """Four arcs take the place of two where an attribute has 8 values and all functions of 16 cells
 together become known 1.5 times as well as those of 4: they share what is known among five times as
 many, most of them finer than data usually are. Eight do where those of 64 become known 2.5 times as
 well again, from an epsilon of 5 on. Attributes of fewer values have so few phases that nothing is
 asked about their halves. Of categories there are four sets at most.
+"""
+
+_FINER_ALONE, _MOST_ALONE = 1.2, 64
+"""Of an attribute by itself twice as many arcs do, up to 64, where all functions of them together
+become known 1.2 times as well: at an epsilon of 1 four, of 2 eight, of 3 sixteen, of 4 32.
 """
 
 
@@ -328,11 +339,14 @@ class Heard(NamedTuple):
     held : numpy.ndarray of float64
         Shape (*configurations, *arcs): unbiased estimates of how many users who were asked with
         each configuration are in each cell. Of halves (2, 2).
+    waves : tuple of ValueSets
+        Of each attribute; of halves none.
     """
 
     places: tuple[int, ...]
     law: ContrastLaw
     held: Floats
+    waves: tuple[ValueSets, ...] = ()
 
 
 def half_of(edges: Edges) -> Floats:
@@ -349,8 +363,8 @@ def half_of(edges: Edges) -> Floats:
 class WaveChannel(GroupChannel):
     """One of some pairs of attributes, each as likely, and its `WaveCells`, or which halves.
 
-    Halves of two ordered attributes, with the probability `HALVES`. With one attribute, that one's
-    waves.
+    Halves of two ordered attributes, with the probability `HALVES`. Or one of the attributes, each
+    as likely, with the probability `ALONE` where pairs have four arcs.
 
     Parameters
     ----------
@@ -370,17 +384,22 @@ class WaveChannel(GroupChannel):
     categorical: tuple[bool, ...]
     pairs: tuple[tuple[int, int], ...] | None = None
 
+    def _known(self, cells: int) -> float:
+        """How well all functions of so many cells become known together."""
+        return (cells - 1) * information(SubsetSelection(cells, self.epsilon))
+
     @cached_property
-    def waves(self) -> tuple[ValueSets, ...]:
-        """Of each attribute."""
-
-        def known(arcs: int) -> float:
-            cells = arcs**2
-            return (cells - 1) * information(SubsetSelection(cells, self.epsilon))
-
+    def _arcs(self) -> int:
+        """Of the wave of an attribute in a pair, if it is wide and ordered."""
         arcs = 2
         for more, times in _FINER:
-            arcs = more if known(more) > times * known(arcs) else arcs
+            arcs = more if self._known(more**2) > times * self._known(arcs**2) else arcs
+        return arcs
+
+    @cached_property
+    def waves(self) -> tuple[ValueSets, ...]:
+        """Of each attribute in its pairs."""
+        arcs = self._arcs
         return tuple(
             Partition(size, min(arcs, 4, size))
             if categories
@@ -389,11 +408,26 @@ class WaveChannel(GroupChannel):
         )
 
     @cached_property
-    def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The attributes of each part that asks about waves: the first ones."""
-        if len(self.attributes) == 1:
-            return ((0,),)
+    def waves_alone(self) -> tuple[ValueSets, ...]:
+        """Of each attribute by itself: of categories each is a set."""
+        arcs = 2
+        while arcs < _MOST_ALONE and self._known(2 * arcs) > _FINER_ALONE * self._known(arcs):
+            arcs *= 2
+        return tuple(
+            Wave(size, size if categories else min(size, arcs))
+            for size, categories in zip(self.attributes.sizes, self.categorical, strict=True)
+        )
+
+    @cached_property
+    def asked_pairs(self) -> tuple[tuple[int, ...], ...]:
+        """The attributes of each part that asks about waves of a pair: the first ones."""
         return self.attributes.pairs if self.pairs is None else self.pairs
+
+    @cached_property
+    def alone(self) -> tuple[int, ...]:
+        """The attribute of each part that asks about one: the next."""
+        asked = not self.asked_pairs or self._arcs > 2
+        return tuple(range(len(self.attributes))) if asked else ()
 
     @cached_property
     def halves(self) -> tuple[Grid, ...]:
@@ -405,33 +439,36 @@ class WaveChannel(GroupChannel):
         ]
         return tuple(
             Grid(pair, tuple(equal_cells(sizes[place], 2) for place in pair))
-            for pair in self.groups
-            if len(pair) == 2 and all(wide[place] for place in pair)
+            for pair in self.asked_pairs
+            if all(wide[place] for place in pair)
         )
 
     @cached_property
     def part_places(self) -> tuple[tuple[int, ...], ...]:
         """The attributes of each part."""
-        return (*self.groups, *(grid.places for grid in self.halves))
+        alone = ((place,) for place in self.alone)
+        return (*self.asked_pairs, *alone, *(grid.places for grid in self.halves))
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
-        halved, each = {grid.places for grid in self.halves}, Fraction(1, len(self.groups))
-        waves = [each * (1 - HALVES if group in halved else 1) for group in self.groups]
-        chances = [*waves, *[each * HALVES] * len(self.halves)]
+        alone = ALONE if self.alone and self.asked_pairs else Fraction(bool(self.alone))
+        halved = {grid.places for grid in self.halves}
+        each = (1 - alone) / max(len(self.asked_pairs), 1)
+        chances = [each * (1 - HALVES if pair in halved else 1) for pair in self.asked_pairs]
+        chances += [alone / len(self.attributes)] * len(self.alone)
+        chances += [each * HALVES] * len(self.halves)
         return weights_of(len(self.parts), chances, self.kind)
 
     @cached_property
     def parts(self) -> tuple[WaveCells | SubsetSelection, ...]:
-        made: dict[tuple[ValueSets, ...], WaveCells] = {}
-        for group in self.groups:
-            waves = tuple(self.waves[place] for place in group)
-            if waves not in made:
-                made[waves] = WaveCells(math.prod(wave.size for wave in waves), self.epsilon, waves)
-        return (
-            *(made[tuple(self.waves[place] for place in group)] for group in self.groups),
-            *[SubsetSelection(4, self.epsilon)] * len(self.halves),
-        )
+        waves = [tuple(self.waves[place] for place in pair) for pair in self.asked_pairs]
+        waves += [(self.waves_alone[place],) for place in self.alone]
+        made = {
+            own: WaveCells(math.prod(wave.size for wave in own), self.epsilon, own)
+            for own in dict.fromkeys(waves)
+        }
+        halves = [SubsetSelection(4, self.epsilon)] * len(self.halves)
+        return (*(made[own] for own in waves), *halves)
 
     def _details(self) -> dict[str, Any]:
         chosen = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
@@ -447,33 +484,48 @@ class WaveChannel(GroupChannel):
     def part_axes(self) -> list[Any]:
         return [axis(edges) for edges in self._axes]
 
+    def _halves_of(self, part: int) -> Grid | None:
+        """Of a part that asks about halves."""
+        number = part - len(self.asked_pairs) - len(self.alone)
+        return self.halves[number] if number >= 0 else None
+
     def part_expression(self, part: int) -> list[Any]:
-        if part < len(self.groups):
-            return self.combination(self.groups[part])
-        return self.halves[part - len(self.groups)].expression(self._axes)
+        halves = self._halves_of(part)
+        return (
+            self.combination(self.part_places[part])
+            if halves is None
+            else halves.expression(self._axes)
+        )
 
     def part_items(self, part: int, items: Items) -> Items:
-        if part < len(self.groups):
-            return self.combined(items, self.groups[part])
-        return self.halves[part - len(self.groups)].cell_of(items)
+        halves = self._halves_of(part)
+        return (
+            self.combined(items, self.part_places[part])
+            if halves is None
+            else halves.cell_of(items)
+        )
 
     @property
     def mean_information(self) -> float:
-        """What a report tells of each orthonormal function of its part's cells, on average."""
-        each = [
-            part.information if isinstance(part, WaveCells) else information(part)
-            for part in self.parts
+        """What a report tells of each orthonormal function of a pair's cells, on average."""
+        told = [
+            weight * (part.information if isinstance(part, WaveCells) else information(part))
+            for part, places, weight in zip(
+                self.parts, self.part_places, self.part_weights, strict=True
+            )
+            if len(places) == 2
         ]
-        return float(np.average(each, weights=np.array(self.part_weights, dtype=np.float64)))
+        return math.fsum(told) / WORD
 
     def heard(self, aggregate: Aggregate) -> tuple[list[Heard], list[Heard]]:
         """What the reports on waves say, and those on halves."""
-        told = []
+        waves, halves = [], []
         for k, (places, part) in enumerate(zip(self.part_places, self.parts, strict=True)):
             counts = self.part_aggregate(aggregate, k).counts
             if isinstance(part, WaveCells):
-                told.append(Heard(places, ContrastLaw.of(part.base), part.held(counts)))
+                told = part.held(counts)
+                waves.append(Heard(places, ContrastLaw.of(part.base), told, part.waves))
             else:
                 users = held(part, counts).reshape(2, 2)
-                told.append(Heard(places, ContrastLaw.of(part), users))
-        return told[: len(self.groups)], told[len(self.groups) :]
+                halves.append(Heard(places, ContrastLaw.of(part), users))
+        return waves, halves
