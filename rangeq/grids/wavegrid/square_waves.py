@@ -50,7 +50,7 @@ these, as those of an exclusive or are, only pairs of longest waves see anything
 random phases a ninth of the squared signal.
 """
 
-ALONE = Fraction(1, 6)
+ALONE = Fraction(1, 5)
 """The part of the users who report on one attribute, where pairs have four arcs of each or more.
 Of sixteen cells of a pair one attribute takes four, while by itself it takes what it can use.
 """
@@ -59,8 +59,9 @@ _WIDE, _FINER = 8, ((4, 1.5), (8, 2.5))
 """Four arcs take the place of two where an attribute has 8 values and all functions of 16 cells
 together become known 1.5 times as well as those of 4: they share what is known among five times as
 many, most of them finer than data usually are. Eight do where those of 64 become known 2.5 times as
-well again, from an epsilon of 5 on. Attributes of fewer values have so few phases that nothing is
-asked about their halves. Of categories there are four sets at most.
+well again, from an epsilon of 5 on. Of fewer values each is an arc where others have four; they
+have so few phases that nothing is asked about their halves. Of categories there are four sets at
+most.
 """
 
 _FINER_ALONE, _MOST_ALONE = 1.2, 64
@@ -83,7 +84,7 @@ class Wave(ValueSets):
     size : int
         The number of values of the attribute.
     arcs : int
-        g, the number of sets: a power of two, or 1 for a constant attribute.
+        g, the number of sets: a power of two, or that of the values.
     """
 
     @cached_property
@@ -403,7 +404,7 @@ class WaveChannel(GroupChannel):
         return tuple(
             Partition(size, min(arcs, 4, size))
             if categories
-            else Wave(size, arcs if size >= _WIDE else min(size, 2))
+            else Wave(size, arcs if size >= _WIDE else size if arcs > 2 else min(size, 2))
             for size, categories in zip(self.attributes.sizes, self.categorical, strict=True)
         )
 
@@ -426,8 +427,10 @@ class WaveChannel(GroupChannel):
     @cached_property
     def alone(self) -> tuple[int, ...]:
         """The attribute of each part that asks about one: the next."""
-        asked = not self.asked_pairs or self._arcs > 2
-        return tuple(range(len(self.attributes))) if asked else ()
+        sizes = self.attributes.sizes
+        if not self.asked_pairs:
+            return (0,)
+        return tuple(place for place, size in enumerate(sizes) if size > 1 and self._arcs > 2)
 
     @cached_property
     def halves(self) -> tuple[Grid, ...]:
@@ -451,11 +454,11 @@ class WaveChannel(GroupChannel):
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
-        alone = ALONE if self.alone and self.asked_pairs else Fraction(bool(self.alone))
+        alone = (ALONE if self.asked_pairs else Fraction(1)) if self.alone else Fraction(0)
         halved = {grid.places for grid in self.halves}
         each = (1 - alone) / max(len(self.asked_pairs), 1)
         chances = [each * (1 - HALVES if pair in halved else 1) for pair in self.asked_pairs]
-        chances += [alone / len(self.attributes)] * len(self.alone)
+        chances += [alone / max(len(self.alone), 1)] * len(self.alone)
         chances += [each * HALVES] * len(self.halves)
         return weights_of(len(self.parts), chances, self.kind)
 

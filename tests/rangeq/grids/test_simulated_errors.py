@@ -95,6 +95,19 @@ def test_groups_have_as_many_users_as_in_the_whole() -> None:
     assert (np.abs(users - expected) < 6 * np.sqrt(expected)).all()
 
 
+def test_parts_of_waves_have_as_many_users_as_in_the_whole() -> None:
+    """Of pairs a sixth report on halves, and a fifth of all users on one attribute."""
+    n = 900_000
+    small = _Miniature(WaveGrid([16] * 6, 4.0), (1, 4, 2), n)
+    shares = dict(_populations(small.sizes, (1, 4, 2), None))["normal"]
+    held = np.random.default_rng(1).multinomial(n, shares((0, 1)).ravel()).reshape(16, 16)
+    aggregate = small._collected(shares, held, np.random.default_rng(2))
+    pairs = np.array([1, 4, 4]) * n * 4 / 75
+    expected = np.array([*(pairs * 5 / 6), *[n / 30] * 3, *(pairs / 6)])
+    users = small._channel.part_users(aggregate)
+    assert (np.abs(users - expected) < 6 * np.sqrt(expected)).all()
+
+
 def test_sums_over_boxes() -> None:
     rng = np.random.default_rng(4)
     table = rng.random((5, 7))

@@ -307,3 +307,31 @@ def test_no_rectangle_has_more_than_its_rows_and_columns(epsilon: float) -> None
         both = estimate.answers([0, 1], [[0, 0]], [[31, 2]])
         each = [estimate.answers([0], [[0]], [[31]]), estimate.answers([1], [[0]], [[2]])]
         assert 0 <= both.item() <= min(each).item() <= 1
+
+
+def test_reports_on_one_attribute_tell_of_it() -> None:
+    """A fifth of the users lower errors by a quarter, though fewer report on pairs."""
+    protocol, squares = WaveGrid([64] * 4, 4.0), np.zeros(2)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        records = people("normal", 60_000, 4, 64, rng)
+        aggregate = protocol.aggregate(protocol.privatize(records, np.random.default_rng([seed])))
+        waves, halves = protocol.channel.heard(aggregate)
+        pairs = [part for part in waves if len(part.places) == 2]
+        asked = queries(100, 1, 4, 64, rng)
+        for k, heard in enumerate((waves, pairs)):
+            error = protocol._from(aggregate.n, heard, halves).answers(*asked)
+            squares[k] += np.mean((error - truth(records, *asked)) ** 2)
+    assert squares[0] < 0.7 * squares[1]
+
+
+def test_of_few_values_each_is_told_at_large_epsilon() -> None:
+    """Of five values a pair is as precise as 25 cells of an oracle are, whatever goes together."""
+    rng, n = np.random.default_rng(5), 50_000
+    first = rng.integers(0, 5, n)
+    records = np.stack([first, (2 * first + rng.integers(0, 2, n)) % 5], axis=1)
+    estimate = collected(WaveGrid([5, 5], 5.0), records)
+    cells = np.array(list(np.ndindex(5, 5)))
+    found = estimate.answers((0, 1), cells, cells)
+    true = np.bincount(records @ [5, 1], minlength=25) / n
+    assert np.sqrt(np.mean((found - true) ** 2)) < 0.003  # with two arcs .01

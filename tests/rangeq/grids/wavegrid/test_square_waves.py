@@ -53,7 +53,11 @@ def arc_of(wave: Wave, configuration: int, value: int) -> int:
     return math.floor(periods * wave.arcs) % wave.arcs
 
 
-WAVES = [Wave(2, 2), Wave(3, 2), Wave(5, 2), Wave(10, 4), Wave(64, 2), Wave(100, 4), Wave(300, 2)]
+WAVES = [
+    *(Wave(size, 2) for size in (2, 3, 5, 64, 300)),
+    *(Wave(10, 4), Wave(100, 4), Wave(64, 32), Wave(40, 32)),
+    *(Wave(5, 5), Wave(7, 7), Wave(20, 20)),
+]
 
 
 @pytest.mark.parametrize("wave", WAVES, ids=str)
@@ -184,7 +188,8 @@ def test_aggregates_and_scores_are_those_of_a_loop(epsilon: float) -> None:
     records = np.random.default_rng(5).integers(0, sizes, size=(400, 3))
     reports = protocol.privatize(records, np.random.default_rng(6))
     waves, halves = channel.heard(protocol.aggregate(reports))
-    assert [heard.places for heard in waves] == [(0, 1), (0, 2), (1, 2)]
+    alone = [(0,), (2,)] if epsilon > 3 else []
+    assert [heard.places for heard in waves] == [(0, 1), (0, 2), (1, 2), *alone]
     assert [heard.places for heard in halves] == [(0, 2)]
     parts = zip([*waves, *halves], channel.parts, strict=True)
     for number, (heard, part) in enumerate(parts):
@@ -225,6 +230,30 @@ def test_a_sixth_of_those_asked_about_two_wide_ordered_attributes_report_on_halv
     assert len(single.parts) == 1
 
 
+def test_a_fifth_report_on_one_attribute_where_pairs_have_four_arcs() -> None:
+    sizes = {"a": 64, "b": 5, "c": 1, "d": 40}
+    channel = WaveGrid(sizes, 3.0, categorical=["d"]).channel
+    pairs = tuple(combinations(range(4), 2))
+    assert channel.part_places == (*pairs, (0,), (1,), (3,))
+    chances = [Fraction(weight, 1 << 64) for weight in channel.part_weights]
+    expected = [Fraction(4, 30)] * 6 + [Fraction(1, 15)] * 3
+    assert [float(chance) for chance in chances] == pytest.approx(list(map(float, expected)))
+    alone = [part.waves for part in channel.parts[6:] if isinstance(part, WaveCells)]
+    assert alone == [(Wave(64, 16),), (Wave(5, 5),), (Wave(40, 40),)]
+    records = np.array([[63, 4, 0, 39], [7, 0, 0, 3]])
+    assert [channel.part_items(part, records).tolist() for part in (6, 7, 8)] == [
+        [63, 7],
+        [4, 0],
+        [39, 3],
+    ]
+    assert WaveGrid(sizes, 2.0).channel.alone == ()
+    arcs = {1.0: 4, 1.5: 4, 2.0: 8, 3.0: 16, 4.0: 32, 5.0: 64, 9.0: 64}
+    for epsilon, expected_arcs in arcs.items():
+        (single,) = WaveGrid([256], epsilon).channel.parts
+        assert isinstance(single, WaveCells)
+        assert single.arcs == (expected_arcs,)
+
+
 def test_halves_of_cells_count_their_values() -> None:
     for size, cells in ((8, 8), (9, 9), (9, 4), (101, 7), (1000, 256), (1, 1)):
         edges = equal_cells(size, cells)
@@ -253,7 +282,7 @@ def test_scores_are_unbiased_with_the_stated_information() -> None:
 
 
 def test_four_cells_tell_what_theory_says() -> None:
-    for epsilon in (0.3, 1.0, 3.0):
+    for epsilon in (0.3, 1.0, 2.4):
         of_two, of_one = (
             math.tanh(epsilon / 2) ** 2 / 3,
             ((math.exp(epsilon) - 1) / (math.exp(epsilon) + 3)) ** 2,
@@ -264,7 +293,7 @@ def test_four_cells_tell_what_theory_says() -> None:
         assert ContrastLaw.of(cells.base).information(4) == pytest.approx(cells.information)
         assert cells.base.size == (2 if of_two > of_one else 1)
     assert WaveGrid([64, 7], 2.0).channel.waves == (Wave(64, 2), Wave(7, 2))
-    assert WaveGrid([64, 7], 4.0).channel.waves == (Wave(64, 4), Wave(7, 2))
+    assert WaveGrid([64, 7], 4.0).channel.waves == (Wave(64, 4), Wave(7, 7))
 
 
 def test_impossible_reports_are_refused() -> None:
@@ -347,7 +376,12 @@ def test_counts_of_a_population_have_the_law_of_reports(epsilon: float, arcs: in
 @pytest.mark.parametrize(("epsilon", "arcs"), [(0.5, 2), (2.0, 2), (3.0, 4), (4.5, 4), (6.0, 8)])
 def test_arcs_grow_with_epsilon(epsilon: float, arcs: int) -> None:
     channel = WaveGrid({"a": 64, "b": 8, "c": 5, "d": 40}, epsilon, categorical=["d"]).channel
-    assert [wave.arcs for wave in channel.waves] == [arcs, arcs, 2, min(arcs, 4)]
+    assert [wave.arcs for wave in channel.waves] == [
+        arcs,
+        arcs,
+        5 if arcs > 2 else 2,
+        min(arcs, 4),
+    ]
     # As the rule has it: all functions of so many cells together
     known = {
         each: (each**2 - 1) * float(information(SubsetSelection(each**2, epsilon)))
