@@ -269,7 +269,10 @@ _TASKS: dict[str, Asked] = {
     ),
     "conjunctions": Asked(
         _records,
-        lambda schema: {"categorical": [one.name for one in schema if not one.ordered]},
+        lambda schema: {
+            "categorical": [one.name for one in schema if not one.ordered],
+            "apart": schema.apart,
+        },
         "a conjunction errs by about {}",
     ),
     "heavy-hitters": Asked(

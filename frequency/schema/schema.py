@@ -17,6 +17,7 @@ from frequency.schema.column import columns_of
 from frequency.schema.dates import Dates
 from frequency.schema.domain import MOST_ATTRIBUTES, Domain
 from frequency.schema.numeric import Numeric
+from frequency.schema.ordered import Ordered
 from frequency.schema.schema_file import content_in, save_content
 from frequency.schema.text import Text
 from mechdesign import InvalidFile
@@ -111,6 +112,14 @@ class Schema:
     def domain(self) -> Domain:
         """Names and numbers of items, as protocols for several attributes take them."""
         return Domain(dict(zip(self.names, self.sizes, strict=True)))
+
+    @property
+    def apart(self) -> dict[str, int]:
+        """How many of an ordered attribute's items are no neighbours of others: the last ones.
+
+        They stand for values outside, and for missing ones. Only attributes that have some.
+        """
+        return {one.name: len(one.extra) for one in self if isinstance(one, Ordered) and one.extra}
 
     def __len__(self) -> int:
         return len(self.attributes)

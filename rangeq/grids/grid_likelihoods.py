@@ -146,8 +146,10 @@ def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstim
         return WaveEstimate(attributes, 0, (), {}, (False,) * len(attributes))
     kernels = [
         # What is seen of g cells has the rank g - 1
-        KERNELS if np.linalg.matrix_rank(precision) + 1 >= min(_FEW, len(scores)) else _UNEVEN
-        for scores, precision, _ in likelihoods.told
+        KERNELS
+        if np.linalg.matrix_rank(one.precision) + 1 >= min(_FEW, len(one.scores))
+        else _UNEVEN
+        for one in likelihoods.told
     ]
     return estimated(attributes, n, likelihoods, (False,) * len(attributes), kernels, _INDEPENDENT)
 

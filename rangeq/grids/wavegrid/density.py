@@ -79,6 +79,11 @@ _EVEN = 0.5
 STRENGTH, _TURNS = 2.0, 20
 """How many data sets prior probabilities count as, and steps of adapting them."""
 
+_APART = 3.0
+"""Prior deviation of the logarithm of a cell that is apart: where there are 200 values, a tenth of
+the users are e^3 times as many as others have.
+"""
+
 _RANK = 1e-5
 """Directions of less than this part of the largest prior variance are left out."""
 
@@ -113,11 +118,14 @@ class Told(NamedTuple):
         I T and I N G: shapes (cells,) and (cells, cells).
     widths : numpy.ndarray of float64
         How many values the cells have: without data they are all equally frequent.
+    apart : int, default 0
+        How many of the last cells are no neighbours of any other.
     """
 
     scores: Floats
     precision: Floats
     widths: Floats
+    apart: int = 0
 
 
 def posterior_densities(
@@ -158,7 +166,8 @@ def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
     even = np.log(told.widths / told.widths.sum())
     found: list[_Mode] = []
     first: dict[tuple[float, float], Floats] = {}
-    for kernel, root in zip(kernels, _roots(len(told.scores), kernels), strict=True):
+    roots = _roots(len(told.scores), kernels, told.apart)
+    for kernel, root in zip(kernels, roots, strict=True):
         smooth = kernel.height, kernel.length
         found.append(_mode(root, told.scores, told.precision, even, first.get(smooth)))
         first.setdefault(smooth, found[-1].logarithms)
@@ -245,19 +254,20 @@ def _mode(
 
 
 @lru_cache(maxsize=16)
-def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS) -> tuple[Floats, ...]:
+def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS, apart: int = 0) -> tuple[Floats, ...]:
     """For each kernel a matrix R such that R R' is its covariance.
 
     The part that only scales densities is taken off.
     """
-    x = (np.arange(cells) + 0.5) / cells * 2 - 1
-    apart, line, parabola = x[:, None] - x, np.outer(x, x), np.outer(x**2, x**2)
+    near = cells - apart
+    x = (np.arange(near) + 0.5) / near * 2 - 1
+    distance, line, parabola = x[:, None] - x, np.outer(x, x), np.outer(x**2, x**2)
     roots = []
     for kernel in kernels:
-        matrix = kernel.height**2 * np.exp(
-            -0.5 * (apart / kernel.length) ** 2
+        matrix = np.diag(np.repeat((kernel.points**2, _APART**2), (near, apart)))
+        matrix[:near, :near] += kernel.height**2 * np.exp(
+            -0.5 * (distance / kernel.length) ** 2
         ) + kernel.trend**2 * (line + parabola)
-        matrix += kernel.points**2 * np.eye(cells)
         matrix += matrix.mean() - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None]
         values, vectors = np.linalg.eigh(matrix)
         kept = values > max(_RANK * values[-1], 1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, zip_longest
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -68,9 +68,15 @@ class Likelihoods(NamedTuple):
     pairs: Iterator[PairLikelihood]
 
 
-def fine_cells(attributes: Domain) -> list[Edges]:
-    """The cells in which the distribution of each attribute is estimated: `FINE` at most."""
-    return [equal_cells(size, FINE) for size in attributes.sizes]
+def fine_cells(attributes: Domain, apart: Sequence[int] = ()) -> list[Edges]:
+    """The cells in which the distribution of each attribute is estimated: `FINE` at most.
+
+    Each of the last values that are no neighbours of others is a cell.
+    """
+    return [
+        (*equal_cells(size - own, FINE - own), *range(size - own + 1, size + 1))
+        for size, own in zip_longest(attributes.sizes, apart, fillvalue=0)
+    ]
 
 
 class Singles:
@@ -80,10 +86,13 @@ class Singles:
     ----------
     attributes : Domain
         Names and sizes.
+    apart : sequence of int, default ()
+        How many of the last values of each are no neighbours of others; (): none.
     """
 
-    def __init__(self, attributes: Domain) -> None:
-        self.edges = fine_cells(attributes)
+    def __init__(self, attributes: Domain, apart: Sequence[int] = ()) -> None:
+        self.edges = fine_cells(attributes, apart)
+        self.apart = apart or [0] * len(self.edges)
         self.scores = [np.zeros(len(cut) - 1) for cut in self.edges]
         self.precisions = [np.zeros((len(score), len(score))) for score in self.scores]
 
@@ -96,8 +105,10 @@ class Singles:
     def told(self) -> list[Told]:
         """What is known of each attribute."""
         return [
-            Told(score, precision, np.diff(cut).astype(np.float64))
-            for cut, score, precision in zip(self.edges, self.scores, self.precisions, strict=True)
+            Told(score, precision, np.diff(cut).astype(np.float64), own)
+            for cut, score, precision, own in zip(
+                self.edges, self.scores, self.precisions, self.apart, strict=True
+            )
         ]
 
 
@@ -174,7 +185,11 @@ def weighted_functions(cells: Floats, larger: Floats, counts: Floats) -> tuple[F
 
 
 def of_waves(
-    attributes: Domain, waves: Sequence[ValueSets], heard: Sequence[Heard], halves: Sequence[Heard]
+    attributes: Domain,
+    waves: Sequence[ValueSets],
+    heard: Sequence[Heard],
+    halves: Sequence[Heard],
+    apart: Sequence[int] = (),
 ) -> Likelihoods:
     """What the reports of `WaveGrid` tell.
 
@@ -193,13 +208,15 @@ def of_waves(
         several.
     halves : sequence of Heard
         What those on halves say: counts of shape (2, 2), of pairs that are heard of.
+    apart : sequence of int, default ()
+        How many of the last values of each attribute are no neighbours of others; (): none.
 
     Returns
     -------
     Likelihoods
         Of all of them.
     """
-    singles = Singles(attributes)
+    singles = Singles(attributes, apart)
     edges = singles.edges
     sides = [half_of(cut) for cut in edges]
     alike: dict[Key, Floats] = {}

@@ -111,6 +111,10 @@ class WaveGrid(ConjunctionProtocol):
         Public: the pairs of attributes that users report on, each attribute in one at least. None:
         all pairs. With many attributes fewer pairs have more reports each; the others are estimated
         from what these imply, without errors. See also `second_round`.
+    apart : mapping of str or int to int, default ()
+        By name or by place, how many of the last values of an ordered attribute are no neighbours
+        of others, such as those that stand for missing ones. Clients do not depend on it. Of a
+        `frequency.Schema` they are known.
 
     Raises
     ------
@@ -123,11 +127,18 @@ class WaveGrid(ConjunctionProtocol):
 
     categorical: Any = ()
     pairs: Any = None
+    apart: Any = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.sizes, Schema):
             named = [one.name for one in self.sizes if not isinstance(one, Ordered)]
-            set_fields(self, categorical=(*self.categorical, *named), sizes=self.sizes.domain)
+            apart = {**self.sizes.apart, **dict(self.apart)}
+            set_fields(
+                self,
+                categorical=(*self.categorical, *named),
+                apart=apart,
+                sizes=self.sizes.domain,
+            )
         attributes = Domain.of(self.sizes)
         places = {place_of(name, attributes.names, ValueError) for name in self.categorical}
         for place in places:
@@ -140,6 +151,7 @@ class WaveGrid(ConjunctionProtocol):
             self,
             categorical=tuple(attributes.names[place] for place in sorted(places)),
             pairs=None if self.pairs is None else _checked_pairs(self.pairs, attributes),
+            apart=_checked_apart(self.apart, attributes),
         )
         if max(attributes.sizes) > LARGEST:
             raise ValueError(
@@ -252,7 +264,18 @@ class WaveGrid(ConjunctionProtocol):
         return self._from(n, heard, halves)
 
     def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
-        return of_waves(self.attributes, self.channel.waves, *self.channel.heard(aggregate))
+        heard, halves = self.channel.heard(aggregate)
+        return self._told(heard, halves)
+
+    def _told(self, heard: Sequence[Heard], halves: Sequence[Heard]) -> Likelihoods:
+        known = dict(self.apart)
+        apart = [
+            0 if categories else known.get(name, 0)
+            for name, categories in zip(
+                self.attributes.names, self.channel.categorical, strict=True
+            )
+        ]
+        return of_waves(self.attributes, self.channel.waves, heard, halves, apart)
 
     def _estimate(self, aggregate: Aggregate) -> WaveEstimate:
         return self._from(aggregate.n, *self.channel.heard(aggregate))
@@ -260,8 +283,31 @@ class WaveGrid(ConjunctionProtocol):
     def _from(self, n: int, heard: Sequence[Heard], halves: Sequence[Heard]) -> WaveEstimate:
         if not n:
             return WaveEstimate(self.attributes, 0, (), {}, self.channel.categorical)
-        told = of_waves(self.attributes, self.channel.waves, heard, halves)
+        told = self._told(heard, halves)
         return estimated(self.attributes, n, told, self.channel.categorical)
+
+
+def _checked_apart(apart: Any, attributes: Domain) -> tuple[tuple[str, int], ...]:
+    """The names and numbers, in the attributes' order."""
+    try:
+        given = dict(apart)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"apart is a mapping of attributes to numbers of values, got {shown(apart)}"
+        ) from None
+    found = {
+        place_of(name, attributes.names, ValueError): whole(
+            number, "apart", 0, what="a number of values"
+        )
+        for name, number in given.items()
+    }
+    for place, number in found.items():
+        if number >= min(attributes.sizes[place], FINE):
+            raise ValueError(
+                f"of {shown(attributes.names[place])} fewer than"
+                f" {min(attributes.sizes[place], FINE)} values are apart, got {number}"
+            )
+    return tuple((attributes.names[place], found[place]) for place in sorted(found) if found[place])
 
 
 def _checked_pairs(pairs: Any, attributes: Domain) -> tuple[tuple[str, str], ...]:

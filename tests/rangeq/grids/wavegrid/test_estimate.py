@@ -5,10 +5,14 @@ Statistical bounds have a false alarm in less than one of 10^6 runs, and generat
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from frequency import Categorical, Numeric, Schema, plan_survey
 from frequency.exceptions import InvalidQuestion
+from frequency.storage.protocol_file import load_protocol, save_protocol
 from mechdesign._support.arrays import Floats
 from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
@@ -335,3 +339,62 @@ def test_of_few_values_each_is_told_at_large_epsilon() -> None:
     found = estimate.answers((0, 1), cells, cells)
     true = np.bincount(records @ [5, 1], minlength=25) / n
     assert np.sqrt(np.mean((found - true) ** 2)) < 0.003  # with two arcs .01
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(81, 1.0), (81, 2.0), (81, 4.0), (1000, 2.0)])
+def test_missing_values_are_no_neighbours(size: int, epsilon: float) -> None:
+    """The last value is that of a part of the users, and of few, or of none, the one before it."""
+    off = []
+    for seed, missing in enumerate((0.0, 0.1, 0.1, 0.1, 0.3)):
+        rng, n = np.random.default_rng(seed), 30_000
+        age = np.clip(rng.normal(0.5, 0.15, n) * (size - 1), 0, size - 2).astype(int)
+        age = np.where(rng.random(n) < missing, size - 1, age)
+        records = np.stack([age, rng.integers(0, 3, n)], axis=1)
+        apart, near = WaveGrid([size, 3], epsilon, apart={0: 1}), WaveGrid([size, 3], epsilon)
+        assert near.channel == apart.channel
+        aggregate = apart.aggregate(apart.privatize(records, np.random.default_rng([seed])))
+        told, without = (
+            protocol.estimate(aggregate).answer({0: (size - 1, size - 1)})
+            for protocol in (apart, near)
+        )
+        true = np.mean(age == size - 1)
+        low, high = told.interval(0.999)
+        assert low <= true <= high
+        if missing == 0.1:
+            off.append((without.value - true) / np.sqrt(without.variance))
+    assert np.mean(off) < -2
+
+
+def test_what_is_apart_is_checked_and_known_of_a_schema(tmp_path: Path) -> None:
+    schema = Schema(
+        [
+            Numeric("age", low=0, high=80, whole=True, missing="item", outside="item"),
+            Numeric("hours", low=0, high=60, bins=12, outside="clip"),
+            Categorical("town", ["Leeds", "York", "Hull"], missing="item"),
+        ]
+    )
+    protocol = WaveGrid(schema, 1.0)
+    assert protocol.apart == (("age", 2),)
+    save_protocol(tmp_path / "protocol.json", protocol)
+    assert load_protocol(tmp_path / "protocol.json") == protocol
+    found = plan_survey("conjunctions", schema, epsilon=1, n=10_000, protocol="WaveGrid")
+    assert found.survey.protocol.apart == (("age", 2),)
+    found = plan_survey("conjunctions", schema, ["age", "hours"], epsilon=1, n=10_000)
+    assert {one.protocol.apart for one in found.plan.candidates if one.name == "WaveGrid"} == {
+        (("age", 2),)
+    }
+    assert WaveGrid([9, 4], 1.0, apart={0: 0, 1: 3}).apart == (("1", 3),)
+    for wrong, message in (
+        ({0: 9}, "of '0' fewer than 9 values are apart, got 9"),
+        ({2: 1}, "2"),
+        ({0: -1}, "-1"),
+        ({0: 1.5}, "1.5"),
+        (3, "a mapping of attributes to numbers of values, got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            WaveGrid([9, 4], 1.0, apart=wrong)
+    with pytest.raises(ValueError, match="fewer than 256 values"):
+        WaveGrid([1000, 4], 1.0, apart={0: 256})
+    alone = WaveGrid([300], 1.0, apart={0: 255})
+    reports = alone.privatize(np.full((500, 1), 299), np.random.default_rng(1))
+    assert alone.estimate(alone.aggregate(reports)).answer({0: (299, 299)}).value > 0.5
