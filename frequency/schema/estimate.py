@@ -680,10 +680,16 @@ class SurveyEstimate:
         ------
         InvalidQuestion
             As for `cells`.
+        ImportError
+            The backend is not installed.
         """
         import narwhals as nw
 
-        return nw.from_dict(self.columns(attributes, confidence), backend=backend).to_native()
+        columns = self.columns(attributes, confidence)
+        try:
+            return nw.from_dict(columns, backend=backend).to_native()
+        except ImportError as error:
+            raise ImportError(f"to_frame needs {backend}: pip install {backend}") from error
 
     def plot(
         self,

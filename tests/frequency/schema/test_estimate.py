@@ -1,6 +1,7 @@
 """Answers in labels and units: those of the items, interpolated within bins, with intervals."""
 
 import datetime as dt
+import sys
 
 import numpy as np
 import pandas as pd
@@ -195,6 +196,16 @@ def test_frames():
     unknown = known(Schema([DELAY]), [0.1, 0.2, 0.3, 0.4]).to_frame()
     assert unknown["delay"].tolist() == ["-60 to 0", "0 to 15", "15 to 60", "60 to 600"]
     assert unknown["standard error"].isna().all()
+
+
+@pytest.mark.parametrize("backend", ["pandas", "pyarrow"])
+def test_a_frame_of_a_package_that_is_not_installed_names_it(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimate, _ = ages()
+    monkeypatch.setitem(sys.modules, backend, None)
+    with pytest.raises(ImportError, match=f"^to_frame needs {backend}: pip install {backend}$"):
+        estimate.to_frame(backend=backend)
 
 
 def test_frequent_texts_are_labels():
