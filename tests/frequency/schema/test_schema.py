@@ -72,7 +72,7 @@ def test_every_kind_of_table_gives_the_same_items(library):
     ("column", "value", "expected"),
     [
         ("year", 2010, "an integer from 2007 to 2009"),
-        ("year", None, "a value"),
+        ("year", None, "refuses missing values"),
         ("year", 2008.5, "an integer"),
         ("mass", "heavy", "a number"),
         ("mass", float("inf"), "number"),
@@ -137,8 +137,20 @@ def test_an_empty_table_has_no_items():
 
 def test_masked_values_are_missing():
     masked = np.ma.MaskedArray([2007, 2008], mask=[False, True])
-    with pytest.raises(InvalidCell, match="row 1, column 'year': no value"):
+    with pytest.raises(InvalidCell, match="row 1, column 'year': the cell is empty"):
         SCHEMA.project("year").encode(masked)
+
+
+def test_a_missing_value_that_is_refused_says_what_would_take_it():
+    for attribute in (Text("word", 4), Categorical("word", ["a", "b"])):
+        with pytest.raises(InvalidCell) as raised:
+            Schema([attribute]).encode({"word": ["a", None]})
+        assert str(raised.value) == (
+            "row 1, column 'word': the cell is empty, and the schema refuses missing values"
+            ' (missing = "item" or "skip" takes them); nothing was drawn'
+        )
+    with pytest.raises(InvalidCell, match="'NA' is no value, and the schema refuses"):
+        SCHEMA.project("year").encode({"year": ["2007", "NA"]})
 
 
 def test_texts_are_cut_at_whole_characters():
