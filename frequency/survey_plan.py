@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from frequency.schema import Attribute, Schema, Survey, Text
 from frequency.schema.attribute import ItemAttribute
-from mechdesign import InvalidRequest, Ledger, Plan, UnknownTask, plan
+from mechdesign import InvalidRequest, Ledger, Plan, plan
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import listed, printable, shown
 from mechdesign.planning.planner import task_key
 from mechdesign.planning.ranking import Candidate
+from mechdesign.planning.task import unknown_task
 
 MOST_OF_A_MARGINAL = 3
 """How many attributes a marginal has at most, unless it is said."""
@@ -164,7 +165,7 @@ def plan_survey(
     """
     key = task_key(task)
     if key not in _TASKS:
-        raise UnknownTask(f"no schema is asked for {shown(task)}; there are {listed(_TASKS)}")
+        raise unknown_task(task, _TASKS)
     own = schema if attributes is None else schema.project(attributes)
     asked = _TASKS[key]
     domain, fixed = asked.domain(key, own), asked.details(own)

@@ -138,6 +138,8 @@ def test_conjunctions_of_labels_alone() -> None:
 def test_tasks_that_are_none_of_surveys(task):
     with pytest.raises(UnknownTask, match="there are frequencies, ranges"):
         plan_survey(task, PEOPLE, "age", epsilon=1, n=1000)
+    with pytest.raises(UnknownTask, match=r"unknown task 'range'; .*; did you mean ranges\?$"):
+        plan_survey("range", PEOPLE, "age", epsilon=1, n=1000)
 
 
 @pytest.mark.parametrize(
