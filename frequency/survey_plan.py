@@ -12,7 +12,7 @@ from frequency.schema import Attribute, Schema, Survey, Text
 from frequency.schema.attribute import ItemAttribute
 from mechdesign import InvalidRequest, Ledger, Plan, plan
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import listed, printable, shown
+from mechdesign._support.text import brief, listed, printable, shown
 from mechdesign.planning.planner import task_key
 from mechdesign.planning.ranking import Candidate
 from mechdesign.planning.task import unknown_task
@@ -22,6 +22,10 @@ MOST_OF_A_MARGINAL = 3
 
 FEW_ITEMS = 256
 """So many items are all listed, and none of them has to be found."""
+
+
+USELESS = 12**-0.5
+"""An error of this much tells nothing: so far is 1/2 from a number drawn between 0 and 1."""
 
 
 class Asked(NamedTuple):
@@ -86,13 +90,20 @@ class SurveyPlan:
                 f" ({error * n:.3g} of {n})" if error * n < 999 else f" ({error * n:.0f} of {n})"
             )
         of = f"on populations: {self.chosen.resting_on}" if self.chosen.populations else ""
-        return f"{name}: {_TASKS[self.task].error.format(users)}: {of or self.plan.task.error_is}"
+        told = f"{name}: {_TASKS[self.task].error.format(users)}: {of or self.plan.task.error_is}"
+        if error < USELESS:
+            return told
+        users = "" if n is None else f" and {n} users"
+        return (
+            f"{told}\nanswers would tell nothing at epsilon {brief(self.chosen.epsilon)}{users}:"
+            " mechdesign plan says how many users, or which epsilon, an error takes"
+        )
 
     def __str__(self) -> str:
         lines = [str(self.plan)]
         if self.chosen is not self.plan.best:
             lines.append(f"taken, since it was asked for: {printable(self.chosen.name)}")
-        return "\n".join([*lines, printable(self.expectation)])
+        return "\n".join([*lines, *map(printable, self.expectation.split("\n"))])
 
 
 def plan_survey(
