@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
+from frequency.core.quantiles import fractions
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import MISSING, ItemAttribute, Span
 from frequency.schema.conditional_quantiles import ConditionalQuantiles
@@ -272,10 +273,10 @@ class SurveyEstimate:
         """
         if where is not None:
             one, among = self._among(attribute, where)
-            at = np.asarray(phi, dtype=np.float64) * among.cumulative[-1]
+            at = fractions(phi) * among.cumulative[-1]
             return self._value_at(one, among.bins(phi), at, among.cumulative)
         place, one = self._ordered(attribute)
-        wanted = np.asarray(phi, dtype=np.float64)
+        wanted = fractions(phi)
         cells = np.arange(one.bins)
         cdf = np.asarray(self._of_items({place: (np.zeros_like(cells), cells)}).value)
         if np.isnan(cdf).any():
@@ -352,7 +353,7 @@ class SurveyEstimate:
             one, among = self._among(attribute, where)
             return self._values_of(one, among.ends(phi, confidence))
         place, one = self._ordered(attribute)
-        wanted = np.asarray(phi, dtype=np.float64)
+        wanted = fractions(phi)
         shares = [1.0, 1.0]
         if one.extra:  # the fraction of those with a value is estimated too
             confidence = 1 - (1 - confidence) / 2

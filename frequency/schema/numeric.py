@@ -123,6 +123,8 @@ class Numeric(Ordered):
             raise ValueError(
                 f"{printable(self.name)}: bins of equal ratios begin above 0, not at {low:.12g}"
             )
+        if not self.whole and self.bins == 0:
+            raise ValueError(f"{printable(self.name)}: give bins or edges, or whole = true")
         given = values if self.whole and self.bins == 0 else self.bins
         bins = whole_number(given, "bins", 1, min(values, MOST_ITEMS), what="a number of bins")
         set_fields(self, low=low, high=high, bins=bins)

@@ -1,6 +1,7 @@
 """Answers in labels and units: those of the items, interpolated within bins, with intervals."""
 
 import datetime as dt
+import re
 import sys
 
 import numpy as np
@@ -325,3 +326,12 @@ def test_what_gives_no_distribution_is_not_sampled():
             ask()
     with pytest.raises(InvalidQuestion, match="no model is fitted"):
         estimate.fitted()
+
+
+@pytest.mark.parametrize("phi", [50, -0.5, [0.5, 1.5]])
+def test_the_fraction_that_is_refused_is_the_one_that_was_given(phi):
+    """And not its part of those who have a value."""
+    estimate, _ = ages()
+    for ask in (estimate.quantile, estimate.quantile_interval):
+        with pytest.raises(ValueError, match=re.escape(f"phi must lie in [0, 1], got {phi}")):
+            ask(phi)

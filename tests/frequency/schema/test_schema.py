@@ -219,7 +219,7 @@ def test_what_are_no_labels_is_refused(labels):
         ({"edges": [0, 1], "low": 0}, "bounds and spacing are not needed"),
         ({}, "needs edges, or low and high"),
         ({"low": 0}, "needs edges, or low and high"),
-        ({"low": 0, "high": 10}, "a number of bins"),
+        ({"low": 0, "high": 10}, "x: give bins or edges, or whole = true"),
         ({"low": 0, "high": 0, "bins": 1}, "not above it"),
         ({"low": 5, "high": 0, "bins": 1}, "low is 5 and high 0"),
         ({"low": 0, "high": 10, "bins": 1 << 30}, "a number of bins"),

@@ -789,6 +789,21 @@ def test_a_release_carries_its_schema(released):
     )
 
 
+def test_a_number_of_users_that_noise_made_negative_is_0(tmp_path, capsys):
+    """Whether a table is empty is private: its release goes on, and has an unbiased estimate."""
+    schema = Schema([AGE])
+    for seed in range(20):
+        nobody = np.zeros(schema.sizes, int)
+        chosen = CentralFlat(schema.sizes, 1.0)
+        release = Release.draw(schema, chosen, nobody, np.random.default_rng(seed))
+        if release.estimate.n < -1:
+            break
+    assert release.estimate.n < -1
+    release.save(tmp_path / "nobody.release")
+    code, out, _ = run(capsys, "query", tmp_path / "nobody.release", "--where", "3:9", "--table")
+    assert (code, out.splitlines()[0]) == (0, "about 0 users")
+
+
 def test_shares_of_a_release(released):
     schema = Schema([AGE, SEX])
     asked = ("--where", "sex male and age 3:9", "--quantile", "0.5 of age", "--shares")
