@@ -64,7 +64,8 @@ class SurveyEstimate:
         ----------
         where : mapping
             For each attribute that matters, by its name: a value or label, a list of them, or the
-            ends ``(first, last)`` of a closed range in the attribute's unit, None where it is open.
+            ends ``(first, last)`` of a closed range in the attribute's unit, None where it is open:
+            ``{"age": (20, 40)}`` is a range, and ``{"age": [20, 40]}`` the values 20 and 40.
             "missing" and "outside" where these are items. Arrays of ends or values are many
             questions. With one attribute the mapping may be left out.
 

@@ -174,7 +174,10 @@ class Numeric(Ordered):
         return f"{what} from {self.value_text(self.cuts[0])} to {self.value_text(last)}"
 
     def value_text(self, value: Any) -> str:
-        return f"{int(value)}" if self.whole else f"{float(value):.6g}"
+        if self.whole:
+            return f"{int(value)}"
+        text = f"{float(value):.6g}"
+        return f"{float(value):.0f}" if "e+" in text else text
 
     def _raw(self, column: Column) -> Items:
         numbers, cuts = column.numbers(), self.cuts
