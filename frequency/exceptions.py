@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from mechdesign._support.text import printable, shown
 
+A_VALUE = "a value"
+"""What a cell is expected to hold where it holds none."""
+
 
 class FrequencyError(Exception):
     """Base of every error that this package raises on purpose; its message is safe to print."""
@@ -62,8 +65,15 @@ class InvalidCell(InvalidValue):
     @property
     def wrong(self) -> str:
         """What is wrong with it, without where it is."""
-        found = "no value" if self.value is None else shown(self.value)
         column = printable(repr(self.column))
+        if self.expected == A_VALUE:
+            empty = self.value is None
+            found = "the cell is empty" if empty else f"{shown(self.value)} is no value"
+            return (
+                f"column {column}: {found}, and the schema refuses missing values"
+                ' (missing = "item" or "skip" takes them)'
+            )
+        found = "no value" if self.value is None else shown(self.value)
         return f"column {column}: {found} is not {printable(self.expected)}"
 
 

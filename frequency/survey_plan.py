@@ -10,17 +10,22 @@ from typing import Any, NamedTuple
 
 from frequency.schema import Attribute, Schema, Survey, Text
 from frequency.schema.attribute import ItemAttribute
-from mechdesign import InvalidRequest, Ledger, Plan, UnknownTask, plan
+from mechdesign import InvalidRequest, Ledger, Plan, plan
 from mechdesign._support.numbers import Rational
-from mechdesign._support.text import listed, printable, shown
+from mechdesign._support.text import brief, listed, printable, shown
 from mechdesign.planning.planner import task_key
 from mechdesign.planning.ranking import Candidate
+from mechdesign.planning.task import unknown_task
 
 MOST_OF_A_MARGINAL = 3
 """How many attributes a marginal has at most, unless it is said."""
 
 FEW_ITEMS = 256
 """So many items are all listed, and none of them has to be found."""
+
+
+USELESS = 12**-0.5
+"""An error of this much tells nothing: so far is 1/2 from a number drawn between 0 and 1."""
 
 
 class Asked(NamedTuple):
@@ -85,13 +90,20 @@ class SurveyPlan:
                 f" ({error * n:.3g} of {n})" if error * n < 999 else f" ({error * n:.0f} of {n})"
             )
         of = f"on populations: {self.chosen.resting_on}" if self.chosen.populations else ""
-        return f"{name}: {_TASKS[self.task].error.format(users)}: {of or self.plan.task.error_is}"
+        told = f"{name}: {_TASKS[self.task].error.format(users)}: {of or self.plan.task.error_is}"
+        if error < USELESS:
+            return told
+        users = "" if n is None else f" and {n} users"
+        return (
+            f"{told}\nanswers would tell nothing at epsilon {brief(self.chosen.epsilon)}{users}:"
+            " mechdesign plan says how many users, or which epsilon, an error takes"
+        )
 
     def __str__(self) -> str:
         lines = [str(self.plan)]
         if self.chosen is not self.plan.best:
             lines.append(f"taken, since it was asked for: {printable(self.chosen.name)}")
-        return "\n".join([*lines, printable(self.expectation)])
+        return "\n".join([*lines, *map(printable, self.expectation.split("\n"))])
 
 
 def plan_survey(
@@ -164,7 +176,7 @@ def plan_survey(
     """
     key = task_key(task)
     if key not in _TASKS:
-        raise UnknownTask(f"no schema is asked for {shown(task)}; there are {listed(_TASKS)}")
+        raise unknown_task(task, _TASKS)
     own = schema if attributes is None else schema.project(attributes)
     asked = _TASKS[key]
     domain, fixed = asked.domain(key, own), asked.details(own)

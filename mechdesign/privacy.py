@@ -378,8 +378,8 @@ def exact_epsilon(epsilon: float | Rational) -> Fraction:
     Raises ValueError unless it is finite and at least 0.
     """
     if isinstance(epsilon, float) and not math.isfinite(epsilon):
-        raise ValueError(f"epsilon must be finite and at least 0, got {epsilon}")
+        raise ValueError(f"epsilon must be finite and not negative, got {epsilon}")
     value = Fraction(epsilon) if isinstance(epsilon, float) else exact(epsilon, "epsilon")
     if value < 0:
-        raise ValueError(f"epsilon must be at least 0, got {brief(value)}")
+        raise ValueError(f"epsilon must not be negative, got {brief(value)}")
     return value

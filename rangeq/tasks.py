@@ -153,7 +153,8 @@ class Ranges(_OrderedAttribute):
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         return (
             "no unbiased estimate of an even population errs less than"
-            f" {least_rmse(self.domain, epsilon, n, self.workload):.4g}"
+            f" {least_rmse(self.domain, epsilon, n, self.workload):.4g};"
+            f" {_SHAPED}'s is biased, and may"
         )
 
     def by_curator(self) -> CuratedTask:

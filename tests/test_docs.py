@@ -232,7 +232,7 @@ def test_commands_of_the_page_on_tables_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_flights(tmp_path, 336_776)
-    (tmp_path / "penguins.csv").write_text("species,mass\nGentoo,5000\nAdelie,NA\n")
+    (tmp_path / "public.csv").write_text("species,mass\nGentoo,5000\nAdelie,NA\n")
     text = PAGES["tables.md"].read_text(encoding="utf-8")
     commands = commands_in(text)
     assert [command[0] for command in commands] == [

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mechdesign import Privacy, design, explain
 from mechdesign.cli import main
+from mechdesign.properties import ColumnMonotone, WeakHonesty
 from tests.flights_table import commands_in, write_flights
 
 ROOT = Path(__file__).parent.parent
@@ -21,11 +23,24 @@ def test_it_is_short() -> None:
     assert len(README.encode()) <= 5000
 
 
-def test_its_commands_install_and_test() -> None:
-    """`make test` is what runs this very test, and the wheel's test installs."""
+def test_its_first_commands_install_and_make_the_files_of_the_others() -> None:
+    """The wheel's test installs, and the demo runs the script."""
     commands, _ = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     lines = [line.split("#")[0].strip() for line in commands.splitlines()]
-    assert lines == ["pip install .", "make test"]
+    assert lines == [
+        'pip install ".[data,storage]"',
+        "bash examples/flights.sh demo/flights",
+        "cd demo && cp flights/flights.* .",
+    ]
+
+
+def test_how_often_a_published_count_is_exact_is_said() -> None:
+    (said,) = re.findall(r"release\(.*# .*: one in (\w+) is exact$", README, re.MULTILINE)
+    best = design(
+        8, Privacy.from_epsilon(0.5), properties=[WeakHonesty(), ColumnMonotone()]
+    ).mechanism
+    exact = float(explain(best).within(0))
+    assert round(1 / exact) == {"three": 3}[said]
 
 
 @pytest.mark.parametrize(

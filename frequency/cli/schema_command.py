@@ -98,4 +98,6 @@ def _draft(options: argparse.Namespace) -> int:
         say(f"wrote {options.out}: look through it, and change what does not fit")
     for name, reason in found.left_out.items():
         print(f"left out: {printable(name)}: {reason}", file=sys.stderr)
+    for name, reason in found.doubts.items():
+        print(f"look at {printable(name)}: {reason}", file=sys.stderr)
     return 0

@@ -13,6 +13,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
@@ -22,7 +24,7 @@ import numpy.typing as npt
 from frequency.core.sparse_counts import SparseCounts, sparse
 from frequency.exceptions import IncompatibleAggregate
 from mechdesign._support.strict_json import JSON_BYTES, from_json, keyed
-from mechdesign._support.text import printable, shown
+from mechdesign._support.text import from_text, printable, shown
 
 VERSION = 1
 """Of messages with an aggregate, all of its counts written."""
@@ -356,6 +358,22 @@ def beginning(stream: IO[bytes], most: int) -> bytes:
     return start + stream.read(min(length, most))
 
 
+def message_kind(path: str | os.PathLike[str]) -> str:
+    """What a file holds by its header, such as "aggregate" or "reports".
+
+    "" of what does not begin as a message does, and "damaged" of what only begins so. Nothing else
+    is checked. OSError if it cannot be read.
+    """
+    with open(path, "rb") as stream:
+        start = beginning(stream, JSON_BYTES)
+    if start[:4] != _MAGIC:
+        return ""
+    try:
+        return str(from_json(start[8:])["kind"])
+    except (ValueError, LookupError, TypeError):
+        return "damaged"
+
+
 def number_of_reports(value: Any) -> int:
     """The value itself, if it is an integer in 0 .. 2^63 - 1.
 
@@ -395,13 +413,24 @@ def differing(ours: str, theirs: str) -> str:
         keys = [
             key for key in keys if key in ("schema", "domain", "alpha")
         ] or keys  # from which the others follow
-    except (ValueError, KeyError, TypeError, AttributeError):
+        mine, other = _legible(mine), _legible(other)
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
         return f"{ours:.200} and of {theirs:.200}"
     shown_ = [f"{key!s:.40}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]
     return (
         f"{names[0]} and of {names[1]}, which differ in"
         f" {'; '.join(shown_) or 'the shape of their counts'}"
     )
+
+
+def _legible(content: dict[str, Any]) -> dict[str, Any]:
+    """The same parameters for a message: nobody reads fractions of so many digits, or digests."""
+    short = {}
+    if "alpha" in content:
+        short["alpha"] = f"that of epsilon {-math.log(from_text(content['alpha'])):.6g}"
+    if "schema" in content:
+        short["schema"] = f"{content['schema']:.15}"
+    return {**content, **short}
 
 
 def canonical(content: Any) -> str:

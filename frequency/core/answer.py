@@ -26,12 +26,12 @@ class ConfidenceInterval(NamedTuple):
 
     Attributes
     ----------
-    low, high : numpy.ndarray of float64
-        Shape (items,), or that of the ranges.
+    low, high : float or numpy.ndarray of float64
+        Floats of one question, else of shape (items,), or that of the ranges.
     """
 
-    low: Floats
-    high: Floats
+    low: Any
+    high: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +50,10 @@ class Answer:
     _variance: Any = None
     _unknown: str = ""
     _interval: Callable[[float], ConfidenceInterval] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("value", "_variance"):  # NumPy's scalars would be printed as such
+            object.__setattr__(self, name, plain(getattr(self, name)))
 
     @property
     def variance(self) -> Any:
@@ -88,10 +92,10 @@ class Answer:
         """
         z = normal_quantile(confidence)
         if self._interval is not None:
-            return self._interval(confidence)
+            return ConfidenceInterval(*map(plain, self._interval(confidence)))
         half = z * np.sqrt(self.variance)
         middle = np.where(np.isfinite(half), self.value, 0.0)
-        return ConfidenceInterval(middle - half, middle + half)
+        return ConfidenceInterval(plain(middle - half), plain(middle + half))
 
     def __iter__(self) -> Iterator[Any]:
         yield self.value
@@ -386,9 +390,11 @@ def _whole(end: Any, name: str) -> Integers:
     return array.astype(np.int64)
 
 
-def plain(values: npt.NDArray[Any]) -> Any:
-    """One number by itself, more as they are."""
-    return values.item() if np.ndim(values) == 0 else values
+def plain(values: Any) -> Any:
+    """One number of NumPy's as Python's, more as they are."""
+    if isinstance(values, (np.ndarray, np.generic)) and values.ndim == 0:
+        return values.item()
+    return values
 
 
 def normal_quantile(confidence: float) -> float:

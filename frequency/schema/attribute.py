@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from frequency.exceptions import InvalidCell, InvalidQuestion
+from frequency.exceptions import A_VALUE, InvalidCell, InvalidQuestion
 from frequency.schema.column import Column
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.text import listed, printable, shown
@@ -227,7 +227,7 @@ class ItemAttribute(Attribute):
             return Coded(items, 0)
         absent, clipped = items == ABSENT, 0
         if self.missing == "refuse" and absent.any():
-            raise self._refusal(column, int(np.argmax(absent)), "a value")
+            raise self._refusal(column, int(np.argmax(absent)), A_VALUE)
         outside = items < ABSENT
         if self.outside == "refuse" and outside.any():
             raise self._refusal(column, int(np.argmax(outside)), self.values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -27,6 +28,15 @@ _MOST_BINS = 100
 
 _MOST_INTEGERS = 1 << 11
 
+_FEW, _ENOUGH = 20, 1 << 16
+"""Fewer rows may differ by chance; more do not, if so many differ."""
+
+_THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}([,' ][0-9]{3})*(\.[0-9]*)?\s*")
+"""A number whose thousands are separated, if it has any."""
+
+_SLASHES = re.compile(r"\s*[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}\s*")
+"""A date as many write it."""
+
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 _DAYS: tuple[tuple[Every, float], ...] = (
@@ -48,10 +58,13 @@ class Draft(NamedTuple):
         What the columns seem to be.
     left_out : dict of str to str
         Why there is no attribute for some of the columns.
+    doubts : dict of str to str
+        What is to be looked at in some of the columns that have one.
     """
 
     schema: Schema
     left_out: dict[str, str]
+    doubts: dict[str, str]
 
 
 def draft_schema(tables: Iterable[Any], source: str) -> Draft:
@@ -102,7 +115,8 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
     if not attributes:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise InvalidTable(f"there is no column of which a schema can be drafted. {why}")
-    return Draft(Schema(attributes, source), left_out)
+    doubts = {name: seen[name].doubt for name in found if name not in left_out}
+    return Draft(Schema(attributes, source), left_out, {k: v for k, v in doubts.items() if v})
 
 
 @dataclass
@@ -120,6 +134,11 @@ class _Seen:
     times: bool = True
     clock: bool = False
     """Whether some times are not midnight."""
+    thousands: bool = True
+    slashes: bool = True
+    """Whether all are numbers with separators of thousands, dates that are not of ISO 8601."""
+    distinct: set[str] | None = field(default_factory=set)
+    """The values, as long as each row has another one and they are not enough; else None."""
     least: Any = None
     most: Any = None
 
@@ -127,11 +146,18 @@ class _Seen:
         codes, values = column.factors()
         told = [one for one in values if not is_no_value(one)]
         self.missing = self.missing or len(told) < len(values) or bool((codes < 0).any())
+        if self.distinct is not None and len(self.distinct) < _ENOUGH:
+            fresh = {_label(one) for one in told}
+            once = len(fresh) == int((codes >= 0).sum()) and self.distinct.isdisjoint(fresh)
+            self.distinct = self.distinct | fresh if once else None
         for value in told:
             self._add(value)
 
     def _add(self, value: Any) -> None:
         self.truths = self.truths and truth_of(value) is not None
+        for name, form in (("thousands", _THOUSANDS), ("slashes", _SLASHES)):
+            if getattr(self, name):
+                setattr(self, name, isinstance(value, str) and form.fullmatch(value) is not None)
         self.longest = max(
             self.longest, len(value.encode(errors="replace")) if isinstance(value, str) else 99
         )
@@ -156,6 +182,18 @@ class _Seen:
     def _between(self, value: Any) -> None:
         self.least = value if self.least is None else min(self.least, value)
         self.most = value if self.most is None else max(self.most, value)
+
+    @property
+    def doubt(self) -> str:
+        """What makes the attribute doubtful; or nothing."""
+        if self.thousands and not self.numbers:
+            return "numbers with separators of thousands? Write them without, such as 27467"
+        if self.slashes and not self.times:
+            return "dates? Write them as ISO 8601 does, such as 2024-02-01"
+        exact = self.whole if self.numbers else not self.times
+        if exact and self.distinct is not None and len(self.distinct) >= _FEW:
+            return "every row has another value: an identifier? Leave it out"
+        return ""
 
     def attribute(self, name: str) -> Attribute | str:
         """What the column seems to be; or why it is left out."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
+from frequency.core.quantiles import fractions
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import MISSING, ItemAttribute, Span
 from frequency.schema.conditional_quantiles import ConditionalQuantiles
@@ -63,7 +64,8 @@ class SurveyEstimate:
         ----------
         where : mapping
             For each attribute that matters, by its name: a value or label, a list of them, or the
-            ends ``(first, last)`` of a closed range in the attribute's unit, None where it is open.
+            ends ``(first, last)`` of a closed range in the attribute's unit, None where it is open:
+            ``{"age": (20, 40)}`` is a range, and ``{"age": [20, 40]}`` the values 20 and 40.
             "missing" and "outside" where these are items. Arrays of ends or values are many
             questions. With one attribute the mapping may be left out.
 
@@ -272,10 +274,10 @@ class SurveyEstimate:
         """
         if where is not None:
             one, among = self._among(attribute, where)
-            at = np.asarray(phi, dtype=np.float64) * among.cumulative[-1]
+            at = fractions(phi) * among.cumulative[-1]
             return self._value_at(one, among.bins(phi), at, among.cumulative)
         place, one = self._ordered(attribute)
-        wanted = np.asarray(phi, dtype=np.float64)
+        wanted = fractions(phi)
         cells = np.arange(one.bins)
         cdf = np.asarray(self._of_items({place: (np.zeros_like(cells), cells)}).value)
         if np.isnan(cdf).any():
@@ -352,7 +354,7 @@ class SurveyEstimate:
             one, among = self._among(attribute, where)
             return self._values_of(one, among.ends(phi, confidence))
         place, one = self._ordered(attribute)
-        wanted = np.asarray(phi, dtype=np.float64)
+        wanted = fractions(phi)
         shares = [1.0, 1.0]
         if one.extra:  # the fraction of those with a value is estimated too
             confidence = 1 - (1 - confidence) / 2
@@ -680,10 +682,16 @@ class SurveyEstimate:
         ------
         InvalidQuestion
             As for `cells`.
+        ImportError
+            The backend is not installed.
         """
         import narwhals as nw
 
-        return nw.from_dict(self.columns(attributes, confidence), backend=backend).to_native()
+        columns = self.columns(attributes, confidence)
+        try:
+            return nw.from_dict(columns, backend=backend).to_native()
+        except ImportError as error:
+            raise ImportError(f"to_frame needs {backend}: pip install {backend}") from error
 
     def plot(
         self,

@@ -123,6 +123,8 @@ class Numeric(Ordered):
             raise ValueError(
                 f"{printable(self.name)}: bins of equal ratios begin above 0, not at {low:.12g}"
             )
+        if not self.whole and self.bins == 0:
+            raise ValueError(f"{printable(self.name)}: give bins or edges, or whole = true")
         given = values if self.whole and self.bins == 0 else self.bins
         bins = whole_number(given, "bins", 1, min(values, MOST_ITEMS), what="a number of bins")
         set_fields(self, low=low, high=high, bins=bins)
@@ -172,7 +174,10 @@ class Numeric(Ordered):
         return f"{what} from {self.value_text(self.cuts[0])} to {self.value_text(last)}"
 
     def value_text(self, value: Any) -> str:
-        return f"{int(value)}" if self.whole else f"{float(value):.6g}"
+        if self.whole:
+            return f"{int(value)}"
+        text = f"{float(value):.6g}"
+        return f"{float(value):.0f}" if "e+" in text else text
 
     def _raw(self, column: Column) -> Items:
         numbers, cuts = column.numbers(), self.cuts

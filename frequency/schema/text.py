@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from frequency.exceptions import A_VALUE
 from frequency.schema.attribute import Attribute, Coded
 from frequency.schema.column import Column, is_nothing
 from mechdesign._support.frozen import set_fields
@@ -68,7 +69,7 @@ class Text(Attribute):
                 raise self._refusal(column, int(np.argmax(codes == code)), self.values)
         absent = codes < 0
         if self.missing == "refuse" and absent.any():
-            raise self._refusal(column, int(np.argmax(absent)), "a value")
+            raise self._refusal(column, int(np.argmax(absent)), A_VALUE)
         lookup = np.array([*texts, "" if self.missing == "item" else None], dtype=object)
         clipped = np.array([*(one != text for one, text in zip(found, texts, strict=True)), False])
         return Coded(lookup[codes], int(clipped[codes].sum()))

@@ -90,9 +90,10 @@ class Collected:
     found: int
 
     def __str__(self) -> str:
+        n, counted, refused = self.aggregate.n, len(self.counted), len(self.refused)
         lines = [
-            f"{self.aggregate.n} reports of {len(self.counted)} files counted, {len(self.refused)}"
-            " files refused"
+            f"{n} report{'s' * (n != 1)} of {counted} file{'s' * (counted != 1)} counted,"
+            f" {refused} file{'s' * (refused != 1)} refused"
         ]
         lines += [f"  {path}: {reason}" for path, reason in self.refused.items()]
         lines += [

@@ -14,6 +14,7 @@ import os
 import sys
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,8 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
         with arguments that this library does not have, or with parameters that this version of the
         library would not draw its reports by.
     """
+    if Path(path).suffix == ".toml":
+        raise InvalidFile(f"{path} looks like a schema: mechdesign protocol makes a protocol of it")
     keys = ("protocol", "arguments", "agreed", "digest")
     content = content_of(path, FORMAT, {1: keys, VERSION: (*keys, "client")})
     try:

@@ -18,7 +18,7 @@ from mechdesign.cli.options import (
     member_of,
     say,
 )
-from mechdesign.planning.planner import plan, task_key
+from mechdesign.planning.planner import known_task, plan, task_key
 from mechdesign.planning.trust import LOCAL
 
 
@@ -147,6 +147,7 @@ def _asked(options: argparse.Namespace) -> tuple[int | list[int] | dict[str, int
     """The domain, and how many users report: of count n is the group, as in other commands."""
     if options.domain is not None:
         return _domain(options.domain), options.n
+    known_task(options.task)  # an unknown one is named first
     if task_key(options.task) != "count":
         raise ValueError(
             f"plan {options.task} needs --domain: the items of frequencies, ranges and the like,"

@@ -131,6 +131,8 @@ def _complete() -> None:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        if re.match("unrecognized arguments: [^-]", message):
+            message += '; what holds spaces needs quotes, such as --where "age 18:64"'
         super().error(printable(message))
 
 

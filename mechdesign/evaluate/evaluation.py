@@ -93,7 +93,7 @@ class ErrorTable:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("a DataFrame needs pandas: pip install pandas") from error
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
 
         names = self.rows[0].measures if self.rows else ()
         return pd.DataFrame([_cells(row) for row in self.rows], columns=[*_FIXED, *names])

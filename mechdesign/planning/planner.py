@@ -32,10 +32,10 @@ from mechdesign.planning.search import (
 from mechdesign.planning.task import (
     InvalidRequest,
     Task,
-    UnknownTask,
     all_names,
     is_unknown,
     predicted_error,
+    unknown_task,
 )
 from mechdesign.planning.trust import (
     CURATOR,
@@ -205,15 +205,17 @@ def _entries() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
+def known_task(name: Any) -> EntryPoint:
+    """The task of this name, not yet loaded; UnknownTask if there is none."""
     entries = _entries()
     key = task_key(name)
     if key not in entries:
-        raise UnknownTask(
-            f"no task {shown(name)}; there are"
-            f" {', '.join(sorted(entries)) or 'none: install the package'}"
-        )
-    kind = entries[key].load()
+        raise unknown_task(name, sorted(entries))
+    return entries[key]
+
+
+def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
+    key, kind = task_key(name), known_task(name).load()
     allowed = [item.name for item in fields(kind) if item.name != "domain"]
     unknown = [detail for detail in details if detail not in allowed]
     if unknown:

@@ -121,6 +121,11 @@ class Plan:
         return {f"error, {name}": known.get(name, math.nan) for name in names}
 
     @property
+    def _resting(self) -> str:
+        """That some errors are of other populations, if they are."""
+        return " unless said below" if any(item.populations for item in self.candidates) else ""
+
+    @property
     def _central(self) -> str:
         """What a central epsilon comes with."""
         return f"delta = {brief(self.task.central_delta)}, trust = {self.task.trust}"
@@ -244,7 +249,7 @@ class Plan:
             )
         kept = [k for k, column in enumerate(zip(*rows, strict=True)) if k == 0 or any(column[1:])]
         lines = [
-            f"{', '.join(said)}; error: {self.task.error_is}",
+            f"{', '.join(said)}; error: {self.task.error_is}{self._resting}",
             *aligned([[row[k] for k in kept] for row in rows]),
         ]
         lines.append(f"* {self.best.name}: {self.reason}")

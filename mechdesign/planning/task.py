@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+from mechdesign._support.text import listed, shown
 from mechdesign.exceptions import MechanismError, PrivacyViolation
 from mechdesign.privacy import Privacy
 
@@ -23,6 +25,15 @@ class InvalidRequest(MechanismError, ValueError):
 
 class UnknownTask(MechanismError, ValueError):
     """No installed package has a task of this name."""
+
+
+def unknown_task(name: object, known: Iterable[str]) -> UnknownTask:
+    """The error for a name that is not among those known: it lists these."""
+    names = list(known)
+    near = get_close_matches(name, names, 1) if isinstance(name, str) else []
+    meant = f"; did you mean {near[0]}?" if near else ""
+    there = listed(names) or "none: install the package"
+    return UnknownTask(f"unknown task {shown(name)}; there are {there}{meant}")
 
 
 @dataclass(frozen=True)

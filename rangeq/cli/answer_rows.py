@@ -71,7 +71,7 @@ class AnswerList(NamedTuple):
             return "the number of users was not released"
         if isinstance(self.n, int):
             return f"{self.n} user{'s' * (self.n != 1)} reported"
-        return f"about {self.n:.0f} users"
+        return f"about {max(self.n, 0):.0f} users"  # noise may make it negative
 
     def csv(self) -> str:
         """A line for each answer, empty where something is not known."""

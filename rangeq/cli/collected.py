@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from frequency.core.aggregate import message_kind
 from frequency.exceptions import IncompatibleAggregate
 from frequency.schema import Survey
 from frequency.schema.survey import wrapped
@@ -65,6 +66,10 @@ def _aggregate(collected: Path, given: Path, confidence: float) -> EstimateSourc
     try:
         aggregate = load_aggregate(collected, protocol)
     except IncompatibleAggregate as error:
+        if message_kind(collected) not in ("aggregate", "damaged"):
+            raise InvalidFile(
+                f"{collected} is not an aggregate: mechdesign collect makes one of reports"
+            ) from error
         raise InvalidFile(f"{collected}: {error}") from error
     if not aggregate.n:
         raise ValueError(f"{collected} holds no reports: there is nothing to estimate from")
@@ -85,6 +90,10 @@ def _release(collected: Path, confidence: float) -> EstimateSource | QuantileSou
                 f"{printable(str(collected))} is a released table: in Python {name}.load"
                 " estimates other totals of it"
             ) from None
+        if message_kind(collected) == "aggregate":
+            raise InvalidFile(
+                f"{collected} is an aggregate: add --protocol FILE.json, that of its reports"
+            ) from error
         raise InvalidFile(f"{error}; --protocol says what an aggregate is of") from error
     if isinstance(released, ReleasedQuantiles):
         return QuantileSource(released)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frequency.exceptions import InvalidQuestion
-from frequency.schema import Attribute, Categorical, Ordered, Schema
+from frequency.schema import Attribute, Categorical, Numeric, Ordered, Schema
 from frequency.schema.domain import MOST_ATTRIBUTES
 from mechdesign._support.text import listed, printable, shown
 
@@ -18,6 +18,15 @@ _AND = re.compile(r"\sand(?=\s)")
 
 _COMPARED = re.compile("[<>≤≥]")
 """How a comparison begins, which is no condition here."""
+
+_DASHED = re.compile(r"\s*(-?[0-9.]+)\s*-\s*([0-9.]+)\s*")
+"""A range as it is written elsewhere."""
+
+_JOINED = re.compile(r"\s(or|and)\s", re.IGNORECASE)
+"""What conditions cannot be joined by, where it is still in one of them."""
+
+_BEGUN = re.compile(r"[^\W\d]\w*[\s=]+\S")
+"""How a condition with a name begins."""
 
 _COLONS = 5
 """The most of a range: one, and two in each time."""
@@ -74,7 +83,7 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
     ]
     if len(ands) >= MOST_ATTRIBUTES:
         raise InvalidQuestion(f"there are {len(ands) + 1} conditions: {shown(text)}")
-    wrong: list[tuple[tuple[int, int, int], InvalidQuestion]] = []
+    wrong: list[tuple[tuple[int, int, int], InvalidQuestion, str]] = []
 
     @cache
     def read(start: int) -> list[tuple[str, Any]] | None:
@@ -88,7 +97,8 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
                 try:
                     value = _value_of(schema[name], given, found)
                 except InvalidQuestion as error:
-                    wrong.append(((start, -end, -len(given)), error))
+                    hint = _hint(schema[name], given, len(names))
+                    wrong.append(((start, -end, -len(given)), error, hint))
                     continue
                 rest = [] if after is None else read(after)
                 if rest is not None:
@@ -102,11 +112,26 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
             f" {shown(text)}"
         )
     if conditions is None:  # as far as anything could be read, in the shortest condition there
-        raise max(wrong, key=lambda one: one[0])[1]
+        _, error, hint = max(wrong, key=lambda one: one[0])
+        raise InvalidQuestion(f"{error}{hint}")
     asked = dict(conditions)
     if len(asked) < len(conditions):
         raise InvalidQuestion(f"an attribute is named twice in {shown(text)}")
     return asked
+
+
+def _hint(attribute: Attribute, given: str, attributes: int) -> str:
+    """What may have been meant by a condition that is none; or nothing."""
+    joined, dashed = _JOINED.search(given), _DASHED.fullmatch(given)
+    if joined:
+        less = "; 'or' is not supported" if joined[1].lower() == "or" else ""
+        return f": join conditions with ' and '{less}"
+    if dashed and isinstance(attribute, Numeric):
+        return f": a range is {dashed[1]}:{dashed[2]}"
+    if attributes == 1 and not isinstance(attribute, Categorical) and _BEGUN.match(given):
+        name = printable(attribute.name)
+        return f": a condition may begin with the name of the attribute, which is {name}"
+    return ""
 
 
 def _after(name: str, text: str) -> Iterator[str]:

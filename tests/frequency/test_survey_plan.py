@@ -90,6 +90,17 @@ def test_errors_are_predicted_in_words():
         assert ("nothing is predicted" in found.expectation) == (not known), task
 
 
+def test_a_survey_that_would_tell_nothing_says_so():
+    found = plan_survey("frequencies", PEOPLE, "age", epsilon="0.01", n=500)
+    assert found.chosen.error > 1
+    assert (
+        "\nanswers would tell nothing at epsilon 0.01 and 500 users: mechdesign plan says how many"
+        in str(found)
+    )
+    found = plan_survey("frequencies", PEOPLE, "age", epsilon=1, n=50_000)
+    assert "would tell nothing" not in str(found)
+
+
 def test_two_of_three_are_given_and_a_ledger_is_left_alone():
     ledger = Ledger("1/2")
     assert plan_survey("ranges", PEOPLE, "age", n=99, ledger=ledger).survey.protocol.epsilon == 0.5
@@ -138,6 +149,8 @@ def test_conjunctions_of_labels_alone() -> None:
 def test_tasks_that_are_none_of_surveys(task):
     with pytest.raises(UnknownTask, match="there are frequencies, ranges"):
         plan_survey(task, PEOPLE, "age", epsilon=1, n=1000)
+    with pytest.raises(UnknownTask, match=r"unknown task 'range'; .*; did you mean ranges\?$"):
+        plan_survey("range", PEOPLE, "age", epsilon=1, n=1000)
 
 
 @pytest.mark.parametrize(

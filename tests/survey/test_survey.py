@@ -19,5 +19,5 @@ def test_reports_are_counted_once_each(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "600 reports of 1 files counted, 0 files refused" in done.stdout
+    assert "600 reports of 1 file counted, 0 files refused" in done.stdout
     assert "JFK: 0." in done.stdout

@@ -146,7 +146,7 @@ def test_no_aggregate_when_every_file_is_refused(job, tmp_path):
     bad.write_text("hello")
     for resume in (None, "state"):
         code, out, err = job("--force", resume=resume)
-        assert (code, "1 files refused" in out) == (1, True)
+        assert (code, "1 file refused" in out) == (1, True)
         assert "every file was refused" in err
         assert not (tmp_path / "aggregate.ldp").exists()
         assert "damaged" in (tmp_path / "refused.csv").read_text()

@@ -85,3 +85,16 @@ def test_what_is_wrong_is_said_in_one_line(arguments, code, message, run, tmp_pa
     assert message in err
     assert err.count("\n") == 1
     assert (tmp_path / "people.csv").read_text() == TABLE
+
+
+def test_what_is_doubtful_in_a_draft_is_said(run, tmp_path):
+    table = tmp_path / "orders.csv"
+    rows = [f'{7000 + k},"{k % 3},467",01/02/2024' for k in range(30)]
+    table.write_text("\n".join(["id,pay,day", *rows, ""]))
+    code, _, err = run(table, "--public", "--out", tmp_path / "orders.toml")
+    assert code == 0
+    assert [line.partition("?")[0] for line in err.splitlines()] == [
+        "look at id: every row has another value: an identifier",
+        "look at pay: numbers with separators of thousands",
+        "look at day: dates",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,24 @@ def test_answers_about_one_attribute(protocol: Any) -> None:
     assert many.variance == pytest.approx([each.variance for each in alone])
     assert estimate.answer(np.zeros(0, dtype=np.int64)).value.shape == (0,)
     assert estimate.answer([]).value == 0
+
+
+@pytest.mark.parametrize(
+    "protocol", [*ORACLES, *RANGES, SquareWave(DOMAIN, 1.0), CentralFlat(DOMAIN, 1.0)], ids=repr
+)
+@pytest.mark.parametrize("where", [5, (3, 9), [2, 9, 11]], ids=repr)
+def test_one_answer_is_in_numbers_of_python(protocol: Any, where: Any) -> None:
+    """NumPy's would be printed as np.float64(0.3)."""
+    central = isinstance(protocol, CentralFlat)
+    made = protocol.release(np.arange(DOMAIN)) if central else estimated(protocol)
+    told = made.answer(where)
+    numbers = [told.value]
+    with suppress(UnknownVariance):
+        numbers.append(told.variance)
+    with suppress(UnknownVariance):
+        numbers += told.interval()
+    assert len(numbers) > 1 or isinstance(protocol, SquareWave)
+    assert {type(one) for one in numbers} <= {float, int}
 
 
 def test_intervals_may_be_known_where_the_variance_is_not() -> None:

@@ -84,3 +84,31 @@ def test_what_cannot_be_an_attribute_is_left_out():
         "long": "it has more than 256 texts, some of more than 64 bytes",
         "none": "it has no values",
     }
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    ("values", "doubt"),
+    [
+        (range(7000, 7030), "an identifier"),
+        ([f"p{k}" for k in range(300)], "an identifier"),
+        ([*range(7000, 7029), 7000], ""),
+        (range(5), ""),
+        (np.arange(30) / 7, ""),
+        ([f"2024-02-{k:02}" for k in range(1, 30)], ""),
+        (["27,467", "950", "1,000,000.5"], "thousands"),
+        (["27.467", "950"], ""),
+        (["01/02/2024", "3/12/2023", ""], "2024-02-01"),
+        (["1.2.2024", "3.12.2023"], "2024-02-01"),
+        (["a", "1/2/2024"], ""),
+    ],
+)
+def test_what_is_doubtful_is_said(values, doubt, parts):
+    """Also where the rows come block by block."""
+    series = pd.Series(list(values), name="x")
+    rows = np.array_split(np.arange(len(series)), parts)
+    found = draft_schema([series.iloc[part].to_frame() for part in rows], "a test")
+    if doubt:
+        assert doubt in found.doubts["x"]
+    else:
+        assert found.doubts == {}

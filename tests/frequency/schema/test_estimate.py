@@ -1,6 +1,8 @@
 """Answers in labels and units: those of the items, interpolated within bins, with intervals."""
 
 import datetime as dt
+import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -197,6 +199,13 @@ def test_frames():
     assert unknown["standard error"].isna().all()
 
 
+def test_a_frame_of_a_package_that_is_not_installed_names_it(monkeypatch: pytest.MonkeyPatch):
+    estimate, _ = ages()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas: pip install pandas"):
+        estimate.to_frame()
+
+
 def test_frequent_texts_are_labels():
     survey = Survey(PrefixExtension(16, 6.0, True), Schema([Text("word", 2)]))
     values = ["hi"] * 3000 + ["yo"] * 2000
@@ -317,3 +326,12 @@ def test_what_gives_no_distribution_is_not_sampled():
             ask()
     with pytest.raises(InvalidQuestion, match="no model is fitted"):
         estimate.fitted()
+
+
+@pytest.mark.parametrize("phi", [50, -0.5, [0.5, 1.5]])
+def test_the_fraction_that_is_refused_is_the_one_that_was_given(phi):
+    """And not its part of those who have a value."""
+    estimate, _ = ages()
+    for ask in (estimate.quantile, estimate.quantile_interval):
+        with pytest.raises(ValueError, match=re.escape(f"phi must lie in [0, 1], got {phi}")):
+            ask(phi)

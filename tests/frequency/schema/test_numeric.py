@@ -68,3 +68,13 @@ def test_values_of_bins_too_narrow_for_decimals_are_as_drawn() -> None:
     tiny = Numeric("tiny", low=0, high=1e-300, bins=4)
     values = tiny.drawn_in(np.array([0, 3, 1]), np.random.default_rng(1))
     assert tiny.coded(values.tolist()).items.tolist() == [0, 3, 1]
+
+
+def test_large_numbers_are_written_out():
+    pay = Numeric("pay", [0, 0.25, 31.6227766, 100_000, 1_000_000, 1_234_567, 1e14])
+    assert pay.values == "a number from 0 to 100000000000000"
+    assert tuple(pay.item_labels) == (
+        *("0 to 0.25", "0.25 to 31.6228", "31.6228 to 100000", "100000 to 1000000"),
+        *("1000000 to 1234567", "1234567 to 100000000000000"),
+    )
+    assert Numeric("pay", low=0, high=1e6, bins=2).values == "a number from 0 to 1000000"

@@ -72,7 +72,7 @@ def test_every_kind_of_table_gives_the_same_items(library):
     ("column", "value", "expected"),
     [
         ("year", 2010, "an integer from 2007 to 2009"),
-        ("year", None, "a value"),
+        ("year", None, "refuses missing values"),
         ("year", 2008.5, "an integer"),
         ("mass", "heavy", "a number"),
         ("mass", float("inf"), "number"),
@@ -137,8 +137,20 @@ def test_an_empty_table_has_no_items():
 
 def test_masked_values_are_missing():
     masked = np.ma.MaskedArray([2007, 2008], mask=[False, True])
-    with pytest.raises(InvalidCell, match="row 1, column 'year': no value"):
+    with pytest.raises(InvalidCell, match="row 1, column 'year': the cell is empty"):
         SCHEMA.project("year").encode(masked)
+
+
+def test_a_missing_value_that_is_refused_says_what_would_take_it():
+    for attribute in (Text("word", 4), Categorical("word", ["a", "b"])):
+        with pytest.raises(InvalidCell) as raised:
+            Schema([attribute]).encode({"word": ["a", None]})
+        assert str(raised.value) == (
+            "row 1, column 'word': the cell is empty, and the schema refuses missing values"
+            ' (missing = "item" or "skip" takes them); nothing was drawn'
+        )
+    with pytest.raises(InvalidCell, match="'NA' is no value, and the schema refuses"):
+        SCHEMA.project("year").encode({"year": ["2007", "NA"]})
 
 
 def test_texts_are_cut_at_whole_characters():
@@ -207,7 +219,7 @@ def test_what_are_no_labels_is_refused(labels):
         ({"edges": [0, 1], "low": 0}, "bounds and spacing are not needed"),
         ({}, "needs edges, or low and high"),
         ({"low": 0}, "needs edges, or low and high"),
-        ({"low": 0, "high": 10}, "a number of bins"),
+        ({"low": 0, "high": 10}, "x: give bins or edges, or whole = true"),
         ({"low": 0, "high": 0, "bins": 1}, "not above it"),
         ({"low": 5, "high": 0, "bins": 1}, "low is 5 and high 0"),
         ({"low": 0, "high": 10, "bins": 1 << 30}, "a number of bins"),

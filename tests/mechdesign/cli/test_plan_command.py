@@ -120,8 +120,9 @@ def test_the_command_under_a_central_promise(capsys, tmp_path):
         (
             2,
             "plan colours --domain 4 --n 5 --epsilon 1",
-            "no task 'colours'; there are conjunctions, count",
+            "unknown task 'colours'; there are conjunctions, count",
         ),
+        (2, "plan range --n 5", "did you mean ranges?"),
         (2, "plan count --domain 4", "exactly one of epsilon and error must be given, got none"),
         (
             2,

@@ -171,3 +171,16 @@ def test_a_full_disk_leaves_every_output_as_it_was(wm: Path, here: Path) -> None
     assert run.stderr.count("File too large") == len(commands)
     assert sorted(here.iterdir()) == before
     assert {(here / name).read_text() for name in commands.values()} == {"precious"}
+
+
+def test_conditions_without_quotes_are_told_to_have_some(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["query", "a.agg", "--where", "age", "15:"])
+    assert 'arguments: 15:; what holds spaces needs quotes, such as --where "age 18:64"' in (
+        capsys.readouterr().err
+    )
+    with pytest.raises(SystemExit):
+        main(["query", "a.agg", "--were", "age"])
+    assert "quotes" not in capsys.readouterr().err

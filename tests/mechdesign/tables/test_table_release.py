@@ -117,7 +117,7 @@ def test_a_count_that_its_group_cannot_have_is_named(counts, sizes, index, large
         ({"names": ["a", "b"]}, "1 sizes, but 2 names"),
         ({"overlap": 0}, "overlap must be a number of cells, at least 1"),
         ({"overlap": 1.5}, "overlap must be"),
-        ({"privacy": -1}, "at least 0"),
+        ({"privacy": -1}, "must not be negative"),
         ({"privacy": Privacy("1/2", [(0, 1)])}, "fit groups of any size"),
         ({"properties": ["unknown"]}, "unknown property"),
     ],

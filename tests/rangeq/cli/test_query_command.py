@@ -690,9 +690,30 @@ def test_files_that_are_not_what_they_should_be(tmp_path, capsys, asked):
     assert not (tmp_path / "x").exists()
     _, _, err = run(capsys, "query", aggregate, "--protocol", tmp_path / "other.json")
     assert (
-        f"{aggregate}: not an aggregate of this protocol: of GRR and of GRR, which differ in alpha"
-        in err
+        f"{aggregate}: not an aggregate of this protocol: of GRR and of GRR, which differ in alpha:"
+        " that of epsilon 2 and that of epsilon 1" in err
     )
+
+
+def test_files_of_another_kind_are_named(tmp_path, capsys, asked):
+    protocol = frequency.GRR(20, 2.0)
+    asked(protocol, NUMBERS)
+    place, aggregate = tmp_path / "protocol.json", tmp_path / "aggregate.ldp"
+    table, cut, schema = (tmp_path / name for name in ("people.csv", "cut.ldp", "people.toml"))
+    table.write_text("age\n5\n")
+    for length, told in ((3, "is not an aggregate"), (40, "digest"), (-1, "digest")):
+        cut.write_bytes(aggregate.read_bytes()[:length])
+        _, _, err = run(capsys, "query", cut, "--protocol", place)
+        assert told in err
+    code, _, err = run(capsys, "query", table, "--protocol", place)
+    assert (code, err) == (
+        1,
+        f"mechdesign: {table} is not an aggregate: mechdesign collect makes one of reports\n",
+    )
+    schema.write_text('format = "mechdesign.schema"\n')
+    code, _, err = run(capsys, "query", aggregate, "--protocol", schema)
+    assert code == 1
+    assert "people.toml looks like a schema: mechdesign protocol makes a protocol of it" in err
 
 
 @pytest.mark.parametrize(
@@ -768,6 +789,21 @@ def test_a_release_carries_its_schema(released):
     )
 
 
+def test_a_number_of_users_that_noise_made_negative_is_0(tmp_path, capsys):
+    """Whether a table is empty is private: its release goes on, and has an unbiased estimate."""
+    schema = Schema([AGE])
+    for seed in range(20):
+        nobody = np.zeros(schema.sizes, int)
+        chosen = CentralFlat(schema.sizes, 1.0)
+        release = Release.draw(schema, chosen, nobody, np.random.default_rng(seed))
+        if release.estimate.n < -1:
+            break
+    assert release.estimate.n < -1
+    release.save(tmp_path / "nobody.release")
+    code, out, _ = run(capsys, "query", tmp_path / "nobody.release", "--where", "3:9", "--table")
+    assert (code, out.splitlines()[0]) == (0, "about 0 users")
+
+
 def test_shares_of_a_release(released):
     schema = Schema([AGE, SEX])
     asked = ("--where", "sex male and age 3:9", "--quantile", "0.5 of age", "--shares")
@@ -816,10 +852,13 @@ def test_a_released_table_is_for_python(tmp_path, capsys):
 
 def test_an_aggregate_is_no_release(asked, tmp_path, capsys):
     asked(SURVEYS["ranges"][0], people())
-    for name in ("aggregate.ldp", "protocol.json"):
+    for name, told in (
+        ("aggregate.ldp", "is an aggregate: add --protocol FILE.json"),
+        ("protocol.json", "--protocol says what an aggregate is of"),
+    ):
         code, out, err = run(capsys, "query", tmp_path / name)
         assert (code, out) == (1, "")
-        assert "--protocol says what an aggregate is of" in err
+        assert told in err
 
 
 @pytest.mark.parametrize(

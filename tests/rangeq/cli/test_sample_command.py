@@ -225,7 +225,7 @@ def test_requests_that_are_refused_leave_the_file_as_it_is(sample):
             " rows from; curate without --quantile releases one",
         ),
         (2, ("gone.release", force), {}, "no such file: gone.release"),
-        (1, ("a.ldp", force), {}, "--protocol says what an aggregate is of"),
+        (1, ("a.ldp", force), {}, "a.ldp is an aggregate: add --protocol FILE.json"),
         (1, ("a.ldp", protocol, "each.json", force), {}, "a.ldp: "),
     ):
         found, out, err = sample(*given, **more)

@@ -193,6 +193,13 @@ def test_the_values_that_were_found_are_what_there_is():
         ([WEEK], "2014-03:2013-01", "holds none"),
         ([MINUTE], "2013-01-01 05:00:07", "is not a bin of minute"),
         ([SMOKES], "maybe", "smokes is yes or no"),
+        ([AGE], "agee 18:", "got 'agee 18': a condition may begin with the name of the attribute,"),
+        ([AGE], "agee 18:", "which is age"),
+        ([AGE], "3 or 5", "got '3 or 5': join conditions with ' and '; 'or' is not supported"),
+        ([AGE, SEX], "sex male or age 5", ": join conditions with ' and '; 'or' is not supported"),
+        ([AGE, SEX], "age 5 AND sex male", "'5 AND sex male': join conditions with ' and '"),
+        ([AGE], "6-8", "got '6-8': a range is 6:8"),
+        ([DELAY, SEX], "sex male and delay -6 - 8.5", "got '-6 - 8.5': a range is -6:8.5"),
     ],
 )
 def test_what_is_wrong_is_named(attributes, text, message):
