@@ -52,7 +52,9 @@ random phases a ninth of the squared signal.
 
 ALONE = Fraction(1, 5)
 """The part of the users who report on one attribute, where pairs have four arcs of each or more.
-Of sixteen cells of a pair one attribute takes four, while by itself it takes what it can use.
+Of sixteen cells of a pair one attribute takes four, while by itself it takes what it can use. Of
+more than ten attributes it is 2 / d: each has so few reports on a pair that pairs err more than
+attributes, to which all of their pairs' reports contribute.
 """
 
 _WIDE, _FINER = 8, ((4, 1.5), (8, 2.5))
@@ -454,7 +456,8 @@ class WaveChannel(GroupChannel):
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
-        alone = (ALONE if self.asked_pairs else Fraction(1)) if self.alone else Fraction(0)
+        alone = min(ALONE, Fraction(2, len(self.attributes))) if self.asked_pairs else Fraction(1)
+        alone = alone if self.alone else Fraction(0)
         halved = {grid.places for grid in self.halves}
         each = (1 - alone) / max(len(self.asked_pairs), 1)
         chances = [each * (1 - HALVES if pair in halved else 1) for pair in self.asked_pairs]

@@ -247,6 +247,8 @@ def test_a_fifth_report_on_one_attribute_where_pairs_have_four_arcs() -> None:
         [39, 3],
     ]
     assert WaveGrid(sizes, 2.0).channel.alone == ()
+    many = WaveGrid([4] * 16, 3.0).channel
+    assert sum(many.part_weights[120:]) / 2**64 == pytest.approx(2 / 16)
     arcs = {1.0: 4, 1.5: 4, 2.0: 8, 3.0: 16, 4.0: 32, 5.0: 64, 9.0: 64}
     for epsilon, expected_arcs in arcs.items():
         (single,) = WaveGrid([256], epsilon).channel.parts
