@@ -262,15 +262,18 @@ class _Miniature:
                     min(cells[place], size) for place, size in zip(places, self.sizes, strict=True)
                 )
         if isinstance(protocol, WaveGrid):  # as if all were ordered
-            changes |= {"categorical": (), "pairs": None}
+            changes |= {"categorical": (), "pairs": None, "apart": ()}
         if getattr(protocol, "oracle", None) == "OLH":  # simulated user by user
             changes["oracle"] = "OUE"  # of about the same variance
         self._protocol = replace(protocol, **changes)
         self._n, self._d = n, len(protocol.attributes)
-        if isinstance(protocol.channel, WaveChannel):  # in parts of those of fewer attributes
-            self._alone = len(self.sizes) / self._d
-            pairs = len(self._protocol.attributes.pairs)
-            self._together = pairs / max(len(protocol.channel.asked_pairs), 1)
+        whole, few = protocol.channel, self._protocol.channel
+        if isinstance(whole, WaveChannel) and isinstance(few, WaveChannel):
+            # In parts of what it is with these attributes alone
+            alone, own = float(whole.chance_alone), float(few.chance_alone)
+            self._alone = alone / (own or 1) * len(self.sizes) / self._d
+            pairs = len(self._protocol.attributes.pairs) / max(len(whole.asked_pairs), 1)
+            self._together = (1 - alone) / ((1 - own) or 1) * pairs
         elif isinstance(protocol.channel, Mixture):
             weights = [weight / WORD for weight in protocol.channel.part_weights]
             self._alone, self._together = weights[0], weights[-1]

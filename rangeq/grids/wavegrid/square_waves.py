@@ -434,6 +434,13 @@ class WaveChannel(GroupChannel):
             return (0,)
         return tuple(place for place, size in enumerate(sizes) if size > 1 and self._arcs > 2)
 
+    @property
+    def chance_alone(self) -> Fraction:
+        """Of being asked about one attribute."""
+        if not self.alone:
+            return Fraction(0)
+        return min(ALONE, Fraction(2, len(self.attributes))) if self.asked_pairs else Fraction(1)
+
     @cached_property
     def halves(self) -> tuple[Grid, ...]:
         """Of each part that asks about the halves of a pair: the last ones."""
@@ -456,8 +463,7 @@ class WaveChannel(GroupChannel):
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
-        alone = min(ALONE, Fraction(2, len(self.attributes))) if self.asked_pairs else Fraction(1)
-        alone = alone if self.alone else Fraction(0)
+        alone = self.chance_alone
         halved = {grid.places for grid in self.halves}
         each = (1 - alone) / max(len(self.asked_pairs), 1)
         chances = [each * (1 - HALVES if pair in halved else 1) for pair in self.asked_pairs]

@@ -95,15 +95,16 @@ def test_groups_have_as_many_users_as_in_the_whole() -> None:
     assert (np.abs(users - expected) < 6 * np.sqrt(expected)).all()
 
 
-def test_parts_of_waves_have_as_many_users_as_in_the_whole() -> None:
-    """Of pairs a sixth report on halves, and a fifth of all users on one attribute."""
-    n = 900_000
-    small = _Miniature(WaveGrid([16] * 6, 4.0), (1, 4, 2), n)
+@pytest.mark.parametrize("d", [6, 12])
+def test_parts_of_waves_have_as_many_users_as_in_the_whole(d: int) -> None:
+    """Of pairs a sixth report on halves, and a fifth of all users, or 2 / d, on one attribute."""
+    n, alone = 900_000, min(1 / 5, 2 / d)
+    small = _Miniature(WaveGrid([16] * d, 4.0), (1, 4, 2), n)
     shares = dict(_populations(small.sizes, (1, 4, 2), None))["normal"]
     held = np.random.default_rng(1).multinomial(n, shares((0, 1)).ravel()).reshape(16, 16)
     aggregate = small._collected(shares, held, np.random.default_rng(2))
-    pairs = np.array([1, 4, 4]) * n * 4 / 75
-    expected = np.array([*(pairs * 5 / 6), *[n / 30] * 3, *(pairs / 6)])
+    pairs = np.array([1, d - 2, d - 2]) * n * (1 - alone) / (d * (d - 1) / 2)
+    expected = np.array([*(pairs * 5 / 6), *[n * alone / d] * 3, *(pairs / 6)])
     users = small._channel.part_users(aggregate)
     assert (np.abs(users - expected) < 6 * np.sqrt(expected)).all()
 
