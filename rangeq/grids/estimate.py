@@ -428,12 +428,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             `ConjunctionProtocol.estimate`.
         """
         records, times, generator = checked_sample(n, number, self.reports, rng)
-        return [
-            of_users(
-                self._drawn_from(generator).sample(records, generator), self.reports, generator
-            )
-            for _ in range(times)
-        ]
+        drawn = (self._drawn_from(generator).sample(records, generator) for _ in range(times))
+        return [of_users(one, self.reports, generator) for one in drawn]
 
     def _drawn_from(self, rng: np.random.Generator) -> ConjunctionEstimate:
         """Another estimate that is as likely."""

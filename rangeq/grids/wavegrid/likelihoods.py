@@ -242,9 +242,9 @@ def of_waves(
         return (users * (cells[place, wave] @ frequencies) + 1) / (users + wave.arcs)
 
     for (place, wave, items, law), held in sums.items():
-        counts, likely_ = np.full(held.shape[1], float(items)), frequent(place, wave)
-        own = cells[place, wave]
-        singles.add(place, *least_squares(own, held, likely_, counts, law, held.sum(axis=1)))
+        own, counts = cells[place, wave], np.full(held.shape[1], float(items))
+        told = least_squares(own, held, frequent(place, wave), counts, law, held.sum(axis=1))
+        singles.add(place, *told)
     likely = [frequent(place, wave) for place, wave in enumerate(waves)]
     paired = [part for part in heard if len(part.places) == 2]
     larger = [np.zeros(one.shape) for one in likely]
