@@ -69,6 +69,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/range_queries.py
 	$(BIN)/python benchmarks/shaped_ranges.py
 	$(BIN)/python benchmarks/any_data.py
+	$(BIN)/python benchmarks/wave_information.py
 	$(BIN)/python benchmarks/grids.py
 	$(BIN)/python benchmarks/maps.py
 	$(BIN)/python benchmarks/mixed_attributes.py
