@@ -76,9 +76,9 @@ def populations() -> Iterator[tuple[str, np.ndarray]]:
     """Frequencies of a pair's cells."""
     yield "even", np.full((SIZE, SIZE), 1 / SIZE**2)
     x = (np.arange(SIZE) + 0.5) / SIZE
-    clusters = sum(
-        np.exp(-50 * np.add.outer((x - a) ** 2, (x - b) ** 2)) for a, b in ((0.3, 0.3), (0.7, 0.6))
-    )
+    clusters = np.zeros((SIZE, SIZE))
+    for a, b in ((0.3, 0.3), (0.7, 0.6)):
+        clusters += np.exp(-50 * np.add.outer((x - a) ** 2, (x - b) ** 2))
     yield "clusters", (clusters + 0.01) / (clusters + 0.01).sum()
 
 
