@@ -76,7 +76,7 @@ def test_files_say_what_they_cost(here: Path) -> None:
         (["--epsilon", "1", "--users", "north"], "belong to --spend"),
         (["--epsilon", "1", "--reports"], "belong to --spend"),
         (["--local", "1"], "belong to --epsilon"),
-        (["--epsilon", "-1"], "at least 0"),
+        (["--epsilon", "-1"], "must not be negative"),
         (["--epsilon", "1", "--spend", "x.json", "--what", "ages"], "x.json"),
         (["--epsilon", "1", "--spend", "0", "--what", "ages"], "above 0"),
     ],
