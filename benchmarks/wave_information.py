@@ -113,10 +113,10 @@ def main() -> None:
             on_pair += float(HALVES) * on_halves
             own = [of_waves(single, epsilon, population.sum(axis=axis)) for axis in (1, 0)]
             for kind, prior in priors():
-                errors = []
+                errors, before = [], np.linalg.inv(prior)
                 for alone in [0.0, *given.alone]:
                     of_pair = given.users * (1 - alone) / PAIRS * on_pair
-                    known = of_pair + np.linalg.inv(prior) + 1e9  # a sum of 1
+                    known = of_pair + before + 1e9  # a sum of 1
                     for part, by_itself in zip(sums, own, strict=True):
                         spread = part.T / SIZE  # an even attribute beside this one
                         others = (ATTRIBUTES - 2) * spread.T @ of_pair @ spread

@@ -341,10 +341,11 @@ class _Miniature:
             if isinstance(self._channel, WaveChannel):
                 users *= self._channel.part_weights[part] / WORD
             if isinstance(oracle, WaveCells):
-                of = shares(places)
                 if max(places) < 2:  # the users whose records are known
                     others = tuple(axis for axis in range(held.ndim) if axis not in places)
                     of = held.sum(axis=others) / self._n
+                else:
+                    of = shares(places)
                 number = min(rng.poisson(users), self._n)
                 told[part] = number, oracle.drawn_counts(of, number, rng)
                 continue

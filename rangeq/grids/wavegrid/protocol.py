@@ -266,8 +266,7 @@ class WaveGrid(ConjunctionProtocol):
         return self._from(n, heard, halves)
 
     def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
-        heard, halves = self.channel.heard(aggregate)
-        return self._told(heard, halves)
+        return self._told(*self.channel.heard(aggregate))
 
     def _told(self, heard: Sequence[Heard], halves: Sequence[Heard]) -> Likelihoods:
         known = dict(self.apart)
