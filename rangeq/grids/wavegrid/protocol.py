@@ -132,15 +132,11 @@ class WaveGrid(ConjunctionProtocol):
     apart: Any = ()
 
     def __post_init__(self) -> None:
+        known: dict[str, int] = {}
         if isinstance(self.sizes, Schema):
+            known = self.sizes.apart
             named = [one.name for one in self.sizes if not isinstance(one, Ordered)]
-            apart = {**self.sizes.apart, **dict(self.apart)}
-            set_fields(
-                self,
-                categorical=(*self.categorical, *named),
-                apart=apart,
-                sizes=self.sizes.domain,
-            )
+            set_fields(self, categorical=(*self.categorical, *named), sizes=self.sizes.domain)
         attributes = Domain.of(self.sizes)
         places = {place_of(name, attributes.names, ValueError) for name in self.categorical}
         for place in places:
@@ -153,7 +149,7 @@ class WaveGrid(ConjunctionProtocol):
             self,
             categorical=tuple(attributes.names[place] for place in sorted(places)),
             pairs=None if self.pairs is None else _checked_pairs(self.pairs, attributes),
-            apart=_checked_apart(self.apart, attributes),
+            apart=_checked_apart(self.apart, known, attributes),
         )
         if max(attributes.sizes) > LARGEST:
             raise ValueError(
@@ -288,10 +284,12 @@ class WaveGrid(ConjunctionProtocol):
         return estimated(self.attributes, n, told, self.channel.categorical)
 
 
-def _checked_apart(apart: Any, attributes: Domain) -> tuple[tuple[str, int], ...]:
-    """The names and numbers, in the attributes' order."""
+def _checked_apart(
+    apart: Any, known: dict[str, int], attributes: Domain
+) -> tuple[tuple[str, int], ...]:
+    """The names and numbers, in the attributes' order: those given before those known."""
     try:
-        given = dict(apart)
+        given = {**known, **dict(apart)}
     except (TypeError, ValueError):
         raise ValueError(
             f"apart is a mapping of attributes to numbers of values, got {shown(apart)}"

@@ -375,6 +375,9 @@ def test_what_is_apart_is_checked_and_known_of_a_schema(tmp_path: Path) -> None:
     )
     protocol = WaveGrid(schema, 1.0)
     assert protocol.apart == (("age", 2),)
+    assert WaveGrid(schema, 1.0, apart={"age": 0, 1: 3}).apart == (("hours", 3),)
+    with pytest.raises(ValueError, match="a mapping of attributes to numbers of values, got 3"):
+        WaveGrid(schema, 1.0, apart=3)
     save_protocol(tmp_path / "protocol.json", protocol)
     assert load_protocol(tmp_path / "protocol.json") == protocol
     found = plan_survey("conjunctions", schema, epsilon=1, n=10_000, protocol="WaveGrid")
