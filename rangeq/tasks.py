@@ -300,6 +300,7 @@ class Conjunctions(Task):
     """
 
     described: ClassVar[str] = "docs/protocols/grids"
+    one_population: ClassVar[bool] = False
 
     like: Any = field(default=None, kw_only=True)
     categorical: Any = field(default=(), kw_only=True)

@@ -37,7 +37,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         cases = defaultdict(list)
         for item in items:
             cases[item.nodeid.split("[")[0]].append(item)
-        kept = {item for own in cases.values() for item in sorted(own, key=_number)[:most]}
+        kept = {
+            item
+            for own in cases.values()
+            for k, item in enumerate(sorted(own, key=_number))
+            if k < most or item.get_closest_marker("every_case")
+        }
     if part := config.getoption("--part"):
         place, parts = map(int, part.split("/"))
         kept = {item for item in kept if _number(item) % parts == place}

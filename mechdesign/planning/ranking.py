@@ -123,7 +123,8 @@ class Plan:
     @property
     def _resting(self) -> str:
         """That some errors are of other populations, if they are."""
-        return " unless said below" if any(item.populations for item in self.candidates) else ""
+        others = any(item.populations for item in self.candidates)
+        return " unless said below" if others and self.task.one_population else ""
 
     @property
     def _central(self) -> str:

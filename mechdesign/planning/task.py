@@ -124,6 +124,9 @@ class Task(ABC):
     described: ClassVar[str] = ""
     """Which page of the documentation describes the task's own candidates, in words; or nothing."""
 
+    one_population: ClassVar[bool] = True
+    """Whether `error_is` is of one population, and a candidate's may be of several others."""
+
     trust: ClassVar[str] = ""
     """Whom a central promise trusts; empty where there is none beyond that of the protocols."""
 

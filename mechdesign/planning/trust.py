@@ -86,6 +86,7 @@ class ByShuffler(Task):
             symbols=asked.symbols,
             postprocessing=asked.postprocessing,
             described=asked.described,
+            one_population=asked.one_population,
         )
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 
 from mechdesign._support.arrays import Floats
 from rangeq.grids.wavegrid.density import (
@@ -28,6 +30,11 @@ def covariance(kernel: Kernel, cells: int, apart: int = 0) -> Floats:
     """The definition, entry by entry, of the logarithm of the density less its mean."""
     near = cells - apart
     x = [2 * (k + 0.5) / near - 1 for k in range(near)]
+    if kernel.logarithmic:
+        # From the first value, or from the last, of which the domain is 64
+        distances = [32 * (1 + kernel.logarithmic * s) for s in x]
+        logarithms = [math.log(1 + distance) / math.log(65) for distance in distances]
+        x = [kernel.logarithmic * (2 * one - 1) for one in logarithms]
     matrix = 9.0 * np.eye(cells)
     for i, s in enumerate(x):
         for j, t in enumerate(x):
@@ -35,6 +42,8 @@ def covariance(kernel: Kernel, cells: int, apart: int = 0) -> Floats:
             matrix[i, j] = (
                 smooth + kernel.trend**2 * (s * t + s**2 * t**2) + kernel.points**2 * (i == j)
             )
+    for end in {0, near - 1}:
+        matrix[end, end] += kernel.ends**2
     centre = np.eye(cells) - 1 / cells
     return centre @ matrix @ centre
 
@@ -142,3 +151,23 @@ def test_models_share_prior_probabilities() -> None:
     shares = (2 * prior + found.sum(axis=0)) / 5
     again = np.exp(evidence) * shares
     np.testing.assert_allclose(found, again / again.sum(axis=1, keepdims=True), atol=1e-3)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_steep_densities_and_heavy_ends_are_not_smeared(reverse: bool) -> None:
+    # Log-normal, with all that is above the domain in its last value
+    below = stats.lognorm(0.5, scale=0.15).cdf(np.linspace(0, 1, 42)[1:-1]) * 0.95
+    p = np.diff([0.0, *below, 1.0])[:: -1 if reverse else 1]
+    without = tuple(kernel for kernel in KERNELS if not kernel.ends)
+    strength, rng = 1e5, np.random.default_rng(5)
+    inside, errors = [], []
+    for _ in range(10):
+        scores = strength * p + strength**0.5 * rng.normal(size=41)
+        told = [Told(scores, strength * np.eye(41), np.ones(41))]
+        (found,), (other,) = posterior_densities(told), posterior_densities(told, without)
+        apart = np.abs(found.frequencies - p)
+        inside.append(apart <= 2 * np.sqrt(np.diag(found.covariance)))
+        errors.append([(apart**2).sum(), ((other.frequencies - p) ** 2).sum()])
+    own, others = np.sqrt(np.mean(errors, axis=0))
+    assert own < 0.8 * others, (own, others)
+    assert np.mean(inside) > 0.9
