@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, conditions, plain
+from frequency.core.answer import Answer, conditions
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.heavy import Found
 from frequency.marginals import MarginalProtocol
@@ -287,7 +287,7 @@ class _Truth:
         if len(asked) == 1:
             before = self._before(asked[0].place)
             value = asked[0].total(lambda first, last: before[last + 1] - before[first])
-            return Answer(plain(np.asarray(value / self.n)), 0.0)
+            return Answer(np.asarray(value / self.n), 0.0)
         value = np.zeros(shape)
         for index in np.ndindex(shape):
             inside = np.ones(len(self._counts), dtype=bool)
@@ -295,7 +295,7 @@ class _Truth:
                 column = self._columns[one.place]
                 inside &= (column >= one.first[index]) & (column <= one.last[index])
             value[index] = self._counts[inside].sum() / self.n
-        return Answer(plain(value), 0.0)
+        return Answer(value, 0.0)
 
     def quantile(self, phi: npt.ArrayLike, attribute: int = 0) -> Any:
         """The least item with the fraction phi of the users at or below it."""

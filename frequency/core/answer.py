@@ -133,7 +133,7 @@ def about_ranges(
     ((first, last),) = runs
     return Answer(
         value,
-        plain(np.asarray(variance(first, last))),
+        variance(first, last),
         _interval=lambda confidence: interval(first, last, confidence),
     )
 
@@ -163,12 +163,12 @@ def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> An
         for end, own in zip(told.interval(confidence), items.interval(confidence), strict=True):
             both = np.array(end)
             both[single] = own
-            ends.append(plain(both))
+            ends.append(both)
         return ConfidenceInterval(*ends)
 
     variance = np.array(told.variance)
     variance[single] = items.variance
-    return Answer(told.value, plain(variance), _interval=interval)
+    return Answer(told.value, variance, _interval=interval)
 
 
 def of_samples(values: npt.ArrayLike) -> Answer:
@@ -202,9 +202,9 @@ def of_samples(values: npt.ArrayLike) -> Answer:
 
     def interval(confidence: float) -> ConfidenceInterval:
         half = scipy.special.stdtrit(len(given) - 1, (1 + confidence) / 2) * np.sqrt(variance)
-        return ConfidenceInterval(plain(middle - half), plain(middle + half))
+        return ConfidenceInterval(middle - half, middle + half)
 
-    return Answer(plain(middle), plain(variance), _interval=interval)
+    return Answer(middle, variance, _interval=interval)
 
 
 class Condition(NamedTuple):

@@ -15,7 +15,6 @@ from frequency.core.answer import (
     ConfidenceInterval,
     conditions,
     normal_quantile,
-    plain,
     with_items,
 )
 from frequency.core.population import OfPopulation
@@ -221,7 +220,7 @@ class Estimate(OfPopulation):
         found = [self._sum_of(asked._replace(first=a, last=b)) for a, b in np.moveaxis(ends, 1, 0)]
         value, variance = (np.array(part).reshape(shape) for part in zip(*found, strict=True))
         if not single.any():
-            return Answer(plain(value), plain(variance))
+            return Answer(value, variance)
         items = self._single(asked.first[single])
         value[single], variance[single] = items
         return with_items(Answer(value, variance), single, items)
@@ -246,11 +245,9 @@ class Estimate(OfPopulation):
 
         def interval(confidence: float) -> ConfidenceInterval:
             low, high = self._of_items(confidence)
-            return ConfidenceInterval(plain(low[places]), plain(high[places]))
+            return ConfidenceInterval(low[places], high[places])
 
-        return Answer(
-            plain(self.frequencies[places]), plain(self.variances[places]), _interval=interval
-        )
+        return Answer(self.frequencies[places], self.variances[places], _interval=interval)
 
     def table(self, confidence: float = 0.95, largest: int | None = 10) -> str:
         """The frequencies with their intervals, as text.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, plain
+from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
 from frequency.exceptions import InvalidQuestion, InvalidValue
 from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import is_whole
@@ -196,9 +196,9 @@ class Found:
         def interval(confidence: float) -> ConfidenceInterval:
             normal_quantile(confidence)  # refuses what is none
             value, width = frequencies[places], half(confidence)[places]
-            return ConfidenceInterval(plain(value - width), plain(value + width))
+            return ConfidenceInterval(value - width, value + width)
 
-        return Answer(plain(frequencies[places]), plain(variances[places]), _interval=interval)
+        return Answer(frequencies[places], variances[places], _interval=interval)
 
     def recall(self, frequency: npt.ArrayLike) -> Any:
         """A lower bound for the probability that an item of this frequency is in the list.

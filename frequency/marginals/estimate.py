@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, ConfidenceInterval, conditions, plain
+from frequency.core.answer import Answer, ConfidenceInterval, conditions
 from frequency.core.population import OfPopulation
 from frequency.core.synthetic import checked_sample
 from frequency.exceptions import UnknownVariance
@@ -215,15 +215,15 @@ class MarginalEstimate(OfPopulation):
                 f" shape {given.shape}"
             )
         shape, rows = given.shape[:-1], given.reshape(-1, len(cells))
-        value = plain((rows @ cells).reshape(shape))
+        value = (rows @ cells).reshape(shape)
         if not self.reports or not np.isfinite(value).all():
-            return Answer(value, plain(np.full(shape, np.inf)))
+            return Answer(value, np.full(shape, np.inf))
         try:
             variance = self._variances(names, rows)
         except UnknownVariance as error:
             return Answer(value, None, str(error))
         variance = np.maximum(variance, 0.0) + self._of_drawing_sums(rows, cells)
-        return self._with_interval(Answer(value, plain(variance.reshape(shape))), given)
+        return self._with_interval(Answer(value, variance.reshape(shape)), given)
 
     def _with_interval(self, told: Answer, weights: Floats) -> Answer:
         """The answer, with intervals other than normal ones if there are any."""
@@ -399,9 +399,7 @@ class FittedEstimate(MarginalEstimate):
 
         def interval(confidence: float) -> ConfidenceInterval:
             low, high = told.interval(confidence)
-            return ConfidenceInterval(
-                plain(np.clip(low, least, most)), plain(np.clip(high, least, most))
-            )
+            return ConfidenceInterval(np.clip(low, least, most), np.clip(high, least, most))
 
         return Answer(told.value, told.variance, _interval=interval)
 

@@ -134,13 +134,13 @@ class SurveyEstimate:
             first, last = everybody.interval(confidence)
             half = together((high - low) / 2, (last - first) / 2)
             middle = (low + high) / 2 / everybody.value
-            return ConfidenceInterval(plain(middle - half), plain(middle + half))
+            return ConfidenceInterval(middle - half, middle + half)
 
         try:
             error = together(np.sqrt(answer.variance), np.sqrt(everybody.variance))
         except UnknownVariance as unknown:
             return Answer(share, None, str(unknown), interval)
-        return Answer(share, plain(np.asarray(error) ** 2), _interval=interval)
+        return Answer(share, np.asarray(error) ** 2, _interval=interval)
 
     def _asked(self, where: Any) -> dict[int, Any]:
         """What is asked of the items of each attribute, by its place."""
@@ -197,9 +197,9 @@ class SurveyEstimate:
                 told = self._of_boxes(asked, inner).interval(confidence).low
                 low = np.where(holds, told, 0.0)
             high = self._of_boxes(asked, outer).interval(confidence).high
-            return ConfidenceInterval(plain(low), plain(np.asarray(high)))
+            return ConfidenceInterval(low, np.asarray(high))
 
-        return Answer(plain(np.asarray(value)), None, _CUT, interval)
+        return Answer(np.asarray(value), None, _CUT, interval)
 
     def _signed(self, asked: dict[int, Any], ends: Mapping[int, Sequence[Floats]]) -> Any:
         """The answer between ends in whole bins, with the sign of last - first of all of them."""

@@ -180,7 +180,7 @@ class CentralEstimate(ABC):
     def _answered(self, value: Any, variance: Any) -> Answer:
         def interval(confidence: float) -> ConfidenceInterval:
             half = self.half_width(np.sqrt(variance), confidence)
-            return ConfidenceInterval(plain(value - half), plain(value + half))
+            return ConfidenceInterval(value - half, value + half)
 
         return Answer(value, variance, _interval=interval)
 

@@ -241,7 +241,7 @@ class EstimatedDistribution(Distribution):
         """Intervals for checked ranges, each by itself."""
         half = normal_quantile(confidence) * np.sqrt(self._range_variance(first, last))
         middle = np.where(np.isfinite(half), self._between(first, last), 0.0)
-        return ConfidenceInterval(plain(middle - half), plain(middle + half))
+        return ConfidenceInterval(middle - half, middle + half)
 
     def samples(
         self, n: int, number: int, rng: np.random.Generator | None = None

@@ -20,7 +20,6 @@ from frequency.core.answer import (
     ConfidenceInterval,
     conditions,
     place_of,
-    plain,
 )
 from frequency.core.population import OfPopulation
 from frequency.core.synthetic import checked_sample
@@ -167,11 +166,11 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         if len(ends) != 1:
             few = 0 < len(ends) <= _MOST_BOXES
             simulated = self._simulated(places, ends, shape) if few else None
-            return Answer(plain(value), None, SUM_OF_RANGES, simulated)
+            return Answer(value, None, SUM_OF_RANGES, simulated)
         error = self.predicted_error(places, left, right)
         if self.reports and (error.non_uniformity > 0).any():
             return Answer(
-                plain(value),
+                value,
                 None,
                 "the range cuts cells, in which the distribution of users is not known: see"
                 " predicted_error",
@@ -180,14 +179,12 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         variance = (error.noise + error.sampling).reshape(shape)
         if np.isnan(variance).any():
             return Answer(
-                plain(value),
+                value,
                 None,
                 "no theory gives the error of this answer",
                 self._simulated(places, ends, shape),
             )
-        return Answer(
-            plain(value), plain(variance), _interval=self._interval(places, left, right, shape)
-        )
+        return Answer(value, variance, _interval=self._interval(places, left, right, shape))
 
     def region(self, first: Any, second: Any, cells: npt.ArrayLike) -> Answer:
         """The fraction of the population in a set of pairs of values of two attributes.
@@ -244,7 +241,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
                 drawing = float(self._of_drawing(np.array(value)))
                 half = student_quantile(confidence) * math.sqrt(square + drawing)
                 ends = min(value, max(value - half, 0.0)), max(value, min(value + half, 1.0))
-                return ConfidenceInterval(*(plain(np.array(end)) for end in ends))
+                return ConfidenceInterval(*ends)
 
         return Answer(value, None, SUM_OF_RANGES, interval)
 
@@ -274,7 +271,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
 
         def within(confidence: float) -> ConfidenceInterval:
             ends = self._bootstrapped(places, boxes, confidence)
-            return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
+            return ConfidenceInterval(*(end.reshape(shape) for end in ends))
 
         return within
 

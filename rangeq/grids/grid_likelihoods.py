@@ -48,8 +48,11 @@ pair, and that is no reason to take its attributes for independent.
 _FEW = 16
 """Fewer cells than this do not show that an attribute is even within them."""
 
-_UNEVEN = tuple(kernel for kernel in KERNELS if kernel.trend)
-"""Of such attributes any normal density is as likely."""
+_SEEN = tuple(kernel for kernel in KERNELS if not kernel.ends)
+"""Within wide cells a heavy end or a long tail is not told from other shapes."""
+
+_UNEVEN = tuple(kernel for kernel in _SEEN if kernel.trend)
+"""Of attributes of few cells any normal density is as likely."""
 
 
 class Products(NamedTuple):
@@ -146,7 +149,7 @@ def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstim
         return WaveEstimate(attributes, 0, (), {}, (False,) * len(attributes))
     kernels = [
         # What is seen of g cells has the rank g - 1
-        KERNELS
+        _SEEN
         if np.linalg.matrix_rank(one.precision) + 1 >= min(_FEW, len(one.scores))
         else _UNEVEN
         for one in likelihoods.told

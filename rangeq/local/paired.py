@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from frequency import Estimate, Oracle
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, conditions, plain
+from frequency.core.answer import Answer, conditions
 from frequency.core.channel import Channel
 from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
@@ -82,7 +82,7 @@ class PairedEstimate(OfPopulation):
             weights = weights * (own[..., None] if one.place == 0 else own[..., None, :])
         rows = weights.reshape(-1, sizes[0] * sizes[1])
         value, variance = self.estimate.linear(rows)
-        return Answer(plain(value.reshape(shape)), plain(variance.reshape(shape)))
+        return Answer(value.reshape(shape), variance.reshape(shape))
 
     def auc(self) -> Answer:
         """The chance that a random item with bit 1 exceeds one with bit 0, ties counting one half.
@@ -131,7 +131,7 @@ class PairedEstimate(OfPopulation):
         )
         weights = np.nan_to_num(weights / (high + low)[..., None]).reshape(-1, 2 * len(keys))
         variance = np.asarray(self.estimate.linear(weights).variance).reshape(means.shape)
-        return Answer(plain(means), plain(variance))
+        return Answer(means, variance)
 
 
 def auc_and_slope(lower: Floats, upper: Floats) -> tuple[float, Floats]:

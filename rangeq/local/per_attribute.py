@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, Condition, conditions, plain
+from frequency.core.answer import Answer, Condition, conditions
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
@@ -141,7 +141,7 @@ class PerAttributeEstimate(AttributeQuantiles):
             if part.n and (not own or own[0] in names)
         ]
         if not parts:
-            return Answer(plain(np.full(shape, np.nan)), plain(np.full(shape, np.inf)))
+            return Answer(np.full(shape, np.nan), np.full(shape, np.inf))
         value, variance = np.zeros((2, math.prod(shape)))
         users = sum(part.n for _, part in parts)
         # Those of one attribute are a sample of the users; all together are the users
@@ -156,7 +156,7 @@ class PerAttributeEstimate(AttributeQuantiles):
                 value[batch] += share * found
                 spread = np.maximum(rows**2 @ held - (rows @ held) ** 2, 0.0)
                 variance[batch] += share**2 * (noise + drawn * spread)
-        return Answer(plain(value.reshape(shape)), plain(variance.reshape(shape)))
+        return Answer(value.reshape(shape), variance.reshape(shape))
 
     def _weights(
         self, names: Sequence[str], wanted: Mapping[str, Condition], batch: slice

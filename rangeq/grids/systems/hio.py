@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.answer import ConfidenceInterval, normal_quantile, plain
+from frequency.core.answer import ConfidenceInterval, normal_quantile
 from mechdesign._support.arrays import Floats, Items
 from rangeq.grids.cells import Edges, Grid, tree_widths
 from rangeq.grids.channel import GridChannel
@@ -200,7 +200,7 @@ class HIOEstimate(ConjunctionEstimate):
             half = np.where(np.isfinite(half), half, 1 + np.abs(middle))
             low = np.minimum(middle, np.maximum(middle - half, 0.0))
             high = np.maximum(middle, np.minimum(middle + half, 1.0))
-            return ConfidenceInterval(plain(low.reshape(shape)), plain(high.reshape(shape)))
+            return ConfidenceInterval(low.reshape(shape), high.reshape(shape))
 
         return within
 

@@ -18,7 +18,6 @@ from frequency.core.answer import (
     ConfidenceInterval,
     normal_quantile,
     place_of,
-    plain,
 )
 from frequency.core.quantiles import place_along
 from frequency.exceptions import InvalidQuestion
@@ -206,7 +205,7 @@ class WaveEstimate(ConjunctionEstimate):
             half = normal_quantile(confidence) * errors
             middle = self.answers(places, left, right) if self.reports else np.full(half.shape, 0.5)
             ends = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
-            return ConfidenceInterval(*(plain(end.reshape(shape)) for end in ends))
+            return ConfidenceInterval(*(end.reshape(shape) for end in ends))
 
         return within
 
@@ -256,7 +255,7 @@ class WaveEstimate(ConjunctionEstimate):
         def within(confidence: float) -> ConfidenceInterval:
             half = normal_quantile(confidence) * math.sqrt(variance)
             ends = max(value - half, 0.0), min(value + half, 1.0)
-            return ConfidenceInterval(*(plain(np.array(end)) for end in ends))
+            return ConfidenceInterval(*ends)
 
         return Answer(value, variance, _interval=within)
 
