@@ -71,6 +71,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/any_data.py
 	$(BIN)/python benchmarks/wave_information.py
 	$(BIN)/python benchmarks/grids.py
+	$(BIN)/python benchmarks/single_attributes.py
 	$(BIN)/python benchmarks/maps.py
 	$(BIN)/python benchmarks/mixed_attributes.py
 	$(BIN)/python benchmarks/many_attributes.py

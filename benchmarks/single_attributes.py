@@ -3,9 +3,8 @@
 Six attributes at a time, all independent, so that reports tell nothing of one through another: the
 17 kinds of data of `any_data`, and incomes and waiting times, which rise steeply to their mode and
 have long tails, what is above the domain in its last value. Ranges with random ends, and the first
-values (a fortieth, a twentieth, a tenth and a fifth of the domain). Prints a Markdown table: root
-mean square errors over all kinds of a row, beside those of `before.csv`, and how often 95 %
-intervals cover.
+values (a fortieth, a twentieth, a tenth and a fifth of the domain). Prints a Markdown table of root
+mean square errors, and how often 95 % intervals cover.
 
 python benchmarks/single_attributes.py [--size D] [--users N] [--epsilons E ...] [--repeats R]
     [--each] [--save FILE] [--beside FILE]
@@ -132,24 +131,20 @@ def main() -> None:
     for epsilon in given.epsilons:
         for group, own in kinds(given.size).items():
             for title, names in [(name, [name]) for name in own] if given.each else [(group, own)]:
+                cells = []
                 for question in ("ranges", "first"):
                     keys = [[(name, question, epsilon, one) for name in names] for one in SYSTEMS]
                     squares = [[found[key][0] for key in some] for some in keys]
-                    errors = [np.exp(np.mean(np.log(some)) / 2) for some in squares]
-                    old = np.exp(np.mean([np.log(before.get(k, np.nan)) for k in keys[-1]]) / 2)
+                    squares.append([before.get(key, np.nan) for key in keys[-1]])
+                    errors = np.exp(np.mean(np.log(squares), axis=1) / 2)
                     covers = [found[key][1] for key in keys[-1]]
-                    rows.append(
-                        [
-                            *(title, f"{epsilon:g}", question),
-                            *(f"{error:.4f}" for error in errors),
-                            "-" if np.isnan(old) else f"{old:.4f}",
-                            f"{np.mean(covers):.2f} ({min(covers):.2f})",
-                        ]
-                    )
+                    told = ["-" if np.isnan(error) else f"{error:.4f}" for error in errors]
+                    cells.append([*told, f"{np.mean(covers):.2f} ({min(covers):.2f})"])
+                rows.append([title, f"{epsilon:g}", *map(" / ".join, zip(*cells, strict=True))])
     table(
-        f"Root mean square errors of single attributes of {given.size} values, geometric means"
-        f" over the kinds of data; {given.users} users, {given.repeats} collections",
-        [*("data", "epsilon", "asked"), *SYSTEMS, "before", "covered (the least)"],
+        f"Root mean square errors of ranges / of the first values of single attributes of"
+        f" {given.size} values: geometric means over the kinds of data",
+        ["data", "epsilon", *SYSTEMS, "before", "covered (the least)"],
         rows,
     )
 
