@@ -14,7 +14,7 @@ demo: .venv/demo
 survey: .venv/demo
 	$(BIN)/python examples/survey/survey.py --out demo/survey $(if $(CHECK),--check)
 
-# Two cases of every test that is not slow, and all pages: minutes.
+# Two cases of every test that is not slow, and all of those on pages and answers: minutes.
 test: check
 	$(BIN)/python -m pytest -n auto --dist worksteal --cases 2
 

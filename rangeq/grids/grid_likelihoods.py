@@ -149,9 +149,7 @@ def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstim
         return WaveEstimate(attributes, 0, (), {}, (False,) * len(attributes))
     kernels = [
         # What is seen of g cells has the rank g - 1
-        _SEEN
-        if np.linalg.matrix_rank(one.precision) + 1 >= min(_FEW, len(one.scores))
-        else _UNEVEN
+        _SEEN if np.linalg.matrix_rank(one.precision) + 1 >= min(_FEW, len(one.scores)) else _UNEVEN
         for one in likelihoods.told
     ]
     return estimated(attributes, n, likelihoods, (False,) * len(attributes), kernels, _INDEPENDENT)

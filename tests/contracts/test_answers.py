@@ -33,6 +33,8 @@ from rangeq.grids import HIO, ConjunctionProtocol
 from rangeq.local.smoothed import Shaped
 from tests.contracts.examples import CENTRAL, COLLECTED, collecting
 
+pytestmark = pytest.mark.every_case
+
 EACH = 50
 """How many users have each of the values."""
 

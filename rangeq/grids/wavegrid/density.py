@@ -36,8 +36,8 @@ class Kernel(NamedTuple):
     ends : float, default 0.0
         The first cell and the last, which hold what was clipped: each by itself.
     logarithmic : int, default 0
-        Where cells lie: 0 at equal distances; 1 where the logarithms of their distances from the
-        first value do, -1 of those from the last. With a trend that is a log-normal density.
+        How far apart cells are: 0 as they lie; 1 as the logarithms of their distances from the
+        first value are, -1 from the last. A trend is then a log-normal density.
     """
 
     trend: float
@@ -67,7 +67,7 @@ _ENDS = 2.0
 """Of 64 cells an end holds a tenth of all users if it is e^2 times as high as the others."""
 
 _NEAREST = 1 / 64
-"""Of the domain: about what is nearer to an end than this logarithmic distances say no more."""
+"""Of the domain: what is closer to an end than this is hardly told apart by logarithms."""
 
 KERNELS = (
     Kernel(0.0, 0.0, 1.0, 0.0),
@@ -83,8 +83,8 @@ KERNELS = (
     *(Kernel(_TREND, _HEIGHTS[0], _LENGTHS[1], 0.0, _ENDS, near) for near in (0, 1, -1)),
 )
 """What is averaged: none at all, smooth ones with and without a trend, nearly flat ones, and smooth
-ones with heavy points or heavy ends. With the last two, incomes and waiting times, which rise to
-their mode within a twentieth of the domain, are not smeared.
+ones with heavy points or heavy ends, the last two of logarithmic distances: incomes and waiting
+times, which rise to their mode within a twentieth of the domain, would be smeared otherwise.
 """
 
 CATEGORIES = tuple(Kernel(0.0, 0.0, 1.0, points) for points in (0.0, 0.1, 0.3, 1.0, 2.0, 4.0))

@@ -18,6 +18,8 @@ from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids import HDG, TDG, RangeCALM, WaveGrid, best
 
+pytestmark = pytest.mark.every_case
+
 N, DOMAIN = 4000, 16
 
 
