@@ -37,7 +37,7 @@ from mechdesign.evaluate import evaluate
 from rangeq.grids import MSW, best
 
 AT_ONCE, QUERIES = 6, 200
-SYSTEMS = {"MSW": MSW, "WaveGrid": best}
+SYSTEMS: dict[str, Callable[..., Any]] = {"MSW": MSW, "WaveGrid": best}
 
 
 def clipped(law: Any, size: int) -> np.ndarray:
