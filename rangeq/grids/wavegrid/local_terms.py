@@ -33,9 +33,11 @@ _DEGREES = (1, 2, 4)
 _SCALES = np.geomspace(0.02, 16.0, 12)
 """tau, each as likely: relative deviations of a density from P."""
 
-NONE, _INDEPENDENT, _IMPLIED = 0.95, 0.9, 0.05
+NONE, _INDEPENDENT, _IMPLIED = 0.95, 0.3, 0.05
 """The prior probabilities that a pair has no local terms, that it has no smooth ones, and that its
-attributes are independent given others: that is part of the second.
+attributes are independent given others: that is part of the second. With a larger second, pairs
+whose dependence is about as large as its error would be answered as if they had none; a smaller one
+costs even data and patterns of halves precision.
 """
 
 ALONE = 0.5
