@@ -344,7 +344,7 @@ def place_of(name: Any, names: Sequence[str], error: type[Exception] = InvalidQu
         return list(names).index(name)
     if is_whole(name) and 0 <= name < len(names):
         return int(name)
-    known = f"one of {listed(names)}, or a place 0 .. {len(names) - 1}"
+    known = f"one of {listed(names)}, or the number of its place, 0 .. {len(names) - 1}"
     raise error(f"an attribute is {known}, got {shown(name)}")
 
 

@@ -97,7 +97,7 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
                 try:
                     value = _value_of(schema[name], given, found)
                 except InvalidQuestion as error:
-                    hint = _hint(schema[name], given, len(names))
+                    hint = _hint(schema[name], given, names)
                     wrong.append(((start, -end, -len(given)), error, hint))
                     continue
                 rest = [] if after is None else read(after)
@@ -120,15 +120,18 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
     return asked
 
 
-def _hint(attribute: Attribute, given: str, attributes: int) -> str:
+def _hint(attribute: Attribute, given: str, names: Sequence[str]) -> str:
     """What may have been meant by a condition that is none; or nothing."""
     joined, dashed = _JOINED.search(given), _DASHED.fullmatch(given)
+    _, joint, more = given.partition(" and ")
+    if joint:
+        return f": {shown(more)} is about none of {listed(names)}"
     if joined:
         less = "; 'or' is not supported" if joined[1].lower() == "or" else ""
         return f": join conditions with ' and '{less}"
     if dashed and isinstance(attribute, Numeric):
         return f": a range is {dashed[1]}:{dashed[2]}"
-    if attributes == 1 and not isinstance(attribute, Categorical) and _BEGUN.match(given):
+    if len(names) == 1 and not isinstance(attribute, Categorical) and _BEGUN.match(given):
         name = printable(attribute.name)
         return f": a condition may begin with the name of the attribute, which is {name}"
     return ""

@@ -197,6 +197,7 @@ def test_the_values_that_were_found_are_what_there_is():
         ([AGE], "agee 18:", "which is age"),
         ([AGE], "3 or 5", "got '3 or 5': join conditions with ' and '; 'or' is not supported"),
         ([AGE, SEX], "sex male or age 5", ": join conditions with ' and '; 'or' is not supported"),
+        ([AGE, SEX], "age 5 and smokes yes", ": 'smokes yes' is about none of age, sex"),
         ([AGE, SEX], "age 5 AND sex male", "'5 AND sex male': join conditions with ' and '"),
         ([AGE], "6-8", "got '6-8': a range is 6:8"),
         ([DELAY, SEX], "sex male and delay -6 - 8.5", "got '-6 - 8.5': a range is -6:8.5"),
