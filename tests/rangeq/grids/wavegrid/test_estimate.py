@@ -370,6 +370,23 @@ def test_missing_values_are_no_neighbours(size: int, epsilon: float, apart: int)
     assert apart == 1 or np.mean(off) < -2
 
 
+def test_moderate_dependence_is_not_taken_for_none() -> None:
+    """It is about as large as its error: old people smoke less."""
+    inside = []
+    for seed in range(20):
+        rng, n = np.random.default_rng([3, seed]), 20_000
+        age = rng.integers(0, 73, n)
+        smokes = rng.random(n) < 0.5 - 0.005 * age
+        others = rng.integers(0, 5, (2, n))
+        estimate = collected(
+            WaveGrid([73, 5, 5, 2], 1.0, n), np.stack([age, *others, smokes], axis=1)
+        )
+        for first, last in ((43, 72), (0, 17)):
+            low, high = estimate.answer({0: (first, last), 3: 1}).interval()
+            inside.append(low <= np.mean((age >= first) & (age <= last) & smokes) <= high)
+    assert np.mean(inside) > 0.65  # with a prior probability of independence of 0.9, a half
+
+
 def test_what_is_apart_is_checked_and_known_of_a_schema(tmp_path: Path) -> None:
     schema = Schema(
         [
