@@ -157,10 +157,17 @@ def test_deltas(delta):
             bound(delta)
 
 
-@pytest.mark.parametrize("epsilon", [-1, math.nan, math.inf])
-def test_epsilons(epsilon):
+@pytest.mark.parametrize(
+    ("epsilon", "message"),
+    [
+        (-1, "epsilon must not be negative, got -1"),
+        (math.nan, "epsilon must be finite and not negative, got nan"),
+        (math.inf, "epsilon must be finite and not negative, got inf"),
+    ],
+)
+def test_epsilons(epsilon, message):
     for bound in (shuffled(RESPONSE, 10).delta, shuffled(RESPONSE, 10).delta_at_least):
-        with pytest.raises(ValueError, match="epsilon must"):
+        with pytest.raises(ValueError, match=message):
             bound(epsilon)
 
 

@@ -221,18 +221,17 @@ def test_clusters_are_answered_as_well_as_by_grids(epsilon: float) -> None:
 
 def test_a_table_that_other_pairs_imply_is_taken_where_it_explains_the_reports() -> None:
     rng = np.random.default_rng(8)
-    for table, other, taken in (
-        (board(2, 16), board(2, 16), True),
-        (board(2, 16), board(4, 16), False),
-        (np.full((16, 16), 1 / 256), board(2, 16), False),
+    for table, other, weight in (
+        (board(2, 16), board(2, 16), 1.0),
+        (board(2, 16), board(4, 16), 0.0),
+        (np.full((16, 16), 1 / 256), board(2, 16), 0.0),
     ):
-        pair = pair_about(rng, table, 3000.0)
+        pair = pair_about(rng, table, 6000.0)
         details = bases(pair.margins[0], np.arange(17), pair.grams[0])
         two = bases(pair.margins[1], np.arange(17), pair.grams[1])
         alone = PairCandidates.of({0: pair}, *fitted({0: pair}), {0: (details, two)})
         found = alone.with_tables({0: other}).explained()[0]
-        weight = sum(one.weight for one in found if one.implied)
-        assert weight > 0.5 if taken else weight < 0.2
+        assert abs(sum(one.weight for one in found if one.implied) - weight) < 0.2
         assert alone.with_tables({}).explained() == {}
 
 
