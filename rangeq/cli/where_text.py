@@ -123,9 +123,8 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
 def _hint(attribute: Attribute, given: str, names: Sequence[str]) -> str:
     """What may have been meant by a condition that is none; or nothing."""
     joined, dashed = _JOINED.search(given), _DASHED.fullmatch(given)
-    _, joint, more = given.partition(" and ")
-    if joint:
-        return f": {shown(more)} is about none of {listed(names)}"
+    if joined and joined[0] == " and ":
+        return f": {shown(given[joined.end() :])} is about none of {listed(names)}"
     if joined:
         less = "; 'or' is not supported" if joined[1].lower() == "or" else ""
         return f": join conditions with ' and '{less}"
