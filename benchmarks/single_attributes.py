@@ -86,7 +86,7 @@ def asked(name: str, size: int) -> dict[str, list[dict[str, tuple[int, int]]]]:
 
 
 def measured(given: argparse.Namespace) -> dict[tuple[str, str, float, str], tuple[float, float]]:
-    """Mean squares, and how many answers are covered, by data, question, epsilon and system."""
+    """Errors, and how many answers are covered, by data, question, epsilon and system."""
     every = {name: own for group in kinds(given.size).values() for name, own in group.items()}
     names, found = list(every), {}
     for start in range(0, len(names), AT_ONCE):
@@ -104,7 +104,7 @@ def measured(given: argparse.Namespace) -> dict[tuple[str, str, float, str], tup
             )
             for row in told.summary():
                 name, question = row.queries.split(": ")
-                found[name, question, row.epsilon, system] = row.error**2, row.covered or 0.0
+                found[name, question, row.epsilon, system] = row.error, row.covered or 0.0
     return found
 
 
@@ -125,8 +125,8 @@ def main() -> None:
     before = {}
     if given.beside:
         with given.beside.open(newline="") as file:
-            for name, question, epsilon, system, square, _ in csv.reader(file):
-                before[name, question, float(epsilon), system] = float(square)
+            for name, question, epsilon, system, error, _ in csv.reader(file):
+                before[name, question, float(epsilon), system] = float(error)
     rows = []
     for epsilon in given.epsilons:
         for group, own in kinds(given.size).items():
@@ -134,11 +134,11 @@ def main() -> None:
                 cells = []
                 for question in ("ranges", "first"):
                     keys = [[(name, question, epsilon, one) for name in names] for one in SYSTEMS]
-                    squares = [[found[key][0] for key in some] for some in keys]
-                    squares.append([before.get(key, np.nan) for key in keys[-1]])
-                    errors = np.exp(np.mean(np.log(squares), axis=1) / 2)
+                    errors = [[found[key][0] for key in some] for some in keys]
+                    errors.append([before.get(key, np.nan) for key in keys[-1]])
                     covers = [found[key][1] for key in keys[-1]]
-                    told = ["-" if np.isnan(error) else f"{error:.4f}" for error in errors]
+                    means = np.exp(np.mean(np.log(errors), axis=1))
+                    told = ["-" if np.isnan(mean) else f"{mean:.4f}" for mean in means]
                     cells.append([*told, f"{np.mean(covers):.2f} ({min(covers):.2f})"])
                 rows.append([title, f"{epsilon:g}", *map(" / ".join, zip(*cells, strict=True))])
     table(
