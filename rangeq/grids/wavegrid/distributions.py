@@ -55,7 +55,7 @@ class Axis(NamedTuple):
     mass: Floats
 
     @classmethod
-    def of(cls, edges: Edges, found: Density, most: int = COARSE) -> Axis:
+    def of(cls, edges: Edges, found: Density, most: int = COARSE, apart: int = 0) -> Axis:
         """From the posterior of the cells.
 
         Parameters
@@ -66,6 +66,8 @@ class Axis(NamedTuple):
             The posterior.
         most : int, default COARSE
             How many coarse cells there may be.
+        apart : int, default 0
+            How many of the last cells are no neighbours of others: each is a coarse cell.
 
         Returns
         -------
@@ -74,7 +76,7 @@ class Axis(NamedTuple):
         """
         sums = np.zeros((len(edges), len(edges)))
         sums[1:, 1:] = found.covariance.cumsum(axis=0).cumsum(axis=1)
-        groups = balanced(found.frequencies, most)
+        groups = balanced(found.frequencies, most, apart)
         mass: Floats = np.bincount(groups, found.frequencies).astype(np.float64)
         return cls(Line(edges, found.frequencies / found.frequencies.sum()), sums, groups, mass)
 
@@ -274,7 +276,10 @@ class FittedJoint(Joint):
                     one,
                     fit=replace(
                         one.fit,
-                        terms=(one.fit.terms[0][rows], one.fit.terms[1][columns]),
+                        terms=(
+                            one.fit.terms[0].reordered(rows),
+                            one.fit.terms[1].reordered(columns),
+                        ),
                         joint=one.fit.joint[both],
                     ),
                     left=one.left[rows],
@@ -302,7 +307,10 @@ class FittedJoint(Joint):
     @cached_property
     def _slopes(self) -> list[Floats]:
         """Of the table of each explanation in the coefficients of its smooth terms."""
-        return [self.pair.slopes(*one.fit.terms, one.fit.joint) for one in self.explanations]
+        return [
+            self.pair.slopes(one.fit.terms[0].functions, one.fit.terms[1].functions, one.fit.joint)
+            for one in self.explanations
+        ]
 
     def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
         means, own = [], []
@@ -391,7 +399,7 @@ class FittedJoint(Joint):
             joint = scaled_to(np.log(self.implied.drawn(rng)), rows, columns)[0]
         if one.fit.theta.size:
             theta = rng.multivariate_normal(one.fit.theta.ravel(), one.fit.covariance)
-            psi, phi = one.fit.terms
+            psi, phi = (each.functions for each in one.fit.terms)
             logarithms = psi @ theta.reshape(one.fit.theta.shape) @ phi.T
             joint = scaled_to(logarithms, rows, columns)[0]
         if one.mean.size:
@@ -484,7 +492,7 @@ class ImpliedJoint(Joint):
         return ImpliedJoint(self.cells[np.ix_(rows, columns)], links)
 
 
-def balanced(frequencies: Floats, most: int) -> Items:
+def balanced(frequencies: Floats, most: int, apart: int = 0) -> Items:
     """Neighbouring cells joined into groups of about the same frequency, but none too long.
 
     Parameters
@@ -493,6 +501,8 @@ def balanced(frequencies: Floats, most: int) -> Items:
         Shape (cells,): at least 0.
     most : int
         How many groups there may be.
+    apart : int, default 0
+        How many of the last cells are groups of their own: fewer than ``most``.
 
     Returns
     -------
@@ -502,6 +512,9 @@ def balanced(frequencies: Floats, most: int) -> Items:
     size = len(frequencies)
     if size <= most:
         return np.arange(size)
+    if apart:
+        groups = balanced(frequencies[: size - apart], most - apart)
+        return np.concatenate([groups, groups[-1] + 1 + np.arange(apart)])
     weight = (1 - _EVEN) * frequencies / frequencies.sum() + _EVEN / size
     return np.unique(
         np.minimum((np.cumsum(weight) - weight / 2) * most, most - 1).astype(np.int64),

@@ -7,6 +7,9 @@ psi_3, ... are Legendre polynomials of the rank, all orthonormal under the margi
 of products of functions, whose mean is N G P H and whose covariance is (N / I) G x H, the
 log-likelihood is I (<T, P> - N tr(P' G P H) / 2).
 
+Values that are no neighbours of others ("missing") have no rank: the smooth terms are those of the
+other values, 0 at these, and each of these has a term of its own, all of which have one number.
+
 theta_ab ~ N(mu [a = b = 1], tau_ab^2) for all pairs, tau_ab = tau_ba: mu and tau maximise the
 evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. What
 these few terms cannot follow is left to `rangeq.grids.wavegrid.local_terms`.
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import scipy
@@ -34,8 +37,8 @@ DEGREE = 4
 """Terms along each attribute: with local terms more are worth nothing."""
 
 _FIRST, _OTHERS = 0.5, 0.05
-"""The tau expected of the first term and of all others before anything is known. The first is a
-correlation of 0.4 or so.
+"""The tau expected of the first term, which is a correlation of 0.4 or so, or of a value apart, and
+of all others before anything is known.
 """
 
 _COMMON = 2.0
@@ -71,22 +74,62 @@ _TINY = 1e-300
 """Keeps quotients of nothing by nothing finite."""
 
 
-def terms(mass: Floats, degree: int) -> Floats:
-    """psi_1 .. psi_degree on cells of this mass.
+class Terms(NamedTuple):
+    """Functions of an attribute, orthonormal under its distribution, of mean 0.
 
-    A cell's normal score is the mean of the normal quantiles of its ranks.
+    Attributes
+    ----------
+    functions : numpy.ndarray of float64
+        psi_1, psi_2, ...: shape (cells, functions).
+    numbers : tuple of int
+        Which row of tau each has: 0, 1, ... for psi_1, psi_2, ..., and -1, the last, for all that
+        belong to a value apart.
+    """
+
+    functions: Floats
+    numbers: tuple[int, ...]
+
+    def reordered(self, order: Items) -> Terms:
+        """The same functions of the cells in another order."""
+        return self._replace(functions=self.functions[order])
+
+
+def terms(mass: Floats, degree: int, apart: int = 0) -> Terms:
+    """psi_1 .. psi_degree on cells of this mass, and one term for each that is apart.
 
     Parameters
     ----------
     mass : numpy.ndarray of float64
         Shape (cells,): of sum 1.
     degree : int
-        How many terms, at least 1.
+        How many smooth terms, at least 1.
+    apart : int, default 0
+        How many of the last cells are no neighbours of any other.
 
     Returns
     -------
-    numpy.ndarray of float64
-        Shape (cells, degree), or as many as the cells can have.
+    Terms
+        So many, or as many as the cells can have.
+    """
+    near = len(mass) - apart
+    total = max(float(mass[:near].sum()), _EMPTY)
+    smooth = _smooth(mass[:near] / total, degree) / np.sqrt(total)
+    found = [*np.pad(smooth, ((0, apart), (0, 0))).T]
+    number = len(found)
+    for cell in range(near, len(mass)):
+        term = (np.arange(len(mass)) == cell) - mass[cell]
+        for other in found[number:]:
+            term = term - other * (mass @ (term * other))
+        if (left := mass @ term**2) > _EMPTY:
+            found.append(term / np.sqrt(left))
+    numbers = *range(number), *[-1] * (len(found) - number)
+    return Terms(np.array(found).reshape(-1, len(mass)).T, numbers)
+
+
+def _smooth(mass: Floats, degree: int) -> Floats:
+    """psi_1 .. psi_degree: shape (cells, degree), or as many as the cells can have.
+
+    A cell's normal score is the mean of the normal quantiles of its ranks.
     """
     ends = np.clip(np.concatenate([[0.0], np.cumsum(mass)]), 1e-12, 1 - 1e-12)
     rank = (ends[1:] + ends[:-1]) / 2
@@ -149,8 +192,8 @@ class Interaction:
 
     Attributes
     ----------
-    terms : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
-        psi and phi: shapes (cells, a) and (cells, b).
+    terms : tuple of (Terms, Terms)
+        psi and phi: of shapes (cells, a) and (cells, b).
     theta : numpy.ndarray of float64
         The coefficients: shape (a, b).
     joint : numpy.ndarray of float64
@@ -168,7 +211,7 @@ class Interaction:
         Of the coefficients, a posteriori.
     """
 
-    terms: tuple[Floats, Floats]
+    terms: tuple[Terms, Terms]
     theta: Floats
     joint: Floats
     right: Floats | None
@@ -239,6 +282,8 @@ class Pair:
         The distribution of each attribute.
     halves : Halves
         What reports on the halves of both tell besides.
+    apart : tuple of (int, int), default (0, 0)
+        How many of the last cells of each are no neighbours of others.
     """
 
     scores: Floats
@@ -246,6 +291,7 @@ class Pair:
     grams: tuple[Floats, Floats]
     margins: tuple[Floats, Floats]
     halves: Halves
+    apart: tuple[int, int] = (0, 0)
 
     @cached_property
     def _roots(self) -> tuple[Floats, Floats]:
@@ -264,10 +310,10 @@ class Pair:
     def independent(self) -> Interaction:
         """The fit without any terms."""
         rows, columns = self.margins
-        nothing, none = (np.zeros((len(rows), 0)), np.zeros((len(columns), 0))), np.zeros((0, 0))
-        joint = np.outer(rows, columns)
+        left, right = (Terms(np.zeros((len(mass), 0)), ()) for mass in self.margins)
+        joint, none = np.outer(rows, columns), np.zeros((0, 0))
         return Interaction(
-            nothing, none, joint, None, self.likelihood(joint), none, np.zeros(0), none
+            (left, right), none, joint, None, self.likelihood(joint), none, np.zeros(0), none
         )
 
     def start(self, degree: int) -> Interaction:
@@ -276,16 +322,18 @@ class Pair:
         Parameters
         ----------
         degree : int
-            The terms along each attribute.
+            The smooth terms along each attribute.
 
         Returns
         -------
         Interaction
             What is known of coefficients is not: it is that of no terms until it is climbed.
         """
-        rows, columns = (terms(mass, degree) for mass in self.margins)
-        theta = np.zeros((rows.shape[1], columns.shape[1]))
-        return replace(self.independent(), terms=(rows, columns), theta=theta)
+        left, right = (
+            terms(mass, degree, own) for mass, own in zip(self.margins, self.apart, strict=True)
+        )
+        theta = np.zeros((len(left.numbers), len(right.numbers)))
+        return replace(self.independent(), terms=(left, right), theta=theta)
 
     def merged(self, groups: tuple[Items, Items]) -> Pair:
         """The pair in fewer cells.
@@ -293,7 +341,8 @@ class Pair:
         Parameters
         ----------
         groups : tuple of (numpy.ndarray of int64, numpy.ndarray of int64)
-            Shapes (cells,): for each attribute which of the new cells each cell is in, in order.
+            Shapes (cells,): for each attribute which of the new cells each cell is in, in order;
+            what is apart is in one of its own.
 
         Returns
         -------
@@ -315,14 +364,17 @@ class Pair:
                 np.bincount(groups[1], self.margins[1]).astype(np.float64),
             ),
             self.halves.merged(left, right),
+            self.apart,
         )
 
     def refined(self, fit: Interaction) -> Interaction:
         """A fit of merged cells as one of these: of the same coefficients."""
         rows, columns = (
-            terms(mass, count) for mass, count in zip(self.margins, fit.theta.shape, strict=True)
+            terms(mass, sum(number >= 0 for number in coarse.numbers), own)
+            for mass, coarse, own in zip(self.margins, fit.terms, self.apart, strict=True)
         )
-        joint, right = scaled_to(rows @ fit.theta @ columns.T, *self.margins)
+        logarithms = rows.functions @ fit.theta @ columns.functions.T
+        joint, right = scaled_to(logarithms, *self.margins)
         return replace(
             fit,
             terms=(rows, columns),
@@ -425,7 +477,7 @@ class Pair:
             Of the same terms.
         """
 
-        psi, phi = fit.terms
+        psi, phi = (each.functions for each in fit.terms)
         products, start = _products(psi, phi), (fit.joint, fit.right)
         weights, middle = precision.ravel(), mean.ravel()
 
@@ -458,15 +510,15 @@ class Pair:
         )
         off = weights * (theta - middle)
         covariance = np.asarray(np.linalg.inv(here.hessian), dtype=np.float64)
-        return Interaction(
-            fit.terms,
-            theta.reshape(fit.theta.shape),
-            joint,
-            right,
-            value + 0.5 * float(off @ (theta - middle)),
-            here.known,
-            here.known @ theta + here.gradient + off,
-            covariance,
+        return replace(
+            fit,
+            theta=theta.reshape(fit.theta.shape),
+            joint=joint,
+            right=right,
+            likelihood=value + 0.5 * float(off @ (theta - middle)),
+            information=here.known,
+            pull=here.known @ theta + here.gradient + off,
+            covariance=covariance,
         )
 
 
@@ -477,7 +529,8 @@ class Scales:
     Parameters
     ----------
     tau : numpy.ndarray of float64
-        Shape (degree, degree), symmetric: the deviations of the coefficients.
+        Shape (degree + 1, degree + 1), symmetric: the deviations of the coefficients, the last of
+        values apart.
     mu : float
         The mean of the first one.
     """
@@ -492,26 +545,26 @@ class Scales:
         Parameters
         ----------
         degree : int
-            The terms along each attribute, at least 1.
+            The smooth terms along each attribute, at least 1.
         first, others : float
-            The tau of the first term, and of all others.
+            The tau of the first term and values apart, and of all others.
         mu : float, default 0.0
             The mean of the first term's coefficients.
 
         Returns
         -------
         Scales
-            One tau for the first term, and one for all others.
+            One tau for these, and one for all others.
         """
-        tau = np.full((degree, degree), others)
-        tau[0, 0] = first
+        tau = np.full((degree + 1, degree + 1), others)
+        tau[np.ix_([0, -1], [0, -1])] = first
         return cls(tau, mu)
 
-    def prior(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-        """Precisions and means of the coefficients of a pair with so many terms: both (a, b)."""
-        mean = np.zeros(shape)
-        mean[0, 0] = self.mu
-        return self.tau[: shape[0], : shape[1]] ** -2.0, mean
+    def prior(self, both: tuple[Terms, Terms]) -> tuple[Floats, Floats]:
+        """Precisions and means of the coefficients of a pair with such terms: both (a, b)."""
+        left, right = (np.array(each.numbers) for each in both)
+        mean = self.mu * np.multiply.outer(left == 0, right == 0)
+        return self.tau[np.ix_(left, right)] ** -2.0, mean
 
     @property
     def log_prior(self) -> float:
@@ -519,7 +572,7 @@ class Scales:
 
         tau^2 counts as if one coefficient of the expected size had been seen.
         """
-        ratio = (_expected(len(self.tau)) / self.tau)[np.triu_indices(len(self.tau))] ** 2
+        ratio = (_expected(len(self.tau) - 1) / self.tau)[np.triu_indices(len(self.tau))] ** 2
         return float(0.5 * (np.log(ratio) - ratio + 1).sum() - 0.5 * (self.mu / _COMMON) ** 2)
 
     def evidence(self, fits: Sequence[Interaction]) -> float:
@@ -529,7 +582,7 @@ class Scales:
         """
         total = self.log_prior
         for fit in fits:
-            precision, mean = (part.ravel() for part in self.prior(fit.theta.shape))
+            precision, mean = (part.ravel() for part in self.prior(fit.terms))
             hessian, pull = fit.information + np.diag(precision), fit.pull + precision * mean
             best = float(pull @ np.linalg.solve(hessian, pull) - precision @ mean**2)
             total += 0.5 * (
@@ -539,7 +592,7 @@ class Scales:
 
     def pair_evidence(self, fit: Interaction) -> float:
         """The logarithm of one pair's evidence, by the likelihood itself, for a fit at its mode."""
-        precision, mean = self.prior(fit.theta.shape)
+        precision, mean = self.prior(fit.terms)
         hessian = fit.information + np.diag(precision.ravel())
         total = fit.likelihood - 0.5 * float((precision * (fit.theta - mean) ** 2).sum())
         return total + 0.5 * (float(np.log(precision).sum()) - float(np.linalg.slogdet(hessian)[1]))
@@ -562,30 +615,32 @@ class Scales:
         Scales
             Of the same degree.
         """
-        alike: dict[tuple[int, ...], list[Interaction]] = {}
+        alike: dict[tuple[tuple[int, ...], ...], list[Interaction]] = {}
         for fit in fits:
-            alike.setdefault(fit.theta.shape, []).append(fit)
+            alike.setdefault(tuple(each.numbers for each in fit.terms), []).append(fit)
         stacks = [
             (
-                shape,
+                numbers,
+                same[0].terms,
                 np.array([fit.information for fit in same]),
                 np.array([fit.pull for fit in same]),
             )
-            for shape, same in alike.items()
+            for numbers, same in alike.items()
         ]
-        scales, expected = self, _expected(len(self.tau))
+        scales, expected = self, _expected(len(self.tau) - 1)
         for _ in range(rounds):
             squares, known, first = np.zeros(self.tau.shape), np.zeros(self.tau.shape), []
-            for shape, information, pull in stacks:
-                precision, mean = (part.ravel() for part in scales.prior(shape))
+            for numbers, both, information, pull in stacks:
+                precision, mean = (part.ravel() for part in scales.prior(both))
                 covariance = np.linalg.inv(information + np.diag(precision))
                 theta = np.einsum("mij,mj->mi", covariance, pull + precision * mean)
-                here = slice(0, shape[0]), slice(0, shape[1])
-                squares[here] += ((theta - mean) ** 2).sum(axis=0).reshape(shape)
-                known[here] += (
-                    (1 - np.einsum("mii->mi", covariance) * precision).sum(axis=0).reshape(shape)
-                )
-                first.extend(theta[:, 0].tolist())
+                here, shape = np.ix_(*numbers), tuple(map(len, numbers))
+                seen = ((theta - mean) ** 2).sum(axis=0)
+                told = (1 - np.einsum("mii->mi", covariance) * precision).sum(axis=0)
+                np.add.at(squares, here, seen.reshape(shape))
+                np.add.at(known, here, told.reshape(shape))
+                if numbers[0][0] == numbers[1][0] == 0:
+                    first.extend(theta[:, 0].tolist())
             squares, known = _both_ways(squares), _both_ways(known)
             tau = np.clip(
                 np.sqrt((squares + expected**2) / (np.maximum(known, 0) + 1)), _LEAST, _MOST
@@ -640,7 +695,7 @@ def _climb(
     pairs: Mapping[Key, Pair], fits: dict[Key, Interaction], scales: Scales, steps: int
 ) -> None:
     for key, fit in fits.items():
-        fits[key] = pairs[key].climbed(fit, *scales.prior(fit.theta.shape), steps)
+        fits[key] = pairs[key].climbed(fit, *scales.prior(fit.terms), steps)
 
 
 def _products(psi: Floats, phi: Floats) -> Floats:

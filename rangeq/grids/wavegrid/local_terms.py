@@ -17,165 +17,45 @@ from typing import Generic, NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.arrays import Floats
 from rangeq.grids.wavegrid.density import STRENGTH, adapted
-from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales, terms
+from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales
+from rangeq.grids.wavegrid.term_kinds import TermBasis
 
-LEVELS = 6
-"""Of dyadic intervals of an attribute's values: down to a 64th."""
-
-_LENGTHS = (0.1, 0.4)
-"""Of rough functions of the rank, with correlations exp(-distance / length)."""
-
-_DEGREES = (1, 2, 4)
-"""Smooth terms along an attribute, for its pairs with categories."""
-
-_SCALES = np.geomspace(0.02, 16.0, 12)
+SCALES = np.geomspace(0.02, 16.0, 12)
 """tau, each as likely: relative deviations of a density from P."""
 
-NONE, _INDEPENDENT, _IMPLIED = 0.95, 0.3, 0.05
-"""The prior probabilities that a pair has no local terms, that it has no smooth ones, and that its
-attributes are independent given others: that is part of the second. With a larger second, pairs
-whose dependence is about as large as its error would be answered as if they had none; a smaller one
-costs even data and patterns of halves precision.
+_INDEPENDENT, _IMPLIED = 0.3, 0.05
+"""The prior probabilities that a pair has no smooth terms, and that its attributes are independent
+given others: that is part of the first. With a larger first, pairs whose dependence is about as
+large as its error would be answered as if they had none; a smaller one costs even data and patterns
+of halves precision.
 """
-
-ALONE = 0.5
-"""The prior probability that a pair with categories has no terms at all: it has no smooth ones."""
 
 _PER_PAIR = 0.25
 """Prior probabilities count as this part of all pairs, at least. Where no pair tells anything by
 itself all together seem to say that others imply them, whatever they are.
 """
 
-_RANK = 1e-9
-"""Functions of less than this part of the largest square are left out."""
-
 _NEGLIGIBLE = 0.01
 """Explanations of less weight are left out."""
 
 
-class TermBasis(NamedTuple):
-    """Functions of an attribute of one kind, orthogonal under its Gram matrix.
+class PairTerms(NamedTuple):
+    """The kinds of local terms of a pair.
 
     Attributes
     ----------
-    functions : numpy.ndarray of float64
-        p w: shape (cells, functions), of sum 0 each.
-    told : numpy.ndarray of float64
-        Shape (functions,): their squares under the Gram matrix.
+    left, right : sequence of TermBasis
+        The functions of both attributes, of each kind: as many for all pairs.
+    scaled : numpy.ndarray of float64 or float, default 0.0
+        The logarithm of the prior density of what of each kind was fitted to the pair itself, 0
+        where it is highest: shape (kinds,).
     """
 
-    functions: Floats
-    told: Floats
-
-
-def bases(mass: Floats, starts: Items, gram: Floats) -> list[TermBasis]:
-    """The kinds of local terms of an attribute, in the same order for all.
-
-    Attributes of few cells have fewer different ones.
-
-    Parameters
-    ----------
-    mass : numpy.ndarray of float64
-        Shape (cells,): the distribution of the attribute.
-    starts : numpy.ndarray of int64
-        Shape (cells + 1,): where the cells begin, and the size.
-    gram : numpy.ndarray of float64
-        Shape (cells, cells).
-
-    Returns
-    -------
-    list of TermBasis
-        Dyadic levels down to each, every level by itself, rough functions, single cells.
-    """
-    levels = dyadic(mass, starts)
-    rank = np.cumsum(mass) - mass / 2
-    apart = np.abs(rank[:, None] - rank)
-    centred = np.diag(mass) - np.outer(mass, mass)
-    roots = [np.concatenate(levels[: deepest + 1], axis=1) for deepest in range(LEVELS)]
-    roots += [levels[min(level, len(levels) - 1)] for level in range(1, LEVELS)]
-    roots += [centred @ _root(np.exp(-apart / length)) for length in _LENGTHS]
-    roots.append(centred)
-    return [_basis(root, gram) for root in roots]
-
-
-def smooth_bases(mass: Floats, gram: Floats) -> list[TermBasis]:
-    """More kinds of terms of an ordered attribute, for pairs with categories: smooth ones.
-
-    Parameters
-    ----------
-    mass : numpy.ndarray of float64
-        Shape (cells,): the distribution of the attribute.
-    gram : numpy.ndarray of float64
-        Shape (cells, cells).
-
-    Returns
-    -------
-    list of TermBasis
-        The functions of `rangeq.grids.wavegrid.interactions.terms`, up to each of `_DEGREES`.
-    """
-    return [_basis(mass[:, None] * terms(mass, degree), gram) for degree in _DEGREES]
-
-
-def category_bases(mass: Floats, gram: Floats, kinds: int) -> list[TermBasis]:
-    """The terms of categories: of every one by itself, all alike, whatever those of its partner.
-
-    Parameters
-    ----------
-    mass : numpy.ndarray of float64
-        Shape (categories,): the distribution of the attribute.
-    gram : numpy.ndarray of float64
-        Shape (categories, categories).
-    kinds : int
-        How many kinds of terms other attributes have.
-
-    Returns
-    -------
-    list of TermBasis
-        The same one for each.
-    """
-    return [_basis(np.diag(mass) - np.outer(mass, mass), gram)] * kinds
-
-
-def _basis(root: Floats, gram: Floats) -> TermBasis:
-    told, turned = np.linalg.eigh(root.T @ gram @ root)
-    kept = told > _RANK * told.max(initial=1e-300)
-    return TermBasis(root @ turned[:, kept], told[kept])
-
-
-def dyadic(mass: Floats, starts: Items) -> list[Floats]:
-    """For each level of halving the functions that move mass between both halves of an interval.
-
-    Relative to the distribution they are 2 p_2 / (p_1 + p_2) in the first half, of mass p_1, and -2
-    p_1 / (p_1 + p_2) in the second.
-
-    Parameters
-    ----------
-    mass : numpy.ndarray of float64
-        Shape (cells,): the distribution of the attribute.
-    starts : numpy.ndarray of int64
-        Shape (cells + 1,): where the cells begin, and the size.
-
-    Returns
-    -------
-    list of numpy.ndarray of float64
-        Shape (cells, functions) each: as many levels as tell cells apart, at least 1, up to
-        `LEVELS`.
-    """
-    middles, found = (starts[1:] + starts[:-1]) / 2, []
-    for level in range(LEVELS):
-        part = np.minimum((middles * (2 << level) / starts[-1]).astype(np.int64), (2 << level) - 1)
-        columns = []
-        for node in np.unique(part >> 1):
-            first, second = part == 2 * node, part == 2 * node + 1
-            both = mass[first].sum(), mass[second].sum()
-            if min(both) > 0:
-                relative = 2 * (both[1] * first - both[0] * second) / sum(both)
-                columns.append(mass * relative)
-        if columns:
-            found.append(np.array(columns).T)
-    return found or [np.zeros((len(mass), 0))]
+    left: Sequence[TermBasis]
+    right: Sequence[TermBasis]
+    scaled: Floats | float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,29 +102,32 @@ class PairCandidates(Generic[Key]):
         The P of each pair: as many for all.
     logarithms : mapping of numpy.ndarray of float64
         Their evidence, for none and each kind of terms: shape (P, kinds + 1).
-    details : mapping of (sequence of TermBasis, sequence of TermBasis)
-        The kinds of local terms of both attributes of each.
+    details : mapping of PairTerms
+        The kinds of local terms of each.
     prior : tuple of float
         The prior probability of each P.
-    none : float
-        The prior probability that a pair has no local terms.
+    likely : numpy.ndarray of float64
+        The prior probabilities that a pair has no local terms, and those of each kind: shape (kinds
+        + 1,).
+    implied : bool, default False
+        Whether the last P is what other pairs imply.
     """
 
     pairs: Mapping[Key, Pair]
     fits: Mapping[Key, tuple[Interaction, ...]]
     logarithms: Mapping[Key, Floats]
-    details: Mapping[Key, tuple[Sequence[TermBasis], Sequence[TermBasis]]]
+    details: Mapping[Key, PairTerms]
     prior: tuple[float, ...]
-    none: float
+    likely: Floats
+    implied: bool = False
 
     @classmethod
     def of(
         cls,
         pairs: Mapping[Key, Pair],
-        fits: Mapping[Key, Interaction],
-        scales: Scales | None,
-        details: Mapping[Key, tuple[Sequence[TermBasis], Sequence[TermBasis]]],
-        none: float = NONE,
+        details: Mapping[Key, PairTerms],
+        likely: Floats,
+        smooth: tuple[Mapping[Key, Interaction], Scales] | None = None,
     ) -> PairCandidates[Key]:
         """Independent attributes, and the fits of smooth terms.
 
@@ -252,30 +135,33 @@ class PairCandidates(Generic[Key]):
         ----------
         pairs : mapping of Pair
             What is known of each pair.
-        fits : mapping of Interaction
-            Their fits, at posterior modes.
-        scales : Scales, optional
-            The prior of these; None where no fit has any terms.
-        details : mapping of (sequence of TermBasis, sequence of TermBasis)
-            The kinds of local terms of both attributes of each: as many for all.
-        none : float, default NONE
-            The prior probability that a pair has no such terms.
+        details : mapping of PairTerms
+            The kinds of local terms of each: as many for all.
+        likely : numpy.ndarray of float64
+            The prior probabilities that a pair has no such terms, and those of each kind: shape
+            (kinds + 1,).
+        smooth : tuple of (mapping of Interaction, Scales), optional
+            The fits of smooth terms, at posterior modes, and their prior; None: there are none.
 
         Returns
         -------
         PairCandidates
-            With two P.
+            With two P, or with one.
         """
-        both, logarithms = {}, {}
+        fits: dict[Key, tuple[Interaction, ...]] = {}
+        logarithms = {}
         for key, pair in pairs.items():
-            both[key] = pair.independent(), fits[key]
-            own = _logarithms(pair, both[key], details[key])
-            if scales and fits[key].theta.size:
-                own[1] += scales.pair_evidence(fits[key]) - fits[key].likelihood
-            else:  # that is independent attributes again
-                own[1] = -np.inf
-            logarithms[key] = own
-        return cls(pairs, both, logarithms, details, (_INDEPENDENT, 1 - _INDEPENDENT), none)
+            fits[key] = pair.independent(), *([smooth[0][key]] if smooth else [])
+            logarithms[key] = _logarithms(pair, fits[key], details[key])
+            if smooth:
+                fit = fits[key][1]
+                logarithms[key][1] += (
+                    smooth[1].pair_evidence(fit) - fit.likelihood
+                    if fit.theta.size
+                    else -np.inf  # that is independent attributes again
+                )
+        prior = (_INDEPENDENT, 1 - _INDEPENDENT) if smooth else (1.0,)
+        return cls(pairs, fits, logarithms, details, prior, likely)
 
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
         """One more P for some pairs, a table that others imply; the others are left out.
@@ -288,7 +174,7 @@ class PairCandidates(Generic[Key]):
         Returns
         -------
         PairCandidates
-            Of three P.
+            With one P more.
         """
         pairs = {key: pair for key, pair in self.pairs.items() if key in tables}
         fits, logarithms = {}, {}
@@ -300,7 +186,9 @@ class PairCandidates(Generic[Key]):
             own = _logarithms(pair, [other], self.details[key])
             logarithms[key] = np.concatenate([self.logarithms[key], own])
         prior = (self.prior[0] - _IMPLIED, *self.prior[1:], _IMPLIED)
-        return replace(self, pairs=pairs, fits=fits, logarithms=logarithms, prior=prior)
+        return replace(
+            self, pairs=pairs, fits=fits, logarithms=logarithms, prior=prior, implied=True
+        )
 
     def explained(self) -> dict[Key, list[PairExplanation]]:
         """Explanations of all pairs, of weights 1 in sum.
@@ -313,8 +201,7 @@ class PairCandidates(Generic[Key]):
         if not self.pairs:
             return {}
         evidence = np.array([self.logarithms[key] for key in self.pairs])
-        kinds = evidence.shape[2] - 1
-        prior = np.multiply.outer(self.prior, [self.none, *[(1 - self.none) / kinds] * kinds])
+        prior = np.multiply.outer(self.prior, self.likely)
         strength = max(STRENGTH, _PER_PAIR * len(evidence))
         flat = adapted(evidence.reshape(len(evidence), -1), prior.ravel(), strength)
         result: dict[Key, list[PairExplanation]] = {}
@@ -323,30 +210,30 @@ class PairCandidates(Generic[Key]):
         ):
             kept = np.argwhere(weights > _NEGLIGIBLE)
             total = sum(weights[tuple(at)] for at in kept)
-            left, right = self.details[key]
+            left, right, _ = self.details[key]
             result[key] = [
                 _explanation(
                     pair,
                     self.fits[key][place],
                     (left[kind - 1], right[kind - 1]) if kind else None,
                     float(weights[place, kind] / total),
-                    implied=place > 1,
+                    implied=self.implied and place == len(self.prior) - 1,
                 )
                 for place, kind in kept.tolist()
             ]
         return result
 
 
-def _scores(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
+def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
     """Of the coefficients of local terms, of what a fit leaves unexplained in the table."""
     left, right = both
     return np.asarray(left.functions.T @ unexplained @ right.functions)
 
 
-class _Shrinkage(NamedTuple):
+class Shrinkage(NamedTuple):
     """What reports tell of the coefficients of a kind of local terms, whatever they say.
 
-    For each tau of `_SCALES`. The precision of the coefficients is diagonal but for the outer
+    For each tau of `SCALES`. The precision of the coefficients is diagonal but for the outer
     product of what reports on halves tell (Sherman and Morrison).
 
     Attributes
@@ -366,14 +253,14 @@ class _Shrinkage(NamedTuple):
     lost: Floats
 
     @classmethod
-    def of(cls, pair: Pair, both: tuple[TermBasis, TermBasis]) -> _Shrinkage:
+    def of(cls, pair: Pair, both: tuple[TermBasis, TermBasis]) -> Shrinkage:
         left, right = both
         precision = pair.precision * np.outer(left.told, right.told)
         halves = np.sqrt(pair.halves.precision) * np.outer(
             left.functions.T @ pair.halves.left, right.functions.T @ pair.halves.right
         )
-        grown = 1 + np.multiply.outer(_SCALES**2, precision)
-        alone = (_SCALES**2)[:, None, None] / grown
+        grown = 1 + np.multiply.outer(SCALES**2, precision)
+        alone = (SCALES**2)[:, None, None] / grown
         along = alone * halves
         stretched = 1 + _sums(along, halves)
         return cls(alone, along, stretched, np.log(grown).sum(axis=(1, 2)) + np.log(stretched))
@@ -395,18 +282,18 @@ class _Shrinkage(NamedTuple):
 def _logarithms(
     pair: Pair,
     fits: Sequence[Interaction],
-    details: tuple[Sequence[TermBasis], Sequence[TermBasis]],
+    details: PairTerms,
 ) -> Floats:
     """Of the evidence of each P without terms, as if it were known, and with each kind of them."""
-    found = np.empty((len(fits), len(details[0]) + 1))
+    found = np.empty((len(fits), len(details.left) + 1))
     found[:, 0] = [fit.likelihood for fit in fits]
     unexplained = [pair.unexplained(fit.joint) for fit in fits]
-    for kind, both in enumerate(zip(*details, strict=True), start=1):
-        shrinkage = _Shrinkage.of(pair, both)
+    for kind, both in enumerate(zip(details.left, details.right, strict=True), start=1):
+        shrinkage = Shrinkage.of(pair, both)
         for place, left in enumerate(unexplained):
-            each = shrinkage.evidence(_scores(left, both))
+            each = shrinkage.evidence(scores_of(left, both))
             found[place, kind] = np.logaddexp.reduce(each) - np.log(len(each))
-    found[:, 1:] += found[:, :1]
+    found[:, 1:] += found[:, :1] + details.scaled
     return found
 
 
@@ -421,8 +308,8 @@ def _explanation(
         none = np.zeros((0, 0))
         nothing = [np.zeros((len(mass), 0)) for mass in pair.margins]
         return PairExplanation(weight, fit, nothing[0], nothing[1], none, none, implied)
-    shrinkage = _Shrinkage.of(pair, both)
-    unexplained = _scores(pair.unexplained(fit.joint), both)
+    shrinkage = Shrinkage.of(pair, both)
+    unexplained = scores_of(pair.unexplained(fit.joint), both)
     logarithms = shrinkage.evidence(unexplained)
     means, variances = shrinkage.posterior(unexplained)
     shares = np.exp(logarithms - logarithms.max())
@@ -437,8 +324,3 @@ def _explanation(
 def _sums(tables: Floats, weights: Floats) -> Floats:
     """Of the products of each table with the weights: shape (tables,)."""
     return np.asarray(tables.reshape(len(tables), -1) @ weights.ravel())
-
-
-def _root(matrix: Floats) -> Floats:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

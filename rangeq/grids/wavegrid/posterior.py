@@ -5,27 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
 from rangeq.grids.cells import Edges
+from rangeq.grids.wavegrid.category_terms import category_terms
 from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Kernel, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import Pair, fitted
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
-from rangeq.grids.wavegrid.local_terms import (
-    ALONE,
-    PairCandidates,
-    TermBasis,
-    bases,
-    category_bases,
-    smooth_bases,
-)
+from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms
 from rangeq.grids.wavegrid.pair_tree import implied
+from rangeq.grids.wavegrid.term_kinds import DEGREES, KINDS, TermBasis, bases, smooth_bases
 
 SMOOTH = 32
 """Cells along each axis in which smooth terms are fitted, at most."""
+
+_APART = 8
+"""Values apart of an attribute that have terms of their own in its pairs: the last ones, if it has
+more.
+"""
+
+_NONE = 0.95
+"""The prior probability that smooth terms leave no local ones to a pair."""
+
+_ALONE = 0.1
+"""The prior probability that a pair with a category has no terms at all."""
+
+_SMOOTH = 0.7
+"""The prior probability of smooth functions among the kinds of a pair with a category: such pairs
+depend on one another smoothly more often than in any other way.
+"""
 
 
 @one_thread
@@ -65,6 +78,7 @@ def estimated(
     axes = _axes(likelihoods.told, likelihoods.edges, categorical, kernels)
     if len(attributes) == 1:
         return WaveEstimate(attributes, n, axes, {}, categorical)
+    apart = [min(told.apart, _APART) for told in likelihoods.told]
     grams = [_merged(gram, axis, axis) for gram, axis in zip(likelihoods.grams, axes, strict=True)]
     pairs: dict[Key, Pair] = {}
     for (j, k), scores, precision, halves in likelihoods.pairs:
@@ -75,16 +89,19 @@ def estimated(
             (grams[j], grams[k]),
             (axes[j].mass, axes[k].mass),
             replace(halves, left=left, right=right),
+            (apart[j], apart[k]),
         )
         pairs[j, k] = pairs[j, k].with_more(pair) if (j, k) in pairs else pair
     ordered = {key: pair for key, pair in pairs.items() if not any(categorical[k] for k in key)}
-    mixed = {key: pair for key, pair in pairs.items() if key not in ordered}
-    smooth = _of_ordered(ordered, axes, grams)
+    named = {key: pair for key, pair in pairs.items() if all(categorical[k] for k in key)}
+    mixed = {key: pair for key, pair in pairs.items() if key not in {*ordered, *named}}
+    smooth = _of_ordered(ordered, axes)
     if independent is not None:
         smooth = replace(smooth, prior=(independent, 1 - independent))
     candidates = (
         smooth,
-        _with_categories(mixed, axes, grams, categorical),
+        _with_categories(mixed, axes, categorical, (_SMOOTH, len(DEGREES)), (1 - _SMOOTH, KINDS)),
+        _with_categories(named, axes, categorical, (1.0, 1)),
     )
     alone = {
         key: FittedJoint(pairs[key], one)
@@ -113,54 +130,60 @@ def _axes(
         densities = posterior_densities([told[place] for place in places], alike)
         for place, density in zip(places, densities, strict=True):
             most = len(density.frequencies) if categorical[place] else COARSE
-            found[place] = Axis.of(edges[place], density, most)
+            found[place] = Axis.of(edges[place], density, most, min(told[place].apart, _APART))
     return [found[place] for place in range(len(told))]
 
 
-def _of_ordered(
-    pairs: dict[Key, Pair], axes: Sequence[Axis], grams: Sequence[Floats]
-) -> PairCandidates[Key]:
+def _of_ordered(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[Key]:
     """Smooth terms, and local ones for what they leave."""
-    local = {
-        place: bases(axes[place].mass, axes[place].starts, grams[place])
-        for place in sorted({place for key in pairs for place in key})
-    }
-    coarse = {place: balanced(axes[place].mass, SMOOTH) for place in local}
+    local, coarse = {}, {}
+    for place, (mass, gram, apart) in _attributes(pairs).items():
+        local[place] = bases(mass, axes[place].starts, gram, apart)
+        coarse[place] = balanced(mass, SMOOTH, apart)
     fits, scales = fitted(
         {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
     )
     return PairCandidates.of(
         pairs,
-        {key: pair.refined(fits[key]) for key, pair in pairs.items()},
-        scales,
-        {(j, k): (local[j], local[k]) for j, k in pairs},
+        {(j, k): PairTerms(local[j], local[k]) for j, k in pairs},
+        _likely(_NONE, (1.0, KINDS)),
+        ({key: pair.refined(fits[key]) for key, pair in pairs.items()}, scales),
     )
 
 
 def _with_categories(
     pairs: dict[Key, Pair],
     axes: Sequence[Axis],
-    grams: Sequence[Floats],
     categorical: Sequence[bool],
+    *kinds: tuple[float, int],
 ) -> PairCandidates[Key]:
     """Terms of every category by itself, and all kinds of those of an ordered attribute."""
-    kinds: dict[int, list[TermBasis]] = {}
-    places = sorted({place for key in pairs for place in key})
-    for place in places:
-        if not categorical[place]:
-            own = axes[place].mass, grams[place]
-            kinds[place] = [*smooth_bases(*own), *bases(own[0], axes[place].starts, own[1])]
-    many = max(map(len, kinds.values()), default=1)
-    for place in places:
-        if categorical[place]:
-            kinds[place] = category_bases(axes[place].mass, grams[place], many)
+    known: dict[int, list[TermBasis] | None] = {
+        place: None
+        if categorical[place]
+        else [*smooth_bases(mass, gram, apart), *bases(mass, axes[place].starts, gram, apart)]
+        for place, (mass, gram, apart) in _attributes(pairs).items()
+    }
     return PairCandidates.of(
         pairs,
-        {key: pair.independent() for key, pair in pairs.items()},
-        None,
-        {(j, k): (kinds[j], kinds[k]) for j, k in pairs},
-        ALONE,
+        {(j, k): category_terms(pair, (known[j], known[k])) for (j, k), pair in pairs.items()},
+        _likely(_ALONE, *kinds),
     )
+
+
+def _attributes(pairs: dict[Key, Pair]) -> dict[int, tuple[Floats, Floats, int]]:
+    """Of each attribute of pairs the distribution, Gram matrix, and how many cells are apart."""
+    return {
+        place: (mass, gram, apart)
+        for key, pair in pairs.items()
+        for place, mass, gram, apart in zip(key, pair.margins, pair.grams, pair.apart, strict=True)
+    }
+
+
+def _likely(none: float, *kinds: tuple[float, int]) -> Floats:
+    """Prior probabilities of no terms, and of as many kinds which share a part of what is left."""
+    every = [part * (1 - none) / count for part, count in kinds for _ in range(count)]
+    return np.array([none, *every])
 
 
 def _merged(table: Floats, rows: Axis, columns: Axis) -> Floats:

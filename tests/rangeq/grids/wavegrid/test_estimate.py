@@ -390,6 +390,27 @@ def test_moderate_dependence_is_not_taken_for_none() -> None:
     assert np.mean(inside) > 0.65  # with a prior probability of independence of 0.9, a half
 
 
+def test_missing_values_are_no_neighbours_in_pairs() -> None:
+    """The old leave their income out, and the young do not; else incomes rise with age."""
+    inside: list[list[bool]] = [[], []]
+    for seed in range(8):
+        rng, n = np.random.default_rng([4, seed]), 50_000
+        age = rng.normal(40, 15, n).clip(0, 79).astype(int)
+        income = (8 * np.exp(rng.normal(0.02 * age, 0.5, n))).clip(0, 59).astype(int)
+        income = np.where(rng.random(n) < 0.02 + 0.4 * (age / 79) ** 2, 60, income)
+        records = np.stack([income, age], axis=1)
+        protocol = WaveGrid([61, 80], 4.0, n, apart={0: 1})
+        aggregate = protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
+        for apart, one in enumerate((WaveGrid([61, 80], 4.0, n), protocol)):
+            estimate = one.estimate(aggregate)
+            for first, last in ((0, 29), (30, 44), (45, 59), (60, 79)):
+                low, high = estimate.answer({0: 60, 1: (first, last)}).interval()
+                true = np.mean((income == 60) & (age >= first) & (age <= last))
+                inside[apart].append(low <= true <= high)
+    without, told = np.mean(inside, axis=1)
+    assert told > 0.8 > without + 0.2
+
+
 def test_what_is_apart_is_checked_and_known_of_a_schema(tmp_path: Path) -> None:
     schema = Schema(
         [

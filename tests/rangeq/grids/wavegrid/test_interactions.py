@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -25,22 +27,40 @@ def test_terms_are_orthonormal() -> None:
         np.array([1.0, 0.0]),
         np.ones(1),
     ):
-        found = terms(mass, 4)
+        found = terms(mass, 4).functions
         assert found.shape == (len(mass), min(4, (mass > 0).sum() - 1))
         np.testing.assert_allclose(
             found.T @ (found * mass[:, None]), np.eye(found.shape[1]), atol=1e-9
         )
         np.testing.assert_allclose(mass @ found, 0, atol=1e-9)
-    assert (np.diff(terms(np.full(9, 1 / 9), 4)[:, 0]) > 0).all()  # the normal score
+    assert (np.diff(terms(np.full(9, 1 / 9), 4).functions[:, 0]) > 0).all()  # the normal score
+
+
+def test_what_is_apart_has_terms_of_its_own() -> None:
+    mass = np.random.default_rng(12).dirichlet(np.ones(9))
+    found = terms(mass, 4, 2)
+    assert found.numbers == (0, 1, 2, 3, -1, -1)
+    functions = found.functions
+    np.testing.assert_allclose(functions.T @ (functions * mass[:, None]), np.eye(6), atol=1e-9)
+    np.testing.assert_allclose(mass @ functions, 0, atol=1e-9)
+    # Smooth ones are those of the other cells, and all others are alike to what is apart
+    near = terms(mass[:7] / mass[:7].sum(), 4).functions
+    np.testing.assert_allclose(functions[:7, :4], near / mass[:7].sum() ** 0.5)
+    np.testing.assert_allclose(functions[7:, :4], 0, atol=1e-12)
+    np.testing.assert_allclose(np.ptp(functions[:7, 4:], axis=0), 0, atol=1e-12)
+    # Nobody, everybody, and one other value
+    assert terms(np.array([0.4, 0.6, 0.0]), 4, 1).numbers == (0,)
+    assert terms(np.array([0.0, 0.0, 1.0]), 4, 1).functions.shape == (3, 0)
+    assert terms(np.array([0.7, 0.3]), 4, 1).numbers == (-1,)
+    assert terms(np.array([0.0, 0.5, 0.5]), 4, 2).numbers == (-1,)
 
 
 def pair_of(
     rng: np.random.Generator, theta: float, users: float, cells: tuple[int, int] = (7, 6)
 ) -> tuple[Pair, Floats]:
     rows, columns = margins(rng, cells)
-    true, _ = scaled_to(
-        theta * np.outer(terms(rows, 1).sum(axis=1), terms(columns, 1).sum(axis=1)), rows, columns
-    )
+    left, right = (terms(mass, 1).functions.sum(axis=1) for mass in (rows, columns))
+    true, _ = scaled_to(theta * np.outer(left, right), rows, columns)
     grams = [
         functions.T @ functions / 30
         for functions in (rng.choice([-1.0, 1.0], size=(30, c)) for c in cells)
@@ -61,7 +81,7 @@ def pair_of(
 
 def climbed(pair: Pair, degree: int, tau: float = 0.5) -> tuple[Interaction, Floats, Floats]:
     start = pair.start(degree)
-    precision, mean = Scales.of(degree, tau, tau, 0.2).prior(start.theta.shape)
+    precision, mean = Scales.of(degree, tau, tau, 0.2).prior(start.terms)
     return pair.climbed(start, precision, mean, 60), precision, mean
 
 
@@ -70,7 +90,7 @@ def test_fits_keep_margins_and_slopes_are_finite_differences() -> None:
     fit, _, _ = climbed(pair, 3)
     np.testing.assert_allclose(fit.joint.sum(axis=1), pair.margins[0], atol=1e-7)
     np.testing.assert_allclose(fit.joint.sum(axis=0), pair.margins[1], atol=1e-7)
-    psi, phi = fit.terms
+    psi, phi = (each.functions for each in fit.terms)
     slopes = pair.slopes(psi, phi, fit.joint).reshape(*fit.theta.shape, *fit.joint.shape)
     for place in np.ndindex(*fit.theta.shape):
         step = np.zeros(fit.theta.shape)
@@ -81,18 +101,26 @@ def test_fits_keep_margins_and_slopes_are_finite_differences() -> None:
         np.testing.assert_allclose(slopes[place], (high - low) / 2e-4, atol=2e-4)
 
 
+@pytest.mark.parametrize("apart", [(0, 0), (1, 0)])
 @pytest.mark.parametrize("users", [20.0, 2000.0, 10.0**6])
-def test_the_mode_of_coefficients_is_that_of_a_general_optimiser(users: float) -> None:
-    pair, _ = pair_of(np.random.default_rng(4), 0.8, users)
+def test_the_mode_of_coefficients_is_that_of_a_general_optimiser(
+    users: float, apart: tuple[int, int]
+) -> None:
+    pair = replace(pair_of(np.random.default_rng(4), 0.8, users)[0], apart=apart)
     fit, precision, mean = climbed(pair, 2)
 
     def loss(theta: Floats) -> float:
         table = theta.reshape(fit.theta.shape)
-        joint, _ = scaled_to(fit.terms[0] @ table @ fit.terms[1].T, *pair.margins)
+        joint, _ = scaled_to(
+            fit.terms[0].functions @ table @ fit.terms[1].functions.T, *pair.margins
+        )
         return -pair.likelihood(joint) + 0.5 * float((precision * (table - mean) ** 2).sum())
 
     expected = optimize.minimize(
-        loss, fit.theta.ravel(), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}
+        loss,
+        fit.theta.ravel(),
+        method="Nelder-Mead",
+        options={"xatol": 1e-6, "fatol": 1e-9, "maxfev": 5000},
     )
     assert loss(fit.theta.ravel()) < expected.fun + 2e-3
     np.testing.assert_allclose(fit.theta.ravel(), expected.x, atol=0.02)
@@ -112,12 +140,38 @@ def test_fits_with_many_users_are_the_truth_and_with_none_independence() -> None
     )
 
 
-def test_scales_maximise_their_evidence() -> None:
+def test_what_is_apart_goes_with_others_in_its_own_way() -> None:
+    """A row without rank, whose distribution over columns has nothing to do with the others'."""
+    rng = np.random.default_rng(13)
+    pair, table = pair_of(rng, 0.8, 1.0, (8, 6))
+    table[-1] = table[-1].sum() * rng.dirichlet(np.ones(6))
+    users, (left, right) = 1e8, pair.grams
+    scores = users * left @ table @ right
+    told = Pair(
+        scores, users, pair.grams, (table.sum(axis=1), table.sum(axis=0)), told_halves(table)
+    )
+    ranked, apart = (
+        np.abs(fitted({0: replace(told, apart=one)})[0][0].joint - table).sum()
+        for one in ((0, 0), (1, 0))
+    )
+    assert apart < 0.25 * ranked
+    # Of merged cells, too
+    groups = np.array([0, 0, 1, 1, 2, 2, 2, 3]), np.arange(6)
+    coarse = replace(told, apart=(1, 0)).merged(groups)
+    fine = replace(told, apart=(1, 0)).refined(fitted({0: coarse})[0][0])
+    assert np.abs(fine.joint - table)[-1].sum() < 0.1 * table[-1].sum()
+
+
+@pytest.mark.parametrize("apart", [(0, 0), (1, 2)])
+def test_scales_maximise_their_evidence(apart: tuple[int, int]) -> None:
     rng = np.random.default_rng(6)
-    fits = [climbed(pair_of(rng, 0.5, 3e4)[0], 2)[0] for _ in range(6)]
+    pairs = [replace(pair_of(rng, 0.5, 3e4)[0], apart=apart) for _ in range(6)]
+    fits = [climbed(pair, 2)[0] for pair in pairs]
     found = Scales.of(2, 0.5, 0.5).improved(fits, 2000)
     most = found.evidence(fits)
-    for place, factor in ((p, f) for p in ((0, 0), (0, 1), (1, 1)) for f in (0.8, 1.25)):
+    for place, factor in (
+        (p, f) for p in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)) for f in (0.8, 1.25)
+    ):
         tau = found.tau.copy()
         tau[place] *= factor
         tau[place[::-1]] = tau[place]

@@ -15,7 +15,8 @@ from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid import local_terms
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before
 from rangeq.grids.wavegrid.interactions import Pair, fitted
-from rangeq.grids.wavegrid.local_terms import LEVELS, PairCandidates, bases, dyadic
+from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms
+from rangeq.grids.wavegrid.term_kinds import KINDS, LEVELS, bases, dyadic
 from tests.rangeq.grids.populations import collected, told_halves, truth
 
 
@@ -39,13 +40,16 @@ def pair_about(rng: np.random.Generator, joint: Floats, users: float, halved: fl
 
 
 def explanations(pair: Pair) -> list[local_terms.PairExplanation]:
-    details = tuple(
+    return candidates(pair).explained()[0]
+
+
+def candidates(pair: Pair) -> PairCandidates[int]:
+    left, right = (
         bases(mass, np.arange(len(mass) + 1), gram)
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     )
-    return PairCandidates.of(
-        {0: pair}, *fitted({0: pair}), {0: (details[0], details[1])}
-    ).explained()[0]
+    likely = np.repeat([0.95, 0.05 / KINDS], [1, KINDS])
+    return PairCandidates.of({0: pair}, {0: PairTerms(left, right)}, likely, fitted({0: pair}))
 
 
 def board(fields: int, cells: int) -> Floats:
@@ -111,17 +115,18 @@ def test_evidence_and_posterior_are_those_of_a_dense_gaussian(
     rng = np.random.default_rng(3)
     joint = rng.dirichlet(np.ones(30)).reshape(6, 5)
     pair = pair_about(rng, joint, 3000.0, halved)
-    details = [
+    kinds = [
         bases(mass, np.arange(len(mass) + 1), gram)
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     ]
     even = pair.independent()
     for tau in (0.1, 1.0):
-        monkeypatch.setattr(local_terms, "_SCALES", np.array([tau]))
-        for both in zip(*details, strict=True):
+        monkeypatch.setattr(local_terms, "SCALES", np.array([tau]))
+        for both in zip(*kinds, strict=True):
+            details = PairTerms([both[0]], [both[1]])
             functions = np.kron(both[0].functions, both[1].functions)
             evidence, mean, covariance = dense(pair, even.joint, functions, tau)
-            (none, told), *_ = local_terms._logarithms(pair, [even], ([both[0]], [both[1]]))
+            (none, told), *_ = local_terms._logarithms(pair, [even], details)
             assert told - none == pytest.approx(evidence, rel=1e-6)
             one = local_terms._explanation(pair, even, both, 1.0, False)
             np.testing.assert_allclose(one.joint - even.joint, mean.reshape(6, 5), atol=1e-9)
@@ -203,7 +208,7 @@ def test_errors_fall_on_a_checkerboard(monkeypatch: pytest.MonkeyPatch) -> None:
     assert waves[4.0] < waves[2.0]
     assert all(waves[epsilon] < 1.1 * error(HDG, epsilon) for epsilon in waves)
     # Smooth terms alone stay far off
-    monkeypatch.setattr(local_terms, "_SCALES", np.array([1e-9]))
+    monkeypatch.setattr(local_terms, "SCALES", np.array([1e-9]))
     assert error(WaveGrid, 4.0) > 2 * waves[4.0]
 
 
@@ -227,9 +232,7 @@ def test_a_table_that_other_pairs_imply_is_taken_where_it_explains_the_reports()
         (np.full((16, 16), 1 / 256), board(2, 16), 0.0),
     ):
         pair = pair_about(rng, table, 6000.0)
-        details = bases(pair.margins[0], np.arange(17), pair.grams[0])
-        two = bases(pair.margins[1], np.arange(17), pair.grams[1])
-        alone = PairCandidates.of({0: pair}, *fitted({0: pair}), {0: (details, two)})
+        alone = candidates(pair)
         found = alone.with_tables({0: other}).explained()[0]
         assert abs(sum(one.weight for one in found if one.implied) - weight) < 0.2
         assert alone.with_tables({}).explained() == {}

@@ -1,0 +1,164 @@
+"""Kinds of functions of an attribute of which products are local terms of its pairs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mechdesign._support.arrays import Floats, Items
+from rangeq.grids.wavegrid.interactions import terms
+
+LEVELS = 6
+"""Of dyadic intervals of an attribute's values: down to a 64th."""
+
+KINDS = 2 * LEVELS + 2
+"""What `bases` finds."""
+
+_LENGTHS = (0.1, 0.4)
+"""Of rough functions of the rank, with correlations exp(-distance / length)."""
+
+DEGREES, _ROUGH = (1, 2, 4), 0.5
+"""Smooth terms along an attribute, for its pairs with categories, and the deviation of the rough
+functions that go with them: edges would be smeared otherwise.
+"""
+
+_RANK = 1e-9
+"""Functions of less than this part of the largest square are left out."""
+
+
+class TermBasis(NamedTuple):
+    """Functions of an attribute of one kind, orthogonal under its Gram matrix.
+
+    Attributes
+    ----------
+    functions : numpy.ndarray of float64
+        p w: shape (cells, functions), of sum 0 each.
+    told : numpy.ndarray of float64
+        Shape (functions,): their squares under the Gram matrix.
+    """
+
+    functions: Floats
+    told: Floats
+
+
+def bases(mass: Floats, starts: Items, gram: Floats, apart: int = 0) -> list[TermBasis]:
+    """The kinds of local terms of an attribute, in the same order for all.
+
+    Attributes of few cells have fewer different ones.
+
+    Parameters
+    ----------
+    mass : numpy.ndarray of float64
+        Shape (cells,): the distribution of the attribute.
+    starts : numpy.ndarray of int64
+        Shape (cells + 1,): where the cells begin, and the size.
+    gram : numpy.ndarray of float64
+        Shape (cells, cells).
+    apart : int, default 0
+        How many of the last cells are no neighbours of others.
+
+    Returns
+    -------
+    list of TermBasis
+        Dyadic levels down to each, every level by itself, rough functions, single cells.
+    """
+    levels = dyadic(mass, starts)
+    roots = [np.concatenate(levels[: deepest + 1], axis=1) for deepest in range(LEVELS)]
+    roots += [levels[min(level, len(levels) - 1)] for level in range(1, LEVELS)]
+    roots += [_rough(mass, length, apart) for length in _LENGTHS]
+    roots.append(each_cell(mass))
+    return [turned(root, gram)[0] for root in roots]
+
+
+def smooth_bases(mass: Floats, gram: Floats, apart: int = 0) -> list[TermBasis]:
+    """More kinds of terms of an ordered attribute, for pairs with categories: smooth ones.
+
+    Parameters
+    ----------
+    mass : numpy.ndarray of float64
+        Shape (cells,): the distribution of the attribute.
+    gram : numpy.ndarray of float64
+        Shape (cells, cells).
+    apart : int, default 0
+        How many of the last cells are no neighbours of others.
+
+    Returns
+    -------
+    list of TermBasis
+        The functions of `rangeq.grids.wavegrid.interactions.terms`, up to each of `DEGREES`, and
+        rough ones that matter less.
+    """
+    rough = _ROUGH * _rough(mass, _LENGTHS[0], apart)
+    smooth = [mass[:, None] * terms(mass, degree, apart).functions for degree in DEGREES]
+    return [turned(np.concatenate([each, rough], axis=1), gram)[0] for each in smooth]
+
+
+def each_cell(mass: Floats) -> Floats:
+    """Functions that raise one cell each, and lower all: shape (cells, cells)."""
+    return np.asarray(np.diag(mass) - np.outer(mass, mass))
+
+
+def turned(root: Floats, gram: Floats) -> tuple[TermBasis, Floats]:
+    """The sums of some functions that are orthogonal under a Gram matrix.
+
+    Parameters
+    ----------
+    root : numpy.ndarray of float64
+        Shape (cells, functions): with coefficients that are independent and equally large.
+    gram : numpy.ndarray of float64
+        Shape (cells, cells).
+
+    Returns
+    -------
+    tuple
+        The kind of terms, and the functions' part in each of it: shape (functions, its functions).
+    """
+    told, turns = np.linalg.eigh(root.T @ gram @ root)
+    kept = told > _RANK * told.max(initial=1e-300)
+    return TermBasis(root @ turns[:, kept], told[kept]), turns[:, kept]
+
+
+def dyadic(mass: Floats, starts: Items) -> list[Floats]:
+    """For each level of halving the functions that move mass between both halves of an interval.
+
+    Relative to the distribution they are 2 p_2 / (p_1 + p_2) in the first half, of mass p_1, and -2
+    p_1 / (p_1 + p_2) in the second.
+
+    Parameters
+    ----------
+    mass : numpy.ndarray of float64
+        Shape (cells,): the distribution of the attribute.
+    starts : numpy.ndarray of int64
+        Shape (cells + 1,): where the cells begin, and the size.
+
+    Returns
+    -------
+    list of numpy.ndarray of float64
+        Shape (cells, functions) each: as many levels as tell cells apart, at least 1, up to
+        `LEVELS`.
+    """
+    middles, found = (starts[1:] + starts[:-1]) / 2, []
+    for level in range(LEVELS):
+        part = np.minimum((middles * (2 << level) / starts[-1]).astype(np.int64), (2 << level) - 1)
+        columns = []
+        for node in np.unique(part >> 1):
+            first, second = part == 2 * node, part == 2 * node + 1
+            both = mass[first].sum(), mass[second].sum()
+            if min(both) > 0:
+                relative = 2 * (both[1] * first - both[0] * second) / sum(both)
+                columns.append(mass * relative)
+        if columns:
+            found.append(np.array(columns).T)
+    return found or [np.zeros((len(mass), 0))]
+
+
+def _rough(mass: Floats, length: float, apart: int) -> Floats:
+    """The root of a covariance that falls off with distances of ranks: shape (cells, cells)."""
+    rank = np.cumsum(mass) - mass / 2
+    covariance = np.exp(-np.abs(rank[:, None] - rank) / length)
+    near = len(mass) - apart
+    covariance[near:] = covariance[:, near:] = 0.0
+    covariance.flat[:: len(mass) + 1] = 1.0
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(each_cell(mass) @ (vectors * np.sqrt(np.maximum(values, 0.0))))
