@@ -74,6 +74,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/single_attributes.py
 	$(BIN)/python benchmarks/maps.py
 	$(BIN)/python benchmarks/mixed_attributes.py
+	$(BIN)/python benchmarks/mixed_pairs.py
 	$(BIN)/python benchmarks/many_attributes.py
 	$(BIN)/python benchmarks/grid_predictions.py
 	$(BIN)/python benchmarks/real_grids.py
