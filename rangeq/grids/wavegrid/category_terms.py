@@ -1,10 +1,13 @@
-"""Local terms of pairs with categories, of which few may be unlike all others.
+"""Local terms of an ordered attribute with categories, of which few may be unlike all others.
 
 Categories have no order: the functions of such an attribute raise one category each. The
 coefficients of function i of the partner and category j are c_ij ~ N(0, (tau s_j)^2), where the
 scales s_j maximise the evidence (MacKay 1992) together with a weak prior, as if one coefficient of
 s_j = 1 had been seen. With one tau for all, the few categories that depend on the partner would be
 shrunk as much as the many that do not.
+
+The evidence is that of the best scales, not a mean over all: weak dependence is seen sooner, and
+many categories that are independent of the partner are answered with more noise.
 """
 
 from __future__ import annotations
@@ -24,73 +27,59 @@ needed for.
 """
 
 
-def category_terms(pair: Pair, ordered: tuple[Sequence[TermBasis] | None, ...]) -> PairTerms:
+def category_terms(pair: Pair, ordered: Sequence[TermBasis], axis: int) -> PairTerms:
     """The kinds of terms of a pair with categories.
 
     Parameters
     ----------
     pair : Pair
         What is known of it.
-    ordered : tuple of (sequence of TermBasis or None, sequence of TermBasis or None)
-        The kinds of terms of both attributes, None for categories.
+    ordered : sequence of TermBasis
+        The kinds of terms of the attribute that has an order.
+    axis : int
+        The place in the pair of the one that has none: 0 or 1.
 
     Returns
     -------
     PairTerms
-        As many kinds as the ordered attribute has, 1 if neither is ordered.
+        As many kinds.
     """
-    kinds = max((len(own) for own in ordered if own is not None), default=1)
     unexplained = pair.unexplained(pair.independent().joint)
-    squares = [np.ones(len(mass)) for mass in pair.margins]  # s^2, from one kind to the next
-    left, right, scaled = [], [], []
-    for kind in range(kinds):
-        both = [None if own is None else own[kind] for own in ordered]
+    squares = np.ones(len(pair.margins[axis]))  # s^2, from one kind to the next
+    own, scaled = [], []
+    for partner in ordered:
         for _ in range(_TURNS):
-            before = [each.copy() for each in squares]
-            for axis, own in enumerate(ordered):
-                if own is None:
-                    squares[axis] = _improved(pair, unexplained, both, squares, axis)
-            if all(
-                np.abs(np.log(new / old)).max() < _SETTLED
-                for new, old in zip(squares, before, strict=True)
-            ):
+            before, squares = squares, _improved(pair, unexplained, partner, squares, axis)
+            if np.abs(np.log(squares / before)).max() < _SETTLED:
                 break
-        first, second = _bases(pair, both, squares)
-        left.append(first[0])
-        right.append(second[0])
-        scaled.append(sum(0.5 * float((1 - np.log(one) - 1 / one).sum()) for one in squares))
+        own.append(_categories(pair, squares, axis)[0])
+        scaled.append(0.5 * float((1 - np.log(squares) - 1 / squares).sum()))
+    left, right = (own, ordered) if axis == 0 else (ordered, own)
     return PairTerms(left, right, np.array(scaled))
 
 
-def _bases(
-    pair: Pair, both: Sequence[TermBasis | None], squares: Sequence[Floats]
-) -> list[tuple[TermBasis, Floats]]:
-    """Of both attributes, and the categories' part in each function."""
-    return [
-        turned(each_cell(mass) * np.sqrt(each), gram) if own is None else (own, np.eye(0))
-        for own, mass, gram, each in zip(both, pair.margins, pair.grams, squares, strict=True)
-    ]
+def _categories(pair: Pair, squares: Floats, axis: int) -> tuple[TermBasis, Floats]:
+    """Functions of the categories with these scales, and each one's part in every function."""
+    return turned(each_cell(pair.margins[axis]) * np.sqrt(squares), pair.grams[axis])
 
 
 def _improved(
-    pair: Pair,
-    unexplained: Floats,
-    both: Sequence[TermBasis | None],
-    squares: Sequence[Floats],
-    axis: int,
+    pair: Pair, unexplained: Floats, partner: TermBasis, squares: Floats, axis: int
 ) -> Floats:
-    """The squares of an attribute's scales after a step towards where the evidence is stationary.
+    """The squares of the scales after a step towards where the evidence is stationary.
 
-    s_j^2 = sum c_ij^2 / tau^2 / sum (1 - variance / (tau s_j)^2), over i: the denominator is how
-    many coefficients of a category are known.
+    s_j^2 = sum c_ij^2 / tau^2 / sum (1 - variance / (tau s_j)^2), over i, for the likeliest tau:
+    the denominator is how many coefficients of a category are known. No reports on halves are
+    about categories, so that coefficients are told one by one.
     """
-    (first, _), (second, _) = bases = _bases(pair, both, squares)
-    shrinkage, scores = Shrinkage.of(pair, (first, second)), scores_of(unexplained, (first, second))
+    own, parts = _categories(pair, squares, axis)
+    both = (own, partner) if axis == 0 else (partner, own)
+    shrinkage, scores = Shrinkage.of(pair, both), scores_of(unexplained, both)
     likeliest = int(np.argmax(shrinkage.evidence(scores)))
     mean, variance = (part[likeliest] for part in shrinkage.posterior(scores))
     if axis == 0:
         mean, variance = mean.T, variance.T
-    tau, parts = SCALES[likeliest], bases[axis][1]
+    tau = SCALES[likeliest]
     seen = ((mean / tau @ parts.T) ** 2).sum(axis=0)
     known = ((1 - variance / tau**2) @ (parts**2).T).sum(axis=0)
-    return np.asarray((squares[axis] * seen + 1) / (np.maximum(known, 0.0) + 1))
+    return np.asarray((squares * seen + 1) / (np.maximum(known, 0.0) + 1))

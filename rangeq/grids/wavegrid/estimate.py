@@ -292,12 +292,18 @@ class WaveEstimate(ConjunctionEstimate):
     def _answers(self, queries: Queries) -> Floats:
         if len(queries.places) > 2:
             return self._together([queries])[0]
+        if len(queries.places) == 1:
+            return self._at_most(queries)
+        return np.minimum(self._tables(queries)[:, 0, 0, 0], self._at_most(queries))
+
+    def _at_most(self, queries: Queries) -> Floats:
+        """What is in the range of each attribute, the least of them.
+
+        Noise of few users may put more in a rectangle than is in its rows or its columns.
+        """
         ranges = zip(queries.places, queries.left.T, queries.right.T, strict=True)
         alone = [self.axes[place].line.answers(left, right) for place, left, right in ranges]
-        if len(alone) == 1:
-            return alone[0]
-        # Noise of few users may put more in a rectangle than is in its rows or its columns
-        return np.minimum(self._tables(queries)[:, 0, 0, 0], np.minimum(*alone))
+        return np.asarray(np.minimum.reduce(alone))
 
     def _all_answers(self, groups: Sequence[Queries]) -> list[Floats]:
         found = {k: self._answers(one) for k, one in enumerate(groups) if len(one.places) < 3}
@@ -314,7 +320,7 @@ class WaveEstimate(ConjunctionEstimate):
         answers = self._of_tables(tables, len(groups[0].places))
         parts = np.split(answers, np.cumsum([len(one.rows) for one in split])[:-1])
         return [
-            np.bincount(one.rows, part, len(own.rows)).astype(np.float64)
+            np.minimum(np.bincount(one.rows, part, len(own.rows)), self._at_most(own))
             for own, one, part in zip(groups, split, parts, strict=True)
         ]
 

@@ -61,6 +61,9 @@ _OFF = 1e-3
 take too long to scale.
 """
 
+_REFINED = 3000
+"""Turns of the last scaling of a fit at most: it is not tried again."""
+
 _GAIN = 1e-3
 """How little of the log-posterior the last step towards a mode gains."""
 
@@ -151,11 +154,15 @@ def _smooth(mass: Floats, degree: int) -> Floats:
         left = np.sqrt(mass @ term**2)
         if left > 1e-3 * max(length, 1e-12) and len(found) < held.sum():
             found.append(term / left)
-    return np.array(found[1:]).reshape(-1, len(mass)).T
+    return np.array(found[1 : degree + 1]).reshape(-1, len(mass)).T
 
 
 def scaled_to(
-    logarithms: Floats, rows: Floats, columns: Floats, start: Floats | None = None
+    logarithms: Floats,
+    rows: Floats,
+    columns: Floats,
+    start: Floats | None = None,
+    turns: int = 300,
 ) -> tuple[Floats, Floats]:
     """The table exp(logarithms + alpha + beta') with given margins.
 
@@ -169,6 +176,8 @@ def scaled_to(
         The margins, each of sum 1.
     start : numpy.ndarray of float64, optional
         exp(beta) to begin with; None: ones.
+    turns : int, default 300
+        How often at most.
 
     Returns
     -------
@@ -177,7 +186,7 @@ def scaled_to(
     """
     kernel = np.exp(logarithms - logarithms.max())
     right = np.ones(len(columns)) if start is None else start
-    for turn in range(300):
+    for turn in range(turns):
         left = rows / np.maximum(kernel @ right, _TINY)
         sums = kernel.T @ left
         if turn % 5 == 4 and np.abs(right * sums - columns).sum() < 1e-7:
@@ -368,13 +377,18 @@ class Pair:
         )
 
     def refined(self, fit: Interaction) -> Interaction:
-        """A fit of merged cells as one of these: of the same coefficients."""
+        """A fit of merged cells as one of these: of the same coefficients.
+
+        Without any, where the cells have other terms: nearly all users are in a few of them.
+        """
         rows, columns = (
             terms(mass, sum(number >= 0 for number in coarse.numbers), own)
             for mass, coarse, own in zip(self.margins, fit.terms, self.apart, strict=True)
         )
+        if (rows.numbers, columns.numbers) != tuple(each.numbers for each in fit.terms):
+            return self.independent()
         logarithms = rows.functions @ fit.theta @ columns.functions.T
-        joint, right = scaled_to(logarithms, *self.margins)
+        joint, right = scaled_to(logarithms, *self.margins, turns=_REFINED)
         return replace(
             fit,
             terms=(rows, columns),

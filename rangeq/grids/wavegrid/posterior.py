@@ -10,16 +10,22 @@ import numpy as np
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
-from rangeq.grids.cells import Edges
 from rangeq.grids.wavegrid.category_terms import category_terms
-from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Kernel, Told, posterior_densities
+from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Kernel, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import Pair, fitted
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
 from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms
 from rangeq.grids.wavegrid.pair_tree import implied
-from rangeq.grids.wavegrid.term_kinds import DEGREES, KINDS, TermBasis, bases, smooth_bases
+from rangeq.grids.wavegrid.term_kinds import (
+    DEGREES,
+    KINDS,
+    bases,
+    each_cell,
+    smooth_bases,
+    turned,
+)
 
 SMOOTH = 32
 """Cells along each axis in which smooth terms are fitted, at most."""
@@ -75,10 +81,10 @@ def estimated(
     """
     if kernels is None:
         kernels = [CATEGORIES if kind else KERNELS for kind in categorical]
-    axes = _axes(likelihoods.told, likelihoods.edges, categorical, kernels)
+    apart = [min(told.apart, _APART) for told in likelihoods.told]
+    axes = _axes(likelihoods, categorical, kernels, apart)
     if len(attributes) == 1:
         return WaveEstimate(attributes, n, axes, {}, categorical)
-    apart = [min(told.apart, _APART) for told in likelihoods.told]
     grams = [_merged(gram, axis, axis) for gram, axis in zip(likelihoods.grams, axes, strict=True)]
     pairs: dict[Key, Pair] = {}
     for (j, k), scores, precision, halves in likelihoods.pairs:
@@ -98,11 +104,7 @@ def estimated(
     smooth = _of_ordered(ordered, axes)
     if independent is not None:
         smooth = replace(smooth, prior=(independent, 1 - independent))
-    candidates = (
-        smooth,
-        _with_categories(mixed, axes, categorical, (_SMOOTH, len(DEGREES)), (1 - _SMOOTH, KINDS)),
-        _with_categories(named, axes, categorical, (1.0, 1)),
-    )
+    candidates = smooth, _of_mixed(mixed, axes, categorical), _of_categories(named)
     alone = {
         key: FittedJoint(pairs[key], one)
         for each in candidates
@@ -118,20 +120,20 @@ def estimated(
 
 
 def _axes(
-    told: Sequence[Told],
-    edges: Sequence[Edges],
+    likelihoods: Likelihoods,
     categorical: Sequence[bool],
     kernels: Sequence[tuple[Kernel, ...]],
+    apart: Sequence[int],
 ) -> list[Axis]:
     """The distributions of single attributes."""
     found: dict[int, Axis] = {}
     for alike in dict.fromkeys(kernels):
         places = [place for place, own in enumerate(kernels) if own == alike]
-        densities = posterior_densities([told[place] for place in places], alike)
+        densities = posterior_densities([likelihoods.told[place] for place in places], alike)
         for place, density in zip(places, densities, strict=True):
             most = len(density.frequencies) if categorical[place] else COARSE
-            found[place] = Axis.of(edges[place], density, most, min(told[place].apart, _APART))
-    return [found[place] for place in range(len(told))]
+            found[place] = Axis.of(likelihoods.edges[place], density, most, apart[place])
+    return [found[place] for place in range(len(apart))]
 
 
 def _of_ordered(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[Key]:
@@ -151,24 +153,31 @@ def _of_ordered(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[
     )
 
 
-def _with_categories(
-    pairs: dict[Key, Pair],
-    axes: Sequence[Axis],
-    categorical: Sequence[bool],
-    *kinds: tuple[float, int],
+def _of_mixed(
+    pairs: dict[Key, Pair], axes: Sequence[Axis], categorical: Sequence[bool]
 ) -> PairCandidates[Key]:
     """Terms of every category by itself, and all kinds of those of an ordered attribute."""
-    known: dict[int, list[TermBasis] | None] = {
-        place: None
-        if categorical[place]
-        else [*smooth_bases(mass, gram, apart), *bases(mass, axes[place].starts, gram, apart)]
+    kinds = {
+        place: [*smooth_bases(mass, gram, apart), *bases(mass, axes[place].starts, gram, apart)]
         for place, (mass, gram, apart) in _attributes(pairs).items()
+        if not categorical[place]
     }
-    return PairCandidates.of(
-        pairs,
-        {(j, k): category_terms(pair, (known[j], known[k])) for (j, k), pair in pairs.items()},
-        _likely(_ALONE, *kinds),
-    )
+    details = {
+        (j, k): category_terms(pair, kinds[k if categorical[j] else j], 1 - categorical[j])
+        for (j, k), pair in pairs.items()
+    }
+    likely = _likely(_ALONE, (_SMOOTH, len(DEGREES)), (1 - _SMOOTH, KINDS))
+    return PairCandidates.of(pairs, details, likely)
+
+
+def _of_categories(pairs: dict[Key, Pair]) -> PairCandidates[Key]:
+    """Terms of every two categories, all alike."""
+    own = {
+        place: [turned(each_cell(mass), gram)[0]]
+        for place, (mass, gram, _) in _attributes(pairs).items()
+    }
+    details = {(j, k): PairTerms(own[j], own[k]) for j, k in pairs}
+    return PairCandidates.of(pairs, details, _likely(_ALONE, (1.0, 1)))
 
 
 def _attributes(pairs: dict[Key, Pair]) -> dict[int, tuple[Floats, Floats, int]]:

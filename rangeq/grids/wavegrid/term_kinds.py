@@ -61,9 +61,14 @@ def bases(mass: Floats, starts: Items, gram: Floats, apart: int = 0) -> list[Ter
     Returns
     -------
     list of TermBasis
-        Dyadic levels down to each, every level by itself, rough functions, single cells.
+        Dyadic levels down to each, every level by itself, rough functions, single cells. What is
+        apart is in none of the dyadic intervals: its own functions are with the first.
     """
-    levels = dyadic(mass, starts)
+    near = len(mass) - apart
+    levels = [
+        np.pad(level, ((0, apart), (0, 0))) for level in dyadic(mass[:near], starts[: near + 1])
+    ]
+    levels[0] = np.concatenate([levels[0], each_cell(mass)[:, near:]], axis=1)
     roots = [np.concatenate(levels[: deepest + 1], axis=1) for deepest in range(LEVELS)]
     roots += [levels[min(level, len(levels) - 1)] for level in range(1, LEVELS)]
     roots += [_rough(mass, length, apart) for length in _LENGTHS]
@@ -155,9 +160,9 @@ def dyadic(mass: Floats, starts: Items) -> list[Floats]:
 
 def _rough(mass: Floats, length: float, apart: int) -> Floats:
     """The root of a covariance that falls off with distances of ranks: shape (cells, cells)."""
-    rank = np.cumsum(mass) - mass / 2
-    covariance = np.exp(-np.abs(rank[:, None] - rank) / length)
     near = len(mass) - apart
+    rank = (np.cumsum(mass) - mass / 2) / max(float(mass[:near].sum()), _RANK)
+    covariance = np.exp(-np.abs(rank[:, None] - rank) / length)
     covariance[near:] = covariance[:, near:] = 0.0
     covariance.flat[:: len(mass) + 1] = 1.0
     values, vectors = np.linalg.eigh(covariance)
