@@ -107,9 +107,7 @@ def _explained(pair: Pair) -> Any:
     ]
     kinds = len(DEGREES) + KINDS
     likely = np.repeat([0.5, 0.5 / kinds], [1, kinds])
-    return PairCandidates.of(
-        {0: pair}, {0: category_terms(pair, (None, ordered))}, likely
-    ).explained()
+    return PairCandidates.of({0: pair}, {0: category_terms(pair, ordered, 0)}, likely).explained()
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -123,9 +121,9 @@ def test_scales_of_categories_maximise_the_evidence(
     table = np.outer(rng.dirichlet(np.full(6, 9.0)), rng.dirichlet(np.full(5, 9.0)))
     table[2] *= np.array([3.0, 1.0, 0.4, 0.4, 0.4])  # the only row that is unlike the others
     table /= table.sum()
-    pair = pair_about(rng, table if axis == 0 else table.T, 20_000.0, 5000.0)
+    pair = pair_about(rng, table if axis == 0 else table.T, 20_000.0)
     partner = smooth_bases(pair.margins[1 - axis], pair.grams[1 - axis])[:1]
-    found = category_terms(pair, (None, partner) if axis == 0 else (partner, None))
+    found = category_terms(pair, partner, axis)
     independent = pair.independent()
 
     def loss(logarithms: Floats) -> float:
@@ -152,7 +150,7 @@ def test_a_category_that_alone_depends_on_another_attribute_is_shrunk_as_if_it_w
         ordered = smooth_bases(pair.margins[1], pair.grams[1])
         alike = turned(each_cell(pair.margins[0]), pair.grams[0])[0]
         for place, details in enumerate(
-            (category_terms(pair, (None, ordered)), PairTerms([alike] * 3, ordered))
+            (category_terms(pair, ordered, 0), PairTerms([alike] * 3, ordered))
         ):
             likely = np.repeat([0.1, 0.3], [1, 3])
             each = PairCandidates.of({0: pair}, {0: details}, likely).explained()[0]
@@ -160,7 +158,32 @@ def test_a_category_that_alone_depends_on_another_attribute_is_shrunk_as_if_it_w
     assert squares[1] > 2 * squares[0]
 
 
+def test_two_independent_attributes_of_many_categories_are_answered_as_independent() -> None:
+    """With a scale for each category noise was fitted: this was 0.03 and more in six of ten."""
+    off = []
+    for seed in range(10):
+        rng, n = np.random.default_rng(seed), 100_000
+        shares = rng.dirichlet(np.full(60, 2.0), size=2)
+        records = np.stack([rng.choice(60, n, p=own) for own in shares], axis=1)
+        joint = collected(WaveGrid([60, 60], 1.0, n, categorical=[0, 1]), records).joints[0, 1]
+        off.append(np.sqrt(((joint.mean - np.outer(*joint.margins)) ** 2).sum()))
+    assert np.mean(off) < 0.005
+
+
 # ---------------------------------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize("seed", [19, 28, 31, 32])
+def test_several_attributes_have_no_more_than_each(seed: int) -> None:
+    """Answers of many categories, each at least 0, are added up: here to more than all."""
+    rng, n = np.random.default_rng(seed), 1000
+    records = np.stack([rng.integers(0, size, n) for size in (32, 16, 8)], axis=1)
+    estimate = collected(WaveGrid([32, 16, 8], 0.3, n, categorical=[1]), records)
+    answer = estimate.answer({0: (3, 28), 1: list(range(15)), 2: (0, 6)})
+    for where in ({0: (3, 28)}, {1: list(range(15))}, {2: (0, 6)}):
+        assert answer.value <= estimate.answer(where).value + 1e-9
+    low, high = answer.interval()
+    assert low <= answer.value <= high
 
 
 def test_sets_of_values_have_the_sum_of_their_answers_and_an_error() -> None:

@@ -162,6 +162,19 @@ def test_what_is_apart_goes_with_others_in_its_own_way() -> None:
     assert np.abs(fine.joint - table)[-1].sum() < 0.1 * table[-1].sum()
 
 
+def test_fits_of_merged_cells_that_have_other_terms_are_left_out() -> None:
+    """Nearly all users are in two of the cells, or in one of the merged ones."""
+    pair, _ = pair_of(np.random.default_rng(14), 0.5, 1e4, (8, 6))
+    rows = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0])
+    pair = replace(pair, margins=(rows, pair.margins[1]))
+    coarse = pair.merged((np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.arange(6)))
+    fit = fitted({0: coarse})[0][0]
+    assert fit.theta.size == 0
+    found = pair.refined(fit)
+    assert found.theta.size == 0
+    np.testing.assert_allclose(found.joint, np.outer(*pair.margins))
+
+
 @pytest.mark.parametrize("apart", [(0, 0), (1, 2)])
 def test_scales_maximise_their_evidence(apart: tuple[int, int]) -> None:
     rng = np.random.default_rng(6)

@@ -92,6 +92,20 @@ def test_functions_have_no_margins_and_are_orthogonal() -> None:
         np.testing.assert_allclose(functions.T @ gram @ functions, np.diag(told), atol=1e-10)
 
 
+def test_local_terms_of_what_is_apart_are_its_own() -> None:
+    """The order of two values apart tells nothing, and neither is near to any other value."""
+    rng = np.random.default_rng(13)
+    mass, gram = rng.dirichlet(np.ones(12)), gram_of(rng, 12)
+    order = np.array([*range(10), 11, 10])
+    kinds = bases(mass, np.arange(13), gram, 2)
+    turned = bases(mass[order], np.arange(13), gram[np.ix_(order, order)], 2)
+    assert len(kinds) == len(turned) == KINDS
+    for one, other in zip(kinds, turned, strict=True):
+        covariance, moved = (each.functions @ each.functions.T for each in (one, other))
+        np.testing.assert_allclose(moved, covariance[np.ix_(order, order)], atol=1e-12)
+        np.testing.assert_allclose(one.functions.sum(axis=0), 0, atol=1e-12)
+
+
 def dense(pair: Pair, joint: Floats, functions: Floats, tau: float) -> tuple[float, Floats, Floats]:
     """Evidence against no terms, mean of the table, covariance of coefficients: one Gaussian's."""
     noise = pair.precision * np.kron(*pair.grams)
