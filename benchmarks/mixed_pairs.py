@@ -1,11 +1,13 @@
-"""Pairs that are not of two ordered attributes: with categories, and with missing values.
+"""Pairs of many kinds: with categories, with missing values, and of ordered attributes.
 
 Kinds of data of two attributes, with a third that is independent of both: jobs of which one is
-unlike all others, as many that are all somewhat unlike, none, heaps; and missing values which
-depend on another attribute, or not. Questions are random ranges of the ordered attribute with one
-category or with half of them, and missing values, or ranges of the others, with a random range (or
-category) of the second attribute. Prints a Markdown table of root mean square errors and of how
-often 95 % intervals cover, with CALM, fitted as one model, where both attributes are small.
+unlike all others, as many that are all somewhat unlike, none, heaps; missing values which depend on
+another attribute, or not; incomes that fall from an age on, or are low in a group of the young.
+Questions are random ranges of the ordered attribute with one category or with half of them; missing
+values, or ranges of the others, with a random range (or category) of the second attribute; low
+values of both ordered ones, or random ranges. Prints a Markdown table of root mean square errors
+and of how often 95 % intervals cover, with CALM, fitted as one model, where both attributes are
+small.
 
 python benchmarks/mixed_pairs.py [--users N] [--epsilons E ...] [--repeats R]
 """
@@ -118,6 +120,18 @@ def missing_together(rng: np.random.Generator, n: int) -> Drawn:
     return np.where(missing, 60, values[0]), np.where(again, 60, values[1])
 
 
+def incomes_fall(rng: np.random.Generator, n: int) -> Drawn:
+    age = rng.integers(18, 91, n)
+    typical = 10 + 0.03 * np.minimum(age, 62) - np.where(age > 62, 1.2, 0)
+    return age - 18, cells(np.exp(rng.normal(typical, 0.5)) / 3000, 50)
+
+
+def poor_students(rng: np.random.Generator, n: int) -> Drawn:
+    studies = rng.random(n) < 0.12
+    age = cells(np.where(studies, rng.gamma(2, 2, n), rng.normal(26, 12, n)), 73)
+    return age, cells(np.exp(rng.normal(np.where(studies, 9.0, 10.4), 0.6)) / 2500, 40)
+
+
 NAMED, MISSING = {"categorical": ["b"]}, {"apart": {"a": 1}}
 KINDS = {
     "one of five jobs is young": Kind(cooks, (30, 5), NAMED),
@@ -132,17 +146,23 @@ KINDS = {
     "missing at random": Kind(partial(incomes, rising=0.0), (61, 80), MISSING),
     "missing in one of five jobs": Kind(one_job_withholds, (81, 5), {**NAMED, **MISSING}),
     "missing together": Kind(missing_together, (61, 61), {"apart": {"a": 1, "b": 1}}),
+    "income falls at 62": Kind(incomes_fall, (73, 50), {}),
+    "an eighth young and poor": Kind(poor_students, (73, 40), {}),
 }
 
 
 def asked(kind: Kind) -> dict[str, list[dict[str, Any]]]:
-    """One category and half of them, or missing values and others."""
+    """One category and half of them, missing values and others, or low values and others."""
     rng, (first, second) = np.random.default_rng(1), kind.sizes
     found: dict[str, list[dict[str, Any]]] = {"first": [], "second": []}
     for _ in range(QUERIES):
         low, high = np.sort(rng.integers(0, first, 2)).tolist()
         one, other = np.sort(rng.integers(0, second, 2)).tolist()
-        if "apart" in kind.protocol:
+        if not kind.protocol:
+            low_end = {"a": (0, first // int(rng.integers(2, 9)))}
+            found["first"].append({**low_end, "b": (0, second // int(rng.integers(2, 9)))})
+            found["second"].append({"a": (low, high), "b": (one, other)})
+        elif "apart" in kind.protocol:
             partner = one if second < 10 else (one, other)
             found["first"].append({"a": first - 1, "b": partner})
             found["second"].append({"a": (low, high), "b": partner})
@@ -189,8 +209,8 @@ def main() -> None:
             covered = " / ".join(f"{row.covered:.2f}" for row in own[0])
             rows.append([title, f"{epsilon:g}", errors[0], covered, *(errors[1:] or ["-"])])
     table(
-        "Ranges with one category / with half of them, or missing values / ranges with another"
-        " attribute",
+        "Ranges with one category / with half of them; missing values / ranges with another"
+        " attribute; low values / random ranges of both",
         ["data", "epsilon", "WaveGrid", "covered", "CALM, fitted"],
         rows,
     )

@@ -307,9 +307,10 @@ def _refusing() -> Iterator[None]:
         # A file that is missing stays so
         if isinstance(error, OSError) and type(error) is not OSError:
             raise
-        raise RefusedFile(
-            f"damaged or no Parquet file: {' '.join(str(error).split())[:200]}"
-        ) from error
+        told = " ".join(str(error).split())[:200]
+        if "magic bytes" in told:
+            told = "cut short, or of another kind; of a table reports are made first (privatize)"
+        raise RefusedFile(f"damaged or no Parquet file: {told}") from error
 
 
 def _header(metadata: Any) -> dict[str, Any]:

@@ -142,6 +142,9 @@ def content_of(
         with open(path, "rb") as stream:
             content = from_json(stream.read(JSON_BYTES + 1))
         digest = digest_of(content) if isinstance(content, dict) else None
+    except UnicodeDecodeError as error:
+        name = kind.rpartition(".")[2]
+        raise InvalidFile(f"{path}: binary, as an aggregate is, and no {name} file") from error
     except ValueError as error:
         raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
     if not isinstance(content, dict) or content.get("format") != kind:

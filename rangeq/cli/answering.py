@@ -21,6 +21,7 @@ from mechdesign._support.text import listed, printable, shown
 from rangeq.central import ReleasedQuantiles
 from rangeq.cli.answer_rows import AnswerRow
 from rangeq.cli.where_text import where_of
+from rangeq.grids import WaveEstimate
 from rangeq.local.per_attribute import PerAttributeEstimate
 
 FEW = 16
@@ -131,7 +132,7 @@ class EstimateSource(NamedTuple):
     def notes(self, rows: Sequence[AnswerRow]) -> list[str]:
         """What is to be known of answers, in sentences."""
         if all(row.low is None for row in rows):
-            notes = [f"{self.name} has no confidence intervals: its errors are not known."]
+            notes = [f"{self.name} knows no error of these answers: they have no intervals."]
         else:
             notes = [
                 f"Each interval holds the truth with a probability of about"
@@ -152,6 +153,11 @@ class EstimateSource(NamedTuple):
         if extra and any(row.question.startswith("quantile ") for row in rows):
             notes.append("Quantiles are of the users who have a value.")
         inner = self.estimate.estimate
+        if isinstance(inner, WaveEstimate) and any(" and " in row.question for row in rows):
+            notes.append(
+                "Answers about several attributes are drawn towards independence: where they depend"
+                " on each other in a small group only, its intervals hold the truth less often."
+            )
         if isinstance(inner, MarginalEstimate) and not isinstance(inner, FittedEstimate):
             notes.append("One model of all marginals mostly errs less: --fitted.")
         if self.found is not None:
