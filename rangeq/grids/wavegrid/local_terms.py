@@ -225,7 +225,20 @@ class PairCandidates(Generic[Key]):
 
 
 def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
-    """Of the coefficients of local terms, of what a fit leaves unexplained in the table."""
+    """Of the coefficients of local terms.
+
+    Parameters
+    ----------
+    unexplained : numpy.ndarray of float64
+        What a fit leaves in the table: shape (cells, cells), see `Pair.unexplained`.
+    both : tuple of (TermBasis, TermBasis)
+        The functions of both attributes.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (functions of the first, of the second).
+    """
     left, right = both
     return np.asarray(left.functions.T @ unexplained @ right.functions)
 
@@ -254,6 +267,20 @@ class Shrinkage(NamedTuple):
 
     @classmethod
     def of(cls, pair: Pair, both: tuple[TermBasis, TermBasis]) -> Shrinkage:
+        """For a kind of terms.
+
+        Parameters
+        ----------
+        pair : Pair
+            What is known of it.
+        both : tuple of (TermBasis, TermBasis)
+            The functions of both attributes.
+
+        Returns
+        -------
+        Shrinkage
+            Of their products.
+        """
         left, right = both
         precision = pair.precision * np.outer(left.told, right.told)
         halves = np.sqrt(pair.halves.precision) * np.outer(

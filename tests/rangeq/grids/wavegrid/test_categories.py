@@ -20,9 +20,8 @@ from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.grids import WaveEstimate, WaveGrid, best
-from rangeq.grids.wavegrid import category_terms as category_terms_
-from rangeq.grids.wavegrid import local_terms
-from rangeq.grids.wavegrid.category_terms import category_terms
+from rangeq.grids.wavegrid import category_scales, local_terms
+from rangeq.grids.wavegrid.category_scales import category_terms
 from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
@@ -116,7 +115,7 @@ def test_scales_of_categories_maximise_the_evidence(
 ) -> None:
     """Against a search that looks at the evidence of a dense Gaussian alone."""
     rng, tau = np.random.default_rng(4), 0.4
-    for module in (local_terms, category_terms_):
+    for module in (local_terms, category_scales):
         monkeypatch.setattr(module, "SCALES", np.array([tau]))
     table = np.outer(rng.dirichlet(np.full(6, 9.0)), rng.dirichlet(np.full(5, 9.0)))
     table[2] *= np.array([3.0, 1.0, 0.4, 0.4, 0.4])  # the only row that is unlike the others
