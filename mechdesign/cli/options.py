@@ -255,7 +255,8 @@ def _detail(text: str) -> tuple[str, int | bool | str]:
 
 def add_seed(
     parser: argparse.ArgumentParser,
-    text: str = "reproducible randomness, for experiments only: NOT private",
+    text: str = "reproducible randomness, for experiments only: NOT private. A seed of its own: a"
+    " table drawn with the same one would share its random numbers",
 ) -> None:
     """Add ``--seed``, which `generator_of` looks at where privacy depends on it."""
     parser.add_argument("--seed", type=_seed, help=text)
