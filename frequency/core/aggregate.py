@@ -414,7 +414,7 @@ def differing(ours: str, theirs: str) -> str:
             key for key in keys if key in ("schema", "domain", "alpha")
         ] or keys  # from which the others follow
         mine, other = _legible(mine), _legible(other)
-    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         return f"{ours:.200} and of {theirs:.200}"
     shown_ = [f"{key!s:.40}: {mine.get(key)!s:.60} and {other.get(key)!s:.60}" for key in keys[:4]]
     return (
@@ -429,7 +429,11 @@ def _legible(content: dict[str, Any]) -> dict[str, Any]:
     if "alpha" in content:
         short["alpha"] = f"that of epsilon {-math.log(from_text(content['alpha'])):.6g}"
     if "schema" in content:
-        short["schema"] = f"{content['schema']:.15}"
+        channel = content["channel"]
+        parts = channel.get("attributes", [])  # lists of names and sizes, in one order or another
+        names = [one for part in parts for one in part if isinstance(one, str)]
+        about = ", ".join(names) or f"{channel['domain']} kinds of records"
+        short["schema"] = f"{about:.42} ({content['schema']:.15})"
     return {**content, **short}
 
 

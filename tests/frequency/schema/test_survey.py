@@ -24,7 +24,7 @@ from frequency.marginals import InpHT, MargPS
 from frequency.schema import ClippedValues
 from frequency.storage import load_protocol, read_reports, save_protocol, write_reports
 from rangeq import Flat, HaarHRR, PerAttribute, SquareWave, shaped
-from rangeq.grids import HDG, TDG
+from rangeq.grids import HDG, TDG, WaveGrid
 
 AGE = Numeric("age", low=0, high=31, whole=True, unit="years", outside="clip")
 SEX = Categorical("sex", ["female", "male"], missing="item")
@@ -100,10 +100,14 @@ def test_aggregates_of_another_schema_are_refused():
     other = Survey(HaarHRR(32, 1.0), Schema([Numeric("age", low=1, high=32, whole=True)]))
     mine = SURVEYS["ranges"]
     aggregate = other.aggregate(other.privatize({"age": [3]}))
-    with pytest.raises(IncompatibleAggregate, match="which differ in schema"):
+    with pytest.raises(IncompatibleAggregate, match=r"differ in schema: 32 kinds of records \(sha"):
         mine.estimate(aggregate)
     with pytest.raises(IncompatibleAggregate, match="HaarHRR and of Survey"):
         mine.estimate(HaarHRR(32, 1.0).aggregate(HaarHRR(32, 1.0).privatize([3])))
+    sexes = Schema([Numeric("age", low=1, high=32, whole=True), Boolean("smokes")])
+    both = Survey(WaveGrid(sexes, 1.0), sexes)
+    with pytest.raises(IncompatibleAggregate, match="differ in schema: age, smokes"):
+        mine.estimate(both.aggregate(both.privatize({"age": [3], "smokes": [True]})))
     same = Survey(Flat(32, 1.0), mine.schema)
     with pytest.raises(IncompatibleAggregate, match="of Flat and of HaarHRR"):
         mine.estimate(same.aggregate(same.privatize({"age": [3]})))
