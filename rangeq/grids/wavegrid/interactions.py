@@ -8,7 +8,7 @@ of products of functions, whose mean is N G P H and whose covariance is (N / I) 
 log-likelihood is I (<T, P> - N tr(P' G P H) / 2).
 
 Values that are no neighbours of others ("missing") have no rank: the smooth terms are those of the
-other values, 0 at these, and each of these has a term of its own, all of which have one number.
+other values, 0 at these, and each of these has a term of its own, all of which share their tau.
 
 theta_ab ~ N(mu [a = b = 1], tau_ab^2) for all pairs, tau_ab = tau_ba: mu and tau maximise the
 evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. What
