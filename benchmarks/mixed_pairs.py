@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from mixed_attributes import fitted_calm
+from mixed_attributes import fitted_calm, staff
 from range_queries import table
 
 from frequency.marginals import Domain
@@ -76,9 +76,8 @@ def weak(rng: np.random.Generator, n: int) -> Drawn:
 
 
 def every_job(rng: np.random.Generator, n: int) -> Drawn:
-    job = rng.choice(9, size=n, p=np.array([30, 20, 14, 10, 8, 7, 5, 4, 2]) / 100)
-    middle = np.array([20, 5, 26, 12, 3, 22, 9, 15, 28])[job]
-    return cells(np.rint(rng.normal(middle, 4.0)), 30), job
+    everyone, _ = staff(n, rng)
+    return everyone["age"], everyone["job"]
 
 
 def heaps(rng: np.random.Generator, n: int) -> Drawn:
@@ -98,7 +97,7 @@ def smokers_withhold(rng: np.random.Generator, n: int) -> Drawn:
     return np.where(missing, 80, age), smokes.astype(np.int64)
 
 
-def incomes(rng: np.random.Generator, n: int, rising: float) -> Drawn:
+def incomes(rng: np.random.Generator, n: int, rising: bool) -> Drawn:
     age = cells(rng.normal(40, 15, n), 80)
     income = cells(8 * np.exp(rng.normal(0.02 * age, 0.5)), 60)
     missing = rng.random(n) < (0.02 + 0.4 * (age / 79) ** 2 if rising else 0.15)
@@ -142,8 +141,8 @@ KINDS = {
     "heaps of two of four": Kind(heaps, (80, 4), NAMED),
     "independent": Kind(independent, (30, 5), NAMED),
     "missing, and smokers": Kind(smokers_withhold, (81, 2), MISSING),
-    "missing where old": Kind(partial(incomes, rising=1.0), (61, 80), MISSING),
-    "missing at random": Kind(partial(incomes, rising=0.0), (61, 80), MISSING),
+    "missing where old": Kind(partial(incomes, rising=True), (61, 80), MISSING),
+    "missing at random": Kind(partial(incomes, rising=False), (61, 80), MISSING),
     "missing in one of five jobs": Kind(one_job_withholds, (81, 5), {**NAMED, **MISSING}),
     "missing together": Kind(missing_together, (61, 61), {"apart": {"a": 1, "b": 1}}),
     "income falls at 62": Kind(incomes_fall, (73, 50), {}),
