@@ -306,11 +306,7 @@ class Shrinkage(NamedTuple):
         return means, self.alone - self.along**2 / stretched
 
 
-def _logarithms(
-    pair: Pair,
-    fits: Sequence[Interaction],
-    details: PairTerms,
-) -> Floats:
+def _logarithms(pair: Pair, fits: Sequence[Interaction], details: PairTerms) -> Floats:
     """Of the evidence of each P without terms, as if it were known, and with each kind of them."""
     found = np.empty((len(fits), len(details.left) + 1))
     found[:, 0] = [fit.likelihood for fit in fits]

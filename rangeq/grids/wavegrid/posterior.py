@@ -21,6 +21,7 @@ from rangeq.grids.wavegrid.pair_tree import implied
 from rangeq.grids.wavegrid.term_kinds import (
     DEGREES,
     KINDS,
+    TermCells,
     bases,
     each_cell,
     smooth_bases,
@@ -104,7 +105,7 @@ def estimated(
     smooth = _of_ordered(ordered, axes)
     if independent is not None:
         smooth = replace(smooth, prior=(independent, 1 - independent))
-    candidates = smooth, _of_mixed(mixed, axes, categorical), _of_categories(named)
+    candidates = smooth, _of_mixed(mixed, axes, categorical), _of_categories(named, axes)
     alone = {
         key: FittedJoint(pairs[key], one)
         for each in candidates
@@ -138,10 +139,9 @@ def _axes(
 
 def _of_ordered(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[Key]:
     """Smooth terms, and local ones for what they leave."""
-    local, coarse = {}, {}
-    for place, (mass, gram, apart) in _attributes(pairs).items():
-        local[place] = bases(mass, axes[place].starts, gram, apart)
-        coarse[place] = balanced(mass, SMOOTH, apart)
+    cells = _cells(pairs, axes)
+    local = {place: bases(own) for place, own in cells.items()}
+    coarse = {place: balanced(own.mass, SMOOTH, own.apart) for place, own in cells.items()}
     fits, scales = fitted(
         {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
     )
@@ -158,32 +158,30 @@ def _of_mixed(
 ) -> PairCandidates[Key]:
     """Terms of every category by itself, and all kinds of those of an ordered attribute."""
     kinds = {
-        place: [*smooth_bases(mass, gram, apart), *bases(mass, axes[place].starts, gram, apart)]
-        for place, (mass, gram, apart) in _attributes(pairs).items()
+        place: [*smooth_bases(own), *bases(own)]
+        for place, own in _cells(pairs, axes).items()
         if not categorical[place]
     }
-    details = {
-        (j, k): category_terms(pair, kinds[k if categorical[j] else j], 1 - categorical[j])
-        for (j, k), pair in pairs.items()
-    }
+    details = {}
+    for key, pair in pairs.items():
+        axis = 0 if categorical[key[0]] else 1
+        details[key] = category_terms(pair, kinds[key[1 - axis]], axis)
     likely = _likely(_ALONE, (_SMOOTH, len(DEGREES)), (1 - _SMOOTH, KINDS))
     return PairCandidates.of(pairs, details, likely)
 
 
-def _of_categories(pairs: dict[Key, Pair]) -> PairCandidates[Key]:
+def _of_categories(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[Key]:
     """Terms of every two categories, all alike."""
-    own = {
-        place: [turned(each_cell(mass), gram)[0]]
-        for place, (mass, gram, _) in _attributes(pairs).items()
-    }
+    cells = _cells(pairs, axes)
+    own = {place: [turned(each_cell(one.mass), one.gram)[0]] for place, one in cells.items()}
     details = {(j, k): PairTerms(own[j], own[k]) for j, k in pairs}
     return PairCandidates.of(pairs, details, _likely(_ALONE, (1.0, 1)))
 
 
-def _attributes(pairs: dict[Key, Pair]) -> dict[int, tuple[Floats, Floats, int]]:
-    """Of each attribute of pairs the distribution, Gram matrix, and how many cells are apart."""
+def _cells(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> dict[int, TermCells]:
+    """Those of each attribute of some pairs."""
     return {
-        place: (mass, gram, apart)
+        place: TermCells(mass, axes[place].starts, gram, apart)
         for key, pair in pairs.items()
         for place, mass, gram, apart in zip(key, pair.margins, pair.grams, pair.apart, strict=True)
     }

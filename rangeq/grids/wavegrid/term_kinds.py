@@ -42,12 +42,10 @@ class TermBasis(NamedTuple):
     told: Floats
 
 
-def bases(mass: Floats, starts: Items, gram: Floats, apart: int = 0) -> list[TermBasis]:
-    """The kinds of local terms of an attribute, in the same order for all.
+class TermCells(NamedTuple):
+    """The coarse cells of an attribute, and what reports see of them.
 
-    Attributes of few cells have fewer different ones.
-
-    Parameters
+    Attributes
     ----------
     mass : numpy.ndarray of float64
         Shape (cells,): the distribution of the attribute.
@@ -57,6 +55,18 @@ def bases(mass: Floats, starts: Items, gram: Floats, apart: int = 0) -> list[Ter
         Shape (cells, cells).
     apart : int, default 0
         How many of the last cells are no neighbours of others.
+    """
+
+    mass: Floats
+    starts: Items
+    gram: Floats
+    apart: int = 0
+
+
+def bases(cells: TermCells) -> list[TermBasis]:
+    """The kinds of local terms of an attribute, in the same order for all.
+
+    Attributes of few cells have fewer different ones.
 
     Returns
     -------
@@ -64,6 +74,7 @@ def bases(mass: Floats, starts: Items, gram: Floats, apart: int = 0) -> list[Ter
         Dyadic levels down to each, every level by itself, rough functions, single cells. What is
         apart is in none of the dyadic intervals: its own functions are with the first.
     """
+    mass, starts, gram, apart = cells
     near = len(mass) - apart
     levels = [
         np.pad(level, ((0, apart), (0, 0))) for level in dyadic(mass[:near], starts[: near + 1])
@@ -76,17 +87,8 @@ def bases(mass: Floats, starts: Items, gram: Floats, apart: int = 0) -> list[Ter
     return [turned(root, gram)[0] for root in roots]
 
 
-def smooth_bases(mass: Floats, gram: Floats, apart: int = 0) -> list[TermBasis]:
+def smooth_bases(cells: TermCells) -> list[TermBasis]:
     """More kinds of terms of an ordered attribute, for pairs with categories: smooth ones.
-
-    Parameters
-    ----------
-    mass : numpy.ndarray of float64
-        Shape (cells,): the distribution of the attribute.
-    gram : numpy.ndarray of float64
-        Shape (cells, cells).
-    apart : int, default 0
-        How many of the last cells are no neighbours of others.
 
     Returns
     -------
@@ -94,6 +96,7 @@ def smooth_bases(mass: Floats, gram: Floats, apart: int = 0) -> list[TermBasis]:
         The functions of `rangeq.grids.wavegrid.interactions.terms`, up to each of `DEGREES`, and
         rough ones that matter less.
     """
+    mass, _, gram, apart = cells
     rough = _ROUGH * _rough(mass, _LENGTHS[0], apart)
     smooth = [mass[:, None] * terms(mass, degree, apart).functions for degree in DEGREES]
     return [turned(np.concatenate([each, rough], axis=1), gram)[0] for each in smooth]

@@ -26,7 +26,15 @@ from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
 from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms
-from rangeq.grids.wavegrid.term_kinds import DEGREES, KINDS, bases, each_cell, smooth_bases, turned
+from rangeq.grids.wavegrid.term_kinds import (
+    DEGREES,
+    KINDS,
+    TermCells,
+    bases,
+    each_cell,
+    smooth_bases,
+    turned,
+)
 from tests.rangeq.grids.populations import collected, told_halves
 from tests.rangeq.grids.wavegrid.test_local_terms import dense, pair_about
 
@@ -100,9 +108,10 @@ def test_the_posterior_of_a_pair_does_not_rest_on_the_order_of_categories() -> N
 
 
 def _explained(pair: Pair) -> Any:
+    cells = TermCells(pair.margins[1], np.arange(9), pair.grams[1])
     ordered = [
-        *smooth_bases(pair.margins[1], pair.grams[1]),
-        *bases(pair.margins[1], np.arange(9), pair.grams[1]),
+        *smooth_bases(cells),
+        *bases(cells),
     ]
     kinds = len(DEGREES) + KINDS
     likely = np.repeat([0.5, 0.5 / kinds], [1, kinds])
@@ -121,7 +130,8 @@ def test_scales_of_categories_maximise_the_evidence(
     table[2] *= np.array([3.0, 1.0, 0.4, 0.4, 0.4])  # the only row that is unlike the others
     table /= table.sum()
     pair = pair_about(rng, table if axis == 0 else table.T, 20_000.0)
-    partner = smooth_bases(pair.margins[1 - axis], pair.grams[1 - axis])[:1]
+    mass, gram = pair.margins[1 - axis], pair.grams[1 - axis]
+    partner = smooth_bases(TermCells(mass, np.arange(6), gram))[:1]
     found = category_terms(pair, partner, axis)
     independent = pair.independent()
 
@@ -146,7 +156,7 @@ def test_a_category_that_alone_depends_on_another_attribute_is_shrunk_as_if_it_w
     table /= table.sum()
     for _ in range(8):
         pair = pair_about(rng, table, 1_000_000.0)
-        ordered = smooth_bases(pair.margins[1], pair.grams[1])
+        ordered = smooth_bases(TermCells(pair.margins[1], np.arange(17), pair.grams[1]))
         alike = turned(each_cell(pair.margins[0]), pair.grams[0])[0]
         for place, details in enumerate(
             (category_terms(pair, ordered, 0), PairTerms([alike] * 3, ordered))

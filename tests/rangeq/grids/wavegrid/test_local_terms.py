@@ -16,7 +16,7 @@ from rangeq.grids.wavegrid import local_terms
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before
 from rangeq.grids.wavegrid.interactions import Pair, fitted
 from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms
-from rangeq.grids.wavegrid.term_kinds import KINDS, LEVELS, bases, dyadic
+from rangeq.grids.wavegrid.term_kinds import KINDS, LEVELS, TermCells, bases, dyadic
 from tests.rangeq.grids.populations import collected, told_halves, truth
 
 
@@ -45,7 +45,7 @@ def explanations(pair: Pair) -> list[local_terms.PairExplanation]:
 
 def candidates(pair: Pair) -> PairCandidates[int]:
     left, right = (
-        bases(mass, np.arange(len(mass) + 1), gram)
+        bases(TermCells(mass, np.arange(len(mass) + 1), gram))
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     )
     likely = np.repeat([0.95, 0.05 / KINDS], [1, KINDS])
@@ -84,8 +84,8 @@ def test_dyadic_functions_move_mass_between_halves() -> None:
 def test_functions_have_no_margins_and_are_orthogonal() -> None:
     rng = np.random.default_rng(2)
     mass, gram = rng.dirichlet(np.ones(12)), gram_of(rng, 12)
-    kinds = bases(mass, np.arange(13), gram)
-    assert len(kinds) == len(bases(np.array([0.2, 0.8]), np.arange(3), gram[:2, :2]))
+    kinds = bases(TermCells(mass, np.arange(13), gram))
+    assert len(kinds) == len(bases(TermCells(np.array([0.2, 0.8]), np.arange(3), gram[:2, :2])))
     assert len(kinds) > 2 * LEVELS
     for functions, told in kinds:
         np.testing.assert_allclose(functions.sum(axis=0), 0, atol=1e-12)
@@ -97,8 +97,8 @@ def test_local_terms_of_what_is_apart_are_its_own() -> None:
     rng = np.random.default_rng(13)
     mass, gram = rng.dirichlet(np.ones(12)), gram_of(rng, 12)
     order = np.array([*range(10), 11, 10])
-    kinds = bases(mass, np.arange(13), gram, 2)
-    turned = bases(mass[order], np.arange(13), gram[np.ix_(order, order)], 2)
+    kinds = bases(TermCells(mass, np.arange(13), gram, 2))
+    turned = bases(TermCells(mass[order], np.arange(13), gram[np.ix_(order, order)], 2))
     assert len(kinds) == len(turned) == KINDS
     for one, other in zip(kinds, turned, strict=True):
         covariance, moved = (each.functions @ each.functions.T for each in (one, other))
@@ -130,7 +130,7 @@ def test_evidence_and_posterior_are_those_of_a_dense_gaussian(
     joint = rng.dirichlet(np.ones(30)).reshape(6, 5)
     pair = pair_about(rng, joint, 3000.0, halved)
     kinds = [
-        bases(mass, np.arange(len(mass) + 1), gram)
+        bases(TermCells(mass, np.arange(len(mass) + 1), gram))
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     ]
     even = pair.independent()
