@@ -11,8 +11,9 @@ Values that are no neighbours of others ("missing") have no rank: the smooth ter
 other values, 0 at these, and each of these has a term of its own, all of which share their tau.
 
 theta_ab ~ N(mu [a = b = 1], tau_ab^2) for all pairs, tau_ab = tau_ba: mu and tau maximise the
-evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. What
-these few terms cannot follow is left to `rangeq.grids.wavegrid.local_terms`.
+evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. Few pairs
+unlike the others are told by fits under other priors, which do not depend on the others. What these
+few terms cannot follow is left to `rangeq.grids.wavegrid.local_terms`.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ _START, _LOW = (3.0, 1.0), 0.1
 
 _SETTLED = 0.05
 """Changes of the first tau (of its logarithm) and of mu which no further round is needed for."""
+
+_STEPS = 12
+"""Of a fit under another prior, at most."""
 
 _ROUNDS = 8
 """Of fits and scales by turns, at most."""
@@ -703,6 +707,15 @@ def fitted(pairs: Mapping[Key, Pair]) -> tuple[dict[Key, Interaction], Scales]:
     _climb(pairs, fits, scales, 6)
     result.update(fits)
     return result, scales
+
+
+def refitted(
+    pairs: Mapping[Key, Pair], fits: Mapping[Key, Interaction], scales: Scales
+) -> dict[Key, Interaction]:
+    """The fits of all pairs under another prior, from these on."""
+    found = {key: fit for key, fit in fits.items() if fit.theta.size}
+    _climb(pairs, found, scales, _STEPS)
+    return {**fits, **found}
 
 
 def _climb(

@@ -32,11 +32,6 @@ large as its error would be answered as if they had none; a smaller one costs ev
 of halves precision.
 """
 
-_PER_PAIR = 0.25
-"""Prior probabilities count as this part of all pairs, at least. Where no pair tells anything by
-itself all together seem to say that others imply them, whatever they are.
-"""
-
 _NEGLIGIBLE = 0.01
 """Explanations of less weight are left out."""
 
@@ -104,8 +99,8 @@ class PairCandidates(Generic[Key]):
         Their evidence, for none and each kind of terms: shape (P, kinds + 1).
     details : mapping of PairTerms
         The kinds of local terms of each.
-    prior : tuple of float
-        The prior probability of each P.
+    prior : numpy.ndarray of float64
+        The prior probability of each P: shape (P,).
     likely : numpy.ndarray of float64
         The prior probabilities that a pair has no local terms, and those of each kind: shape (kinds
         + 1,).
@@ -117,7 +112,7 @@ class PairCandidates(Generic[Key]):
     fits: Mapping[Key, tuple[Interaction, ...]]
     logarithms: Mapping[Key, Floats]
     details: Mapping[Key, PairTerms]
-    prior: tuple[float, ...]
+    prior: Floats
     likely: Floats
     implied: bool = False
 
@@ -127,7 +122,7 @@ class PairCandidates(Generic[Key]):
         pairs: Mapping[Key, Pair],
         details: Mapping[Key, PairTerms],
         likely: Floats,
-        smooth: tuple[Mapping[Key, Interaction], Scales] | None = None,
+        smooth: Sequence[tuple[Mapping[Key, Interaction], Scales]] = (),
     ) -> PairCandidates[Key]:
         """Independent attributes, and the fits of smooth terms.
 
@@ -140,27 +135,28 @@ class PairCandidates(Generic[Key]):
         likely : numpy.ndarray of float64
             The prior probabilities that a pair has no such terms, and those of each kind: shape
             (kinds + 1,).
-        smooth : tuple of (mapping of Interaction, Scales), optional
-            The fits of smooth terms, at posterior modes, and their prior; None: there are none.
+        smooth : sequence of (mapping of Interaction, Scales), default ()
+            Fits of smooth terms, at posterior modes, and their priors, each as likely; (): none.
 
         Returns
         -------
         PairCandidates
-            With two P, or with one.
+            With one P more than there are fits.
         """
         fits: dict[Key, tuple[Interaction, ...]] = {}
         logarithms = {}
         for key, pair in pairs.items():
-            fits[key] = pair.independent(), *([smooth[0][key]] if smooth else [])
+            fits[key] = pair.independent(), *(own[key] for own, _ in smooth)
             logarithms[key] = _logarithms(pair, fits[key], details[key])
-            if smooth:
-                fit = fits[key][1]
-                logarithms[key][1] += (
-                    smooth[1].pair_evidence(fit) - fit.likelihood
+            for row, fit, (_, scales) in zip(
+                logarithms[key][1:], fits[key][1:], smooth, strict=True
+            ):
+                row += (
+                    scales.pair_evidence(fit) - fit.likelihood
                     if fit.theta.size
                     else -np.inf  # that is independent attributes again
                 )
-        prior = (_INDEPENDENT, 1 - _INDEPENDENT) if smooth else (1.0,)
+        prior = shared(_INDEPENDENT, (1.0, len(smooth))) if smooth else np.ones(1)
         return cls(pairs, fits, logarithms, details, prior, likely)
 
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
@@ -185,7 +181,7 @@ class PairCandidates(Generic[Key]):
             fits[key] = *self.fits[key], other
             own = _logarithms(pair, [other], self.details[key])
             logarithms[key] = np.concatenate([self.logarithms[key], own])
-        prior = (self.prior[0] - _IMPLIED, *self.prior[1:], _IMPLIED)
+        prior = np.array([self.prior[0] - _IMPLIED, *self.prior[1:], _IMPLIED])
         return replace(
             self, pairs=pairs, fits=fits, logarithms=logarithms, prior=prior, implied=True
         )
@@ -202,7 +198,9 @@ class PairCandidates(Generic[Key]):
             return {}
         evidence = np.array([self.logarithms[key] for key in self.pairs])
         prior = np.multiply.outer(self.prior, self.likely)
-        strength = max(STRENGTH, _PER_PAIR * len(evidence))
+        # Prior probabilities count as much as all pairs: where most are independent a pair that is
+        # not still tells, and where none tells by itself all do not seem to be implied by others.
+        strength = max(STRENGTH, len(evidence))
         flat = adapted(evidence.reshape(len(evidence), -1), prior.ravel(), strength)
         result: dict[Key, list[PairExplanation]] = {}
         for (key, pair), weights in zip(
@@ -241,6 +239,25 @@ def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
     """
     left, right = both
     return np.asarray(left.functions.T @ unexplained @ right.functions)
+
+
+def shared(first: float, *others: tuple[float, int]) -> Floats:
+    """Prior probabilities.
+
+    Parameters
+    ----------
+    first : float
+        Of the first explanation.
+    *others : tuple of (float, int)
+        A part of what is left, and how many explanations share it.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Of all of them, of sum 1.
+    """
+    every = [part * (1 - first) / count for part, count in others for _ in range(count)]
+    return np.array([first, *every])
 
 
 class Shrinkage(NamedTuple):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
@@ -14,9 +12,9 @@ from rangeq.grids.wavegrid.category_scales import category_terms
 from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Kernel, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
-from rangeq.grids.wavegrid.interactions import Pair, fitted
+from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, refitted
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
-from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms
+from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms, shared
 from rangeq.grids.wavegrid.pair_tree import implied
 from rangeq.grids.wavegrid.term_kinds import (
     DEGREES,
@@ -30,6 +28,11 @@ from rangeq.grids.wavegrid.term_kinds import (
 
 SMOOTH = 32
 """Cells along each axis in which smooth terms are fitted, at most."""
+
+_SCALES = tuple(Scales.of(DEGREE, first, others) for first in (0.2, 0.7) for others in (0.05, 0.25))
+"""Of smooth terms, beside those learnt from all pairs: what most pairs are alike in, independence
+or a normal law, would be taken for true of the few that are not.
+"""
 
 _APART = 8
 """Values apart of an attribute that have terms of their own in its pairs: the last ones, if it has
@@ -104,7 +107,7 @@ def estimated(
     mixed = {key: pair for key, pair in pairs.items() if key not in {*ordered, *named}}
     smooth = _of_ordered(ordered, axes)
     if independent is not None:
-        smooth = replace(smooth, prior=(independent, 1 - independent))
+        smooth = replace(smooth, prior=shared(independent, (1.0, len(smooth.prior) - 1)))
     candidates = smooth, _of_mixed(mixed, axes, categorical), _of_categories(named, axes)
     alone = {
         key: FittedJoint(pairs[key], one)
@@ -142,14 +145,17 @@ def _of_ordered(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[
     cells = _cells(pairs, axes)
     local = {place: bases(own) for place, own in cells.items()}
     coarse = {place: balanced(own.mass, SMOOTH, own.apart) for place, own in cells.items()}
-    fits, scales = fitted(
-        {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
-    )
+    merged = {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
+    fits, scales = fitted(merged)
+    found = [(fits, scales), *((refitted(merged, fits, own), own) for own in _SCALES)]
     return PairCandidates.of(
         pairs,
         {(j, k): PairTerms(local[j], local[k]) for j, k in pairs},
-        _likely(_NONE, (1.0, KINDS)),
-        ({key: pair.refined(fits[key]) for key, pair in pairs.items()}, scales),
+        shared(_NONE, (1.0, KINDS)),
+        [
+            ({key: pair.refined(fits[key]) for key, pair in pairs.items()}, scales)
+            for fits, scales in found
+        ],
     )
 
 
@@ -166,7 +172,7 @@ def _of_mixed(
     for key, pair in pairs.items():
         axis = 0 if categorical[key[0]] else 1
         details[key] = category_terms(pair, kinds[key[1 - axis]], axis)
-    likely = _likely(_ALONE, (_SMOOTH, len(DEGREES)), (1 - _SMOOTH, KINDS))
+    likely = shared(_ALONE, (_SMOOTH, len(DEGREES)), (1 - _SMOOTH, KINDS))
     return PairCandidates.of(pairs, details, likely)
 
 
@@ -175,7 +181,7 @@ def _of_categories(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidat
     cells = _cells(pairs, axes)
     own = {place: [turned(each_cell(one.mass), one.gram)[0]] for place, one in cells.items()}
     details = {(j, k): PairTerms(own[j], own[k]) for j, k in pairs}
-    return PairCandidates.of(pairs, details, _likely(_ALONE, (1.0, 1)))
+    return PairCandidates.of(pairs, details, shared(_ALONE, (1.0, 1)))
 
 
 def _cells(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> dict[int, TermCells]:
@@ -185,12 +191,6 @@ def _cells(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> dict[int, TermCells]
         for key, pair in pairs.items()
         for place, mass, gram, apart in zip(key, pair.margins, pair.grams, pair.apart, strict=True)
     }
-
-
-def _likely(none: float, *kinds: tuple[float, int]) -> Floats:
-    """Prior probabilities of no terms, and of as many kinds which share a part of what is left."""
-    every = [part * (1 - none) / count for part, count in kinds for _ in range(count)]
-    return np.array([none, *every])
 
 
 def _merged(table: Floats, rows: Axis, columns: Axis) -> Floats:

@@ -231,6 +231,30 @@ def test_one_attribute() -> None:
 
 
 @pytest.mark.slow
+def test_one_dependent_pair_of_many_tells_what_it_is() -> None:
+    """Income rises with age and falls at 62, three others are independent: 80 to 95 % of 400 are
+    covered, of four such runs. With the scales of all pairs alone it is 53 to 60 %.
+    """
+    sizes, held = [73, 50, 6, 6, 6], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        age = rng.integers(18, 91, 40_000)
+        grown = np.minimum(age, 62) * 0.03 - 1.2 * (age > 62)
+        income = np.minimum(np.exp(10 + grown + rng.normal(0, 0.5, len(age))) / 3000, 49)
+        others = rng.integers(0, 6, (len(age), 3))
+        records = np.column_stack([age - 18, income, others]).astype(int)
+        estimate = collected(WaveGrid(sizes, 2.0, n=len(age)), records, seed)
+        for _ in range(50):
+            ends = [np.sort(rng.integers(0, size, 2)).tolist() for size in sizes[:2]]
+            low, high = estimate.answer(dict(enumerate(map(tuple, ends)))).interval(0.95)
+            (a, b), (c, d) = ends
+            first, second = records[:, 0], records[:, 1]
+            inside = (first >= a) & (first <= b) & (second >= c) & (second <= d)
+            held.append(low <= inside.mean() <= high)
+    assert np.mean(held) > 0.75
+
+
+@pytest.mark.slow
 def test_large_domains() -> None:
     rng = np.random.default_rng(15)
     for sizes in ([1 << 20, 1 << 31], [1000, 300, 2]):

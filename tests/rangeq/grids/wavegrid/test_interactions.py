@@ -9,7 +9,15 @@ import pytest
 from scipy import optimize
 
 from mechdesign._support.arrays import Floats
-from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, fitted, scaled_to, terms
+from rangeq.grids.wavegrid.interactions import (
+    Interaction,
+    Pair,
+    Scales,
+    fitted,
+    refitted,
+    scaled_to,
+    terms,
+)
 from tests.rangeq.grids.populations import told_halves
 
 
@@ -138,6 +146,20 @@ def test_fits_with_many_users_are_the_truth_and_with_none_independence() -> None
     np.testing.assert_allclose(
         fitted({0: constant})[0][0].joint, constant.margins[1][None], atol=1e-12
     )
+
+
+@pytest.mark.parametrize("users", [20.0, 2000.0, 10.0**6])
+def test_fits_under_another_prior_do_not_depend_on_where_they_begin(users: float) -> None:
+    pairs = {k: pair_of(np.random.default_rng(20 + k), 0.8 * k, users)[0] for k in range(3)}
+    scales = Scales.of(4, 0.3, 0.3)
+    found = refitted(pairs, fitted(pairs)[0], scales)
+    for key, pair in pairs.items():
+        start = pair.start(4)
+        alone = pair.climbed(start, *scales.prior(start.terms), 60)
+        np.testing.assert_allclose(found[key].joint, alone.joint, atol=2e-3)
+        assert scales.pair_evidence(found[key]) == pytest.approx(
+            scales.pair_evidence(alone), abs=0.05
+        )
 
 
 def test_what_is_apart_goes_with_others_in_its_own_way() -> None:

@@ -49,7 +49,7 @@ def candidates(pair: Pair) -> PairCandidates[int]:
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     )
     likely = np.repeat([0.95, 0.05 / KINDS], [1, KINDS])
-    return PairCandidates.of({0: pair}, {0: PairTerms(left, right)}, likely, fitted({0: pair}))
+    return PairCandidates.of({0: pair}, {0: PairTerms(left, right)}, likely, [fitted({0: pair})])
 
 
 def board(fields: int, cells: int) -> Floats:
