@@ -90,8 +90,22 @@ times, which rise to their mode within a twentieth of the domain, would be smear
 CATEGORIES = tuple(Kernel(0.0, 0.0, 1.0, points) for points in (0.0, 0.1, 0.3, 1.0, 2.0, 4.0))
 """What is averaged for categories, of which none are neighbours: every one by itself, all alike."""
 
+FEW = (
+    Kernel(0.0, 0.0, 1.0, 0.04),
+    *(
+        Kernel(trend, height, 0.5, points)
+        for trend in (0.0, 3.0)
+        for height in (0.0, 0.5, 1.5)
+        for points in (0.15, 0.5)
+    ),
+    Kernel(0.0, 0.0, 1.0, 1.5),
+)
+"""What is averaged for few cells, all alike: days, answers on a scale, bins. Few are rarely even to
+the last, and seldom smooth: what is between neighbours would be smeared.
+"""
+
 _EVEN = 0.5
-"""The prior probability of the first, that all values are equally frequent."""
+"""The prior probability that all values are equally frequent, where that is among the kernels."""
 
 STRENGTH, _TURNS = 2.0, 20
 """How many data sets prior probabilities count as, and steps of adapting them."""
@@ -157,8 +171,8 @@ def posterior_densities(
     told : sequence of Told
         One for each attribute.
     kernels : tuple of Kernel, default KERNELS
-        What is averaged, none at all first: `KERNELS` for neighbouring cells, `CATEGORIES` for
-        others.
+        What is averaged, the most even first: `KERNELS` for neighbouring cells, `FEW` for few of
+        them, `CATEGORIES` for others.
 
     Returns
     -------
@@ -168,8 +182,9 @@ def posterior_densities(
     modes = [_modes(one, kernels) for one in told]
     if not modes:
         return []
-    prior = np.full(len(kernels), (1 - _EVEN) / (len(kernels) - 1))
-    prior[0] = _EVEN
+    even = 1 / len(kernels) if kernels[0].points else _EVEN
+    prior = np.full(len(kernels), (1 - even) / (len(kernels) - 1))
+    prior[0] = even
     evidence = np.array([[mode.evidence for mode in each] for each in modes])
     weights = adapted(evidence, prior)
     return [_mixed(each, own) for each, own in zip(modes, weights, strict=True)]

@@ -383,7 +383,8 @@ class Pair:
     def refined(self, fit: Interaction) -> Interaction:
         """A fit of merged cells as one of these: of the same coefficients.
 
-        Without any, where the cells have other terms: nearly all users are in a few of them.
+        Without any, where the cells have other terms, as nearly all users are in a few of them, or
+        where these coefficients leave no table with the margins.
         """
         rows, columns = (
             terms(mass, sum(number >= 0 for number in coarse.numbers), own)
@@ -393,12 +394,23 @@ class Pair:
             return self.independent()
         logarithms = rows.functions @ fit.theta @ columns.functions.T
         joint, right = scaled_to(logarithms, *self.margins, turns=_REFINED)
+        if self._off(joint) > _OFF:
+            return self.independent()
         return replace(
             fit,
             terms=(rows, columns),
             joint=joint,
             right=right,
             likelihood=self.likelihood(joint),
+        )
+
+    def _off(self, joint: Floats) -> float:
+        """How far the margins of a table are from those of the pair, in sum."""
+        return float(
+            sum(
+                np.abs(joint.sum(axis=1 - axis) - margin).sum()
+                for axis, margin in enumerate(self.margins)
+            )
         )
 
     def likelihood(self, joint: Floats) -> float:
@@ -505,10 +517,7 @@ class Pair:
                 return fit.likelihood - penalty, start
             logarithms = psi @ theta.reshape(fit.theta.shape) @ phi.T
             state = scaled_to(logarithms, *self.margins, last[1])
-            off = sum(
-                np.abs(state[0].sum(axis=1 - axis) - margin).sum()
-                for axis, margin in enumerate(self.margins)
-            )
+            off = self._off(state[0])
             return (-np.inf if off > _OFF else self.likelihood(state[0]) - penalty), state
 
         def around(theta: Floats, state: _Table) -> Expansion[Floats]:
@@ -547,8 +556,8 @@ class Scales:
     Parameters
     ----------
     tau : numpy.ndarray of float64
-        Shape (degree + 1, degree + 1), symmetric: the deviations of the coefficients, the last of
-        values apart.
+        Shape (degree + 1, degree + 1): the deviations of the coefficients, the last of values
+        apart. Symmetric, where they are learnt from pairs.
     mu : float
         The mean of the first one.
     """
@@ -577,6 +586,12 @@ class Scales:
         tau = np.full((degree + 1, degree + 1), others)
         tau[np.ix_([0, -1], [0, -1])] = first
         return cls(tau, mu)
+
+    def along(self, axis: int, tau: float) -> Scales:
+        """Scales with another tau of the first term of one attribute, with any of the other's."""
+        changed = self.tau.copy()
+        np.moveaxis(changed, axis, 0)[0] = tau
+        return replace(self, tau=changed)
 
     def prior(self, both: tuple[Terms, Terms]) -> tuple[Floats, Floats]:
         """Precisions and means of the coefficients of a pair with such terms: both (a, b)."""

@@ -32,8 +32,31 @@ large as its error would be answered as if they had none; a smaller one costs ev
 of halves precision.
 """
 
+_PER_PAIR = 0.25
+"""Prior probabilities count as this part of all pairs, at least. Where no pair tells anything by
+itself all together seem to say that others imply them, whatever they are.
+"""
+
 _NEGLIGIBLE = 0.01
 """Explanations of less weight are left out."""
+
+
+class SmoothFits(NamedTuple, Generic[Key]):
+    """Fits of the smooth terms of pairs.
+
+    Attributes
+    ----------
+    fits : mapping of Interaction
+        At posterior modes.
+    scales : Scales
+        Their prior.
+    share : float
+        The prior probability of these, for pairs that are not independent.
+    """
+
+    fits: Mapping[Key, Interaction]
+    scales: Scales
+    share: float
 
 
 class PairTerms(NamedTuple):
@@ -122,7 +145,7 @@ class PairCandidates(Generic[Key]):
         pairs: Mapping[Key, Pair],
         details: Mapping[Key, PairTerms],
         likely: Floats,
-        smooth: Sequence[tuple[Mapping[Key, Interaction], Scales]] = (),
+        smooth: Sequence[SmoothFits[Key]] = (),
     ) -> PairCandidates[Key]:
         """Independent attributes, and the fits of smooth terms.
 
@@ -135,8 +158,8 @@ class PairCandidates(Generic[Key]):
         likely : numpy.ndarray of float64
             The prior probabilities that a pair has no such terms, and those of each kind: shape
             (kinds + 1,).
-        smooth : sequence of (mapping of Interaction, Scales), default ()
-            Fits of smooth terms, at posterior modes, and their priors, each as likely; (): none.
+        smooth : sequence of SmoothFits, default ()
+            Fits of smooth terms; (): there are none.
 
         Returns
         -------
@@ -146,17 +169,14 @@ class PairCandidates(Generic[Key]):
         fits: dict[Key, tuple[Interaction, ...]] = {}
         logarithms = {}
         for key, pair in pairs.items():
-            fits[key] = pair.independent(), *(own[key] for own, _ in smooth)
+            fits[key] = pair.independent(), *(one.fits[key] for one in smooth)
             logarithms[key] = _logarithms(pair, fits[key], details[key])
-            for row, fit, (_, scales) in zip(
-                logarithms[key][1:], fits[key][1:], smooth, strict=True
-            ):
-                row += (
-                    scales.pair_evidence(fit) - fit.likelihood
-                    if fit.theta.size
-                    else -np.inf  # that is independent attributes again
-                )
-        prior = shared(_INDEPENDENT, (1.0, len(smooth))) if smooth else np.ones(1)
+            for row, one in zip(logarithms[key][1:], smooth, strict=True):
+                fit = one.fits[key]
+                if fit.theta.size:  # or it is independent attributes again
+                    row += one.scales.pair_evidence(fit) - fit.likelihood
+        dependent = [(1 - _INDEPENDENT) * one.share for one in smooth]
+        prior = np.array([_INDEPENDENT, *dependent] if smooth else [1.0])
         return cls(pairs, fits, logarithms, details, prior, likely)
 
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
@@ -198,9 +218,7 @@ class PairCandidates(Generic[Key]):
             return {}
         evidence = np.array([self.logarithms[key] for key in self.pairs])
         prior = np.multiply.outer(self.prior, self.likely)
-        # Prior probabilities count as much as all pairs: where most are independent a pair that is
-        # not still tells, and where none tells by itself all do not seem to be implied by others.
-        strength = max(STRENGTH, len(evidence))
+        strength = max(STRENGTH, _PER_PAIR * len(evidence))
         flat = adapted(evidence.reshape(len(evidence), -1), prior.ravel(), strength)
         result: dict[Key, list[PairExplanation]] = {}
         for (key, pair), weights in zip(
@@ -239,25 +257,6 @@ def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
     """
     left, right = both
     return np.asarray(left.functions.T @ unexplained @ right.functions)
-
-
-def shared(first: float, *others: tuple[float, int]) -> Floats:
-    """Prior probabilities.
-
-    Parameters
-    ----------
-    first : float
-        Of the first explanation.
-    *others : tuple of (float, int)
-        A part of what is left, and how many explanations share it.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of all of them, of sum 1.
-    """
-    every = [part * (1 - first) / count for part, count in others for _ in range(count)]
-    return np.array([first, *every])
 
 
 class Shrinkage(NamedTuple):

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats
 from mechdesign._support.blas import one_thread
 from rangeq.grids.wavegrid.category_scales import category_terms
-from rangeq.grids.wavegrid.density import CATEGORIES, KERNELS, Kernel, posterior_densities
+from rangeq.grids.wavegrid.density import CATEGORIES, FEW, KERNELS, Kernel, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, refitted
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
-from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms, shared
+from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms, SmoothFits
 from rangeq.grids.wavegrid.pair_tree import implied
 from rangeq.grids.wavegrid.term_kinds import (
     DEGREES,
@@ -29,17 +31,29 @@ from rangeq.grids.wavegrid.term_kinds import (
 SMOOTH = 32
 """Cells along each axis in which smooth terms are fitted, at most."""
 
-_SCALES = tuple(Scales.of(DEGREE, first, others) for first in (0.2, 0.7) for others in (0.05, 0.25))
+_SCALES = (
+    Scales.of(DEGREE, 0.7, 0.25),
+    *(Scales.of(DEGREE, 0.5, 0.1).along(axis, 0.5) for axis in (0, 1)),
+)
 """Of smooth terms, beside those learnt from all pairs: what most pairs are alike in, independence
-or a normal law, would be taken for true of the few that are not.
+or a normal law, would be taken for true of the few that are not. Any terms, or mostly those of the
+location of one attribute, which goes up and down with the other.
 """
+
+_ALIKE = 0.7
+"""The prior probability of the scales learnt from all pairs, for pairs that are not independent:
+weak dependence is told by these alone.
+"""
+
+_FEW_CELLS = 24
+"""Attributes of at most so many are averaged over `FEW`."""
 
 _APART = 8
 """Values apart of an attribute that have terms of their own in its pairs: the last ones, if it has
 more.
 """
 
-_NONE = 0.95
+_NONE = 0.7
 """The prior probability that smooth terms leave no local ones to a pair."""
 
 _ALONE = 0.1
@@ -73,7 +87,8 @@ def estimated(
     categorical : sequence of bool
         For each attribute whether its values are categories.
     kernels : sequence of tuple of Kernel, optional
-        For each attribute what is averaged; None: `KERNELS`, of categories `CATEGORIES`.
+        For each attribute what is averaged; None: `KERNELS`, of few cells `FEW`, of categories
+        `CATEGORIES`.
     independent : float, optional
         The prior probability that a pair of ordered attributes has no smooth terms; None: that of
         `rangeq.grids.wavegrid.local_terms`.
@@ -84,7 +99,10 @@ def estimated(
         With the distributions of all attributes and pairs.
     """
     if kernels is None:
-        kernels = [CATEGORIES if kind else KERNELS for kind in categorical]
+        kernels = [
+            CATEGORIES if kind else FEW if len(told.scores) <= _FEW_CELLS else KERNELS
+            for kind, told in zip(categorical, likelihoods.told, strict=True)
+        ]
     apart = [min(told.apart, _APART) for told in likelihoods.told]
     axes = _axes(likelihoods, categorical, kernels, apart)
     if len(attributes) == 1:
@@ -107,7 +125,8 @@ def estimated(
     mixed = {key: pair for key, pair in pairs.items() if key not in {*ordered, *named}}
     smooth = _of_ordered(ordered, axes)
     if independent is not None:
-        smooth = replace(smooth, prior=shared(independent, (1.0, len(smooth.prior) - 1)))
+        dependent = smooth.prior[1:] / smooth.prior[1:].sum()
+        smooth = replace(smooth, prior=np.array([independent, *(1 - independent) * dependent]))
     candidates = smooth, _of_mixed(mixed, axes, categorical), _of_categories(named, axes)
     alone = {
         key: FittedJoint(pairs[key], one)
@@ -147,14 +166,16 @@ def _of_ordered(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[
     coarse = {place: balanced(own.mass, SMOOTH, own.apart) for place, own in cells.items()}
     merged = {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
     fits, scales = fitted(merged)
-    found = [(fits, scales), *((refitted(merged, fits, own), own) for own in _SCALES)]
+    found = [(fits, scales, _ALIKE)]
+    for own in _SCALES:
+        found.append((refitted(merged, fits, own), own, (1 - _ALIKE) / len(_SCALES)))
     return PairCandidates.of(
         pairs,
         {(j, k): PairTerms(local[j], local[k]) for j, k in pairs},
-        shared(_NONE, (1.0, KINDS)),
+        _likely(_NONE, (1.0, KINDS)),
         [
-            ({key: pair.refined(fits[key]) for key, pair in pairs.items()}, scales)
-            for fits, scales in found
+            SmoothFits({key: pair.refined(one[key]) for key, pair in pairs.items()}, own, share)
+            for one, own, share in found
         ],
     )
 
@@ -172,7 +193,7 @@ def _of_mixed(
     for key, pair in pairs.items():
         axis = 0 if categorical[key[0]] else 1
         details[key] = category_terms(pair, kinds[key[1 - axis]], axis)
-    likely = shared(_ALONE, (_SMOOTH, len(DEGREES)), (1 - _SMOOTH, KINDS))
+    likely = _likely(_ALONE, (_SMOOTH, len(DEGREES)), (1 - _SMOOTH, KINDS))
     return PairCandidates.of(pairs, details, likely)
 
 
@@ -181,7 +202,7 @@ def _of_categories(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidat
     cells = _cells(pairs, axes)
     own = {place: [turned(each_cell(one.mass), one.gram)[0]] for place, one in cells.items()}
     details = {(j, k): PairTerms(own[j], own[k]) for j, k in pairs}
-    return PairCandidates.of(pairs, details, shared(_ALONE, (1.0, 1)))
+    return PairCandidates.of(pairs, details, _likely(_ALONE, (1.0, 1)))
 
 
 def _cells(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> dict[int, TermCells]:
@@ -191,6 +212,12 @@ def _cells(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> dict[int, TermCells]
         for key, pair in pairs.items()
         for place, mass, gram, apart in zip(key, pair.margins, pair.grams, pair.apart, strict=True)
     }
+
+
+def _likely(none: float, *kinds: tuple[float, int]) -> Floats:
+    """Prior probabilities of no terms, and of as many kinds which share a part of what is left."""
+    every = [part * (1 - none) / count for part, count in kinds for _ in range(count)]
+    return np.array([none, *every])
 
 
 def _merged(table: Floats, rows: Axis, columns: Axis) -> Floats:

@@ -148,6 +148,29 @@ def test_fits_with_many_users_are_the_truth_and_with_none_independence() -> None
     )
 
 
+def test_fits_of_merged_cells_that_leave_no_distribution_are_left_out() -> None:
+    """With coefficients so large most cells are empty in floating point, and margins are missed."""
+    pair, _ = pair_of(np.random.default_rng(15), 0.5, 1e4, (40, 40))
+    fit = pair.start(4)
+    for size in (1.0, 400.0):
+        theta = np.zeros(fit.theta.shape)
+        theta[0, 0], theta[1, 1] = size, -size
+        fine = pair.refined(replace(fit, theta=theta))
+        assert bool(fine.theta.size) == (size == 1.0)
+        np.testing.assert_allclose(fine.joint.sum(axis=1), pair.margins[0], atol=1e-3)
+        np.testing.assert_allclose(fine.joint.sum(axis=0), pair.margins[1], atol=1e-3)
+
+
+def test_scales_along_an_attribute_are_those_of_its_first_term() -> None:
+    scales = Scales.of(2, 0.5, 0.1)
+    for axis in (0, 1):
+        tau = scales.along(axis, 0.7).tau
+        np.testing.assert_array_equal(np.moveaxis(tau, axis, 0)[0], 0.7)
+        np.testing.assert_array_equal(
+            np.moveaxis(tau, axis, 0)[1:], np.moveaxis(scales.tau, axis, 0)[1:]
+        )
+
+
 @pytest.mark.parametrize("users", [20.0, 2000.0, 10.0**6])
 def test_fits_under_another_prior_do_not_depend_on_where_they_begin(users: float) -> None:
     pairs = {k: pair_of(np.random.default_rng(20 + k), 0.8 * k, users)[0] for k in range(3)}

@@ -15,7 +15,7 @@ from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid import local_terms
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before
 from rangeq.grids.wavegrid.interactions import Pair, fitted
-from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms
+from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms, SmoothFits
 from rangeq.grids.wavegrid.term_kinds import KINDS, LEVELS, TermCells, bases, dyadic
 from tests.rangeq.grids.populations import collected, told_halves, truth
 
@@ -43,13 +43,20 @@ def explanations(pair: Pair) -> list[local_terms.PairExplanation]:
     return candidates(pair).explained()[0]
 
 
-def candidates(pair: Pair) -> PairCandidates[int]:
+LIKELY = np.repeat([0.95, 0.05 / KINDS], [1, KINDS])
+
+
+def terms_of(pair: Pair) -> PairTerms:
     left, right = (
         bases(TermCells(mass, np.arange(len(mass) + 1), gram))
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     )
-    likely = np.repeat([0.95, 0.05 / KINDS], [1, KINDS])
-    return PairCandidates.of({0: pair}, {0: PairTerms(left, right)}, likely, [fitted({0: pair})])
+    return PairTerms(left, right)
+
+
+def candidates(pair: Pair) -> PairCandidates[int]:
+    smooth = SmoothFits(*fitted({0: pair}), 1.0)
+    return PairCandidates.of({0: pair}, {0: terms_of(pair)}, LIKELY, [smooth])
 
 
 def board(fields: int, cells: int) -> Floats:
@@ -250,6 +257,25 @@ def test_a_table_that_other_pairs_imply_is_taken_where_it_explains_the_reports()
         found = alone.with_tables({0: other}).explained()[0]
         assert abs(sum(one.weight for one in found if one.implied) - weight) < 0.2
         assert alone.with_tables({}).explained() == {}
+
+
+def test_constant_attributes_say_nothing_about_the_others() -> None:
+    """However many of their pairs there are, another one is answered as if it were alone."""
+    rng = np.random.default_rng(10)
+    slope = np.linspace(-1, 1, 16)
+    told = pair_about(rng, (1 + 0.3 * np.outer(slope, slope)) / 256, 4000.0)
+    constant = pair_about(rng, np.full((16, 1), 1 / 16), 4000.0)
+    fit, scales = fitted({0: told})
+    weights = []
+    for several in (0, 8):
+        pairs = {0: told, **dict.fromkeys(range(1, several + 1), constant)}
+        details = {key: terms_of(pair) for key, pair in pairs.items()}
+        fits = {key: pair.start(4) for key, pair in pairs.items()} | fit
+        found = PairCandidates.of(pairs, details, LIKELY, [SmoothFits(fits, scales, 1.0)])
+        one = found.explained()[0]
+        weights.append(sum(each.weight for each in one if not each.fit.theta.size))
+    assert 0.1 < weights[0] < 0.9
+    assert weights[1] == pytest.approx(weights[0], abs=0.1)
 
 
 def test_all_ways_to_a_variance_agree() -> None:
