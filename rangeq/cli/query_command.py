@@ -99,7 +99,8 @@ def add_query(add: AddCommand) -> None:
 
 _QUESTIONS = """Every --where is a question of its own; its conditions are joined by " and ".
 
-  age 18:64                  a closed range, in the attribute's unit; age 60: and age :17 are open
+  age 18:64                  a range, in the attribute's unit, of whole numbers with both ends; of
+                             other numbers it ends before its last; age 60: and age :17 are open
   seen 2013-01:2013-03       dates, months, years, times
   carrier UA,AA              one of these labels
   age missing                where the schema keeps missing values as an answer

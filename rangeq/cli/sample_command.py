@@ -27,8 +27,8 @@ from rangeq.cli.collected import add_collected, source_of
 
 NOT_PEOPLE = (
     "these rows are not people: nobody has them. They hold what was estimated and nothing else;"
-    " counts of them err as the answers of mechdesign query do, which tests and regressions on"
-    " them do not know"
+    " counts of them err about as the answers of mechdesign query do, which tests and regressions"
+    " on them do not know"
 )
 """What is to be known of rows, wherever they are written."""
 

@@ -194,9 +194,12 @@ def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> 
     if attribute.ordered and text.count(":") == 1 and not fits((text, None)):  # no time of day
         attribute.asked(tuple(end.strip() or None for end in text.split(":")))
     if attribute.ordered and _COMPARED.match(text):
+        real = isinstance(attribute, Numeric) and not attribute.whole
+        how = "end before their last" if real else "include their ends"
+        below = "below 64" if real else "64 or less"
         raise InvalidQuestion(
-            f"{name} is asked for by ranges that include their ends, such as {name} 18:64; {name}"
-            f" 18: is 18 or more, and {name} :64 is 64 or less; got {shown(text)}"
+            f"{name} is asked for by ranges that {how}, such as {name} 18:64; {name} 18: is 18 or"
+            f" more, and {name} :64 is {below}; got {shown(text)}"
         )
     for part in map(str.strip, text.split(",")):
         if attribute.ordered and any(map(fits, _ranges(attribute, part))):

@@ -100,8 +100,8 @@ FEW = (
     ),
     Kernel(0.0, 0.0, 1.0, 1.5),
 )
-"""What is averaged for few cells, all alike: days, answers on a scale, bins. Few are rarely even to
-the last, and seldom smooth: what is between neighbours would be smeared.
+"""What is averaged for few cells, all alike: days of the week, answers on a scale, some bins. These
+are rarely even to the last, and seldom smooth: one between two others would be smeared.
 """
 
 _EVEN = 0.5

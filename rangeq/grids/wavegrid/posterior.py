@@ -45,7 +45,7 @@ _ALIKE = 0.7
 weak dependence is told by these alone.
 """
 
-_FEW_CELLS = 24
+_FEW_CELLS = 8
 """Attributes of at most so many are averaged over `FEW`."""
 
 _APART = 8

@@ -13,6 +13,7 @@ from rangeq.cli.where_text import where_of
 AGE = Numeric("age", low=0, high=120, whole=True, unit="years", missing="item")
 GROUP = Numeric("age group", low=0, high=119, bins=12, whole=True)
 DELAY = Numeric("delay", [-60, 0, 0.1, 0.3, 600], unit="minutes", outside="item")
+RENT = Numeric("rent", [0, 18, 64, 100], unit="euros")
 SEX = Categorical("sex", ["female", "male"], missing="item")
 SMOKES = Boolean("smokes")
 SEEN = Dates("seen", "2013-01-01", "2014-12-31", "month")
@@ -167,6 +168,8 @@ def test_the_values_that_were_found_are_what_there_is():
         ([AGE], "agee 18:64", "got 'agee 18'"),
         ([AGE], "age > 64", "age 18: is 18 or more, and age :64 is 64 or less; got '> 64'"),
         ([SEX, AGE], "sex male and age <=64", "age :64 is 64 or less; got '<=64'"),
+        ([RENT], "rent <= 64", "ranges that end before their last, such as rent 18:64"),
+        ([RENT], "rent <= 64", "rent :64 is below 64; got '<= 64'"),
         ([AGE], "64:18", "holds none"),
         ([AGE], "200", "age is an integer from 0 to 120"),
         ([AGE], "1.5", "got '1.5'"),
