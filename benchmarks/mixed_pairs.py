@@ -2,7 +2,8 @@
 
 Kinds of data of two attributes, with a third that is independent of both: jobs of which one is
 unlike all others, as many that are all somewhat unlike, none, heaps; missing values which depend on
-another attribute, or not; incomes that fall from an age on, or are low in a group of the young.
+another attribute, or not; incomes that fall from an age on, or are low in a group of the young; an
+attribute that rises with the other in half of the users, and falls in the others.
 Questions are random ranges of the ordered attribute with one category or with half of them; missing
 values, or ranges of the others, with a random range (or category) of the second attribute; low
 values of both ordered ones, or random ranges. Prints a Markdown table of root mean square errors
@@ -131,6 +132,11 @@ def poor_students(rng: np.random.Generator, n: int) -> Drawn:
     return age, cells(np.exp(rng.normal(np.where(studies, 9.0, 10.4), 0.6)) / 2500, 40)
 
 
+def rise_or_fall(rng: np.random.Generator, n: int) -> Drawn:
+    first, rises = rng.uniform(0, 64, n), rng.random(n) < 0.5
+    return cells(first, 64), cells(np.where(rises, first, 64 - first) + rng.normal(0, 2.5, n), 64)
+
+
 NAMED, MISSING = {"categorical": ["b"]}, {"apart": {"a": 1}}
 KINDS = {
     "one of five jobs is young": Kind(cooks, (30, 5), NAMED),
@@ -147,6 +153,7 @@ KINDS = {
     "missing together": Kind(missing_together, (61, 61), {"apart": {"a": 1, "b": 1}}),
     "income falls at 62": Kind(incomes_fall, (73, 50), {}),
     "an eighth young and poor": Kind(poor_students, (73, 40), {}),
+    "half rise, half fall": Kind(rise_or_fall, (64, 64), {}),
 }
 
 
