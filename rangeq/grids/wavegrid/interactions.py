@@ -380,18 +380,33 @@ class Pair:
             self.apart,
         )
 
-    def refined(self, fit: Interaction) -> Interaction:
-        """A fit of merged cells as one of these: of the same coefficients.
+    def refined(self, fits: Sequence[Interaction]) -> list[Interaction]:
+        """Fits of merged cells as fits of these: of the same coefficients.
 
         Without any, where the cells have other terms, as nearly all users are in a few of them, or
         where these coefficients leave no table with the margins.
+
+        Parameters
+        ----------
+        fits : sequence of Interaction
+            All of the same terms of the same merged cells, one at least.
+
+        Returns
+        -------
+        list of Interaction
+            As many.
         """
+        coarse = fits[0].terms
         rows, columns = (
-            terms(mass, sum(number >= 0 for number in coarse.numbers), own)
-            for mass, coarse, own in zip(self.margins, fit.terms, self.apart, strict=True)
+            terms(mass, sum(number >= 0 for number in one.numbers), own)
+            for mass, one, own in zip(self.margins, coarse, self.apart, strict=True)
         )
-        if (rows.numbers, columns.numbers) != tuple(each.numbers for each in fit.terms):
-            return self.independent()
+        if (rows.numbers, columns.numbers) != tuple(each.numbers for each in coarse):
+            return [self.independent() for _ in fits]
+        return [self._with_terms(fit, rows, columns) for fit in fits]
+
+    def _with_terms(self, fit: Interaction, rows: Terms, columns: Terms) -> Interaction:
+        """A fit of the same coefficients of these terms, or of none: see `refined`."""
         logarithms = rows.functions @ fit.theta @ columns.functions.T
         joint, right = scaled_to(logarithms, *self.margins, turns=_REFINED)
         if self._off(joint) > _OFF:

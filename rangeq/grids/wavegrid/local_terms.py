@@ -1,6 +1,6 @@
 """What smooth terms leave: local terms, of which the reports choose, with a scale of their own.
 
-The joint distribution of a pair is P + D: P that of independent attributes, the fit of smooth terms
+The joint distribution of a pair is P + D: P that of independent attributes, a fit of smooth terms
 or what other pairs imply, and D(x, y) = p(x) q(y) sum_ij c_ij w_i(x) v_j(y) with margins 0, c_ij ~
 N(0, tau^2). The scores that P leaves unexplained have the mean I N G D H and the covariance I N G x
 H. In functions orthogonal under G and under H coefficients are told one by one, so that posteriors
@@ -25,7 +25,7 @@ from rangeq.grids.wavegrid.term_kinds import TermBasis
 SCALES = np.geomspace(0.02, 16.0, 12)
 """tau, each as likely: relative deviations of a density from P."""
 
-_INDEPENDENT, _IMPLIED = 0.3, 0.05
+INDEPENDENT, _IMPLIED = 0.3, 0.05
 """The prior probabilities that a pair has no smooth terms, and that its attributes are independent
 given others: that is part of the first. With a larger first, pairs whose dependence is about as
 large as its error would be answered as if they had none; a smaller one costs even data and patterns
@@ -41,20 +41,17 @@ _NEGLIGIBLE = 0.01
 """Explanations of less weight are left out."""
 
 
-class SmoothFits(NamedTuple, Generic[Key]):
-    """Fits of the smooth terms of pairs.
+class SmoothPrior(NamedTuple):
+    """A prior of the smooth terms of pairs.
 
     Attributes
     ----------
-    fits : mapping of Interaction
-        At posterior modes.
     scales : Scales
-        Their prior.
+        Of the coefficients.
     share : float
-        The prior probability of these, for pairs that are not independent.
+        The probability of these scales, for pairs that are not independent.
     """
 
-    fits: Mapping[Key, Interaction]
     scales: Scales
     share: float
 
@@ -145,7 +142,9 @@ class PairCandidates(Generic[Key]):
         pairs: Mapping[Key, Pair],
         details: Mapping[Key, PairTerms],
         likely: Floats,
-        smooth: Sequence[SmoothFits[Key]] = (),
+        priors: Sequence[SmoothPrior] = (),
+        smooth: Mapping[Key, Sequence[Interaction]] | None = None,
+        independent: float = INDEPENDENT,
     ) -> PairCandidates[Key]:
         """Independent attributes, and the fits of smooth terms.
 
@@ -158,25 +157,29 @@ class PairCandidates(Generic[Key]):
         likely : numpy.ndarray of float64
             The prior probabilities that a pair has no such terms, and those of each kind: shape
             (kinds + 1,).
-        smooth : sequence of SmoothFits, default ()
-            Fits of smooth terms; (): there are none.
+        priors : sequence of SmoothPrior, default ()
+            Of smooth terms; (): there are none.
+        smooth : mapping of sequence of Interaction, optional
+            For each pair the fits under these priors, at posterior modes.
+        independent : float, default 0.3
+            The prior probability that a pair has no smooth terms, where there are priors of these:
+            more than 0.05, which it shares with what other pairs imply.
 
         Returns
         -------
         PairCandidates
-            With one P more than there are fits.
+            With one P more than there are priors.
         """
         fits: dict[Key, tuple[Interaction, ...]] = {}
         logarithms = {}
         for key, pair in pairs.items():
-            fits[key] = pair.independent(), *(one.fits[key] for one in smooth)
+            fits[key] = pair.independent(), *(smooth[key] if smooth else ())
             logarithms[key] = _logarithms(pair, fits[key], details[key])
-            for row, one in zip(logarithms[key][1:], smooth, strict=True):
-                fit = one.fits[key]
+            for row, fit, one in zip(logarithms[key][1:], fits[key][1:], priors, strict=True):
                 if fit.theta.size:  # or it is independent attributes again
                     row += one.scales.pair_evidence(fit) - fit.likelihood
-        dependent = [(1 - _INDEPENDENT) * one.share for one in smooth]
-        prior = np.array([_INDEPENDENT, *dependent] if smooth else [1.0])
+        dependent = [(1 - independent) * one.share for one in priors]
+        prior = np.array([independent, *dependent] if priors else [1.0])
         return cls(pairs, fits, logarithms, details, prior, likely)
 
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:

@@ -16,7 +16,7 @@ from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, refitted
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
-from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms, SmoothFits
+from rangeq.grids.wavegrid.local_terms import INDEPENDENT, PairCandidates, PairTerms, SmoothPrior
 from rangeq.grids.wavegrid.pair_tree import implied
 from rangeq.grids.wavegrid.term_kinds import (
     DEGREES,
@@ -72,7 +72,7 @@ def estimated(
     likelihoods: Likelihoods,
     categorical: Sequence[bool],
     kernels: Sequence[tuple[Kernel, ...]] | None = None,
-    independent: float | None = None,
+    independent: float = INDEPENDENT,
 ) -> WaveEstimate:
     """The estimate from what reports tell.
 
@@ -89,9 +89,8 @@ def estimated(
     kernels : sequence of tuple of Kernel, optional
         For each attribute what is averaged; None: `KERNELS`, of few cells `FEW`, of categories
         `CATEGORIES`.
-    independent : float, optional
-        The prior probability that a pair of ordered attributes has no smooth terms; None: that of
-        `rangeq.grids.wavegrid.local_terms`.
+    independent : float, default 0.3
+        The prior probability that a pair of ordered attributes has no smooth terms.
 
     Returns
     -------
@@ -123,11 +122,11 @@ def estimated(
     ordered = {key: pair for key, pair in pairs.items() if not any(categorical[k] for k in key)}
     named = {key: pair for key, pair in pairs.items() if all(categorical[k] for k in key)}
     mixed = {key: pair for key, pair in pairs.items() if key not in {*ordered, *named}}
-    smooth = _of_ordered(ordered, axes)
-    if independent is not None:
-        dependent = smooth.prior[1:] / smooth.prior[1:].sum()
-        smooth = replace(smooth, prior=np.array([independent, *(1 - independent) * dependent]))
-    candidates = smooth, _of_mixed(mixed, axes, categorical), _of_categories(named, axes)
+    candidates = (
+        _of_ordered(ordered, axes, independent),
+        _of_mixed(mixed, axes, categorical),
+        _of_categories(named, axes),
+    )
     alone = {
         key: FittedJoint(pairs[key], one)
         for each in candidates
@@ -159,24 +158,24 @@ def _axes(
     return [found[place] for place in range(len(apart))]
 
 
-def _of_ordered(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[Key]:
+def _of_ordered(
+    pairs: dict[Key, Pair], axes: Sequence[Axis], independent: float
+) -> PairCandidates[Key]:
     """Smooth terms, and local ones for what they leave."""
     cells = _cells(pairs, axes)
     local = {place: bases(own) for place, own in cells.items()}
     coarse = {place: balanced(own.mass, SMOOTH, own.apart) for place, own in cells.items()}
     merged = {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
     fits, scales = fitted(merged)
-    found = [(fits, scales, _ALIKE)]
-    for own in _SCALES:
-        found.append((refitted(merged, fits, own), own, (1 - _ALIKE) / len(_SCALES)))
+    found = [fits, *(refitted(merged, fits, own) for own in _SCALES)]
+    apart = [SmoothPrior(own, (1 - _ALIKE) / len(_SCALES)) for own in _SCALES]
     return PairCandidates.of(
         pairs,
         {(j, k): PairTerms(local[j], local[k]) for j, k in pairs},
         _likely(_NONE, (1.0, KINDS)),
-        [
-            SmoothFits({key: pair.refined(one[key]) for key, pair in pairs.items()}, own, share)
-            for one, own, share in found
-        ],
+        [SmoothPrior(scales, _ALIKE), *apart],
+        {key: pair.refined([one[key] for one in found]) for key, pair in pairs.items()},
+        independent,
     )
 
 

@@ -155,7 +155,7 @@ def test_fits_of_merged_cells_that_leave_no_distribution_are_left_out() -> None:
     for size in (1.0, 400.0):
         theta = np.zeros(fit.theta.shape)
         theta[0, 0], theta[1, 1] = size, -size
-        fine = pair.refined(replace(fit, theta=theta))
+        (fine,) = pair.refined([replace(fit, theta=theta)])
         assert bool(fine.theta.size) == (size == 1.0)
         np.testing.assert_allclose(fine.joint.sum(axis=1), pair.margins[0], atol=1e-3)
         np.testing.assert_allclose(fine.joint.sum(axis=0), pair.margins[1], atol=1e-3)
@@ -203,7 +203,7 @@ def test_what_is_apart_goes_with_others_in_its_own_way() -> None:
     # Of merged cells, too
     groups = np.array([0, 0, 1, 1, 2, 2, 2, 3]), np.arange(6)
     coarse = replace(told, apart=(1, 0)).merged(groups)
-    fine = replace(told, apart=(1, 0)).refined(fitted({0: coarse})[0][0])
+    (fine,) = replace(told, apart=(1, 0)).refined([fitted({0: coarse})[0][0]])
     assert np.abs(fine.joint - table)[-1].sum() < 0.1 * table[-1].sum()
 
 
@@ -215,7 +215,7 @@ def test_fits_of_merged_cells_that_have_other_terms_are_left_out() -> None:
     coarse = pair.merged((np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.arange(6)))
     fit = fitted({0: coarse})[0][0]
     assert fit.theta.size == 0
-    found = pair.refined(fit)
+    (found,) = pair.refined([fit])
     assert found.theta.size == 0
     np.testing.assert_allclose(found.joint, np.outer(*pair.margins))
 
@@ -259,7 +259,7 @@ def test_fits_of_merged_cells_are_nearly_those_of_all() -> None:
     whole = fitted({0: pair})[0][0]
     groups = np.arange(24) // 2, np.arange(20) // 2
     fits, _ = fitted({0: pair.merged(groups)})
-    refined = pair.refined(fits[0])
+    (refined,) = pair.refined([fits[0]])
     np.testing.assert_allclose(refined.joint.sum(axis=0), pair.margins[1], atol=1e-6)
     assert np.abs(refined.joint - true).sum() < 0.05
     assert np.abs(refined.joint - whole.joint).sum() < 0.05

@@ -15,7 +15,7 @@ from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid import local_terms
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before
 from rangeq.grids.wavegrid.interactions import Pair, fitted
-from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms, SmoothFits
+from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms, SmoothPrior
 from rangeq.grids.wavegrid.term_kinds import KINDS, LEVELS, TermCells, bases, dyadic
 from tests.rangeq.grids.populations import collected, told_halves, truth
 
@@ -55,8 +55,9 @@ def terms_of(pair: Pair) -> PairTerms:
 
 
 def candidates(pair: Pair) -> PairCandidates[int]:
-    smooth = SmoothFits(*fitted({0: pair}), 1.0)
-    return PairCandidates.of({0: pair}, {0: terms_of(pair)}, LIKELY, [smooth])
+    fits, scales = fitted({0: pair})
+    prior = SmoothPrior(scales, 1.0)
+    return PairCandidates.of({0: pair}, {0: terms_of(pair)}, LIKELY, [prior], {0: [fits[0]]})
 
 
 def board(fields: int, cells: int) -> Floats:
@@ -270,8 +271,8 @@ def test_constant_attributes_say_nothing_about_the_others() -> None:
     for several in (0, 8):
         pairs = {0: told, **dict.fromkeys(range(1, several + 1), constant)}
         details = {key: terms_of(pair) for key, pair in pairs.items()}
-        fits = {key: pair.start(4) for key, pair in pairs.items()} | fit
-        found = PairCandidates.of(pairs, details, LIKELY, [SmoothFits(fits, scales, 1.0)])
+        fits = {key: [fit.get(key, pair.start(4))] for key, pair in pairs.items()}
+        found = PairCandidates.of(pairs, details, LIKELY, [SmoothPrior(scales, 1.0)], fits)
         one = found.explained()[0]
         weights.append(sum(each.weight for each in one if not each.fit.theta.size))
     assert 0.1 < weights[0] < 0.9
