@@ -99,10 +99,7 @@ def _fitting_kind(chosen: Sequence[Any]) -> Kind:
         return "mosaic" if small and not any(ordered) else "heat map"
     if len(chosen) == 3:
         return "mosaic"
-    raise ValueError(
-        f"a picture is of at most three attributes, not of {len(chosen)}: name some of them (with"
-        " the command query, by --marginal)"
-    )
+    raise ValueError(f"a picture is of at most three attributes, not of {len(chosen)}: name some")
 
 
 def _check(kind: Any, chosen: Sequence[Any]) -> None:

@@ -83,7 +83,10 @@ def add_query(add: AddCommand) -> None:
     chosen.add_argument(
         "--plot",
         type=Path,
-        help="draw the attributes that are asked about, or all (.png, .pdf, .svg)",
+        help=(
+            "draw the attributes that are asked about, or all, three at most (.png, .pdf, .svg);"
+            " some of more are a query of their own, such as --marginal sex,age"
+        ),
     )
     chosen.add_argument(
         "--kind",
