@@ -18,7 +18,8 @@ import numpy as np
 
 from mechdesign._support.arrays import Floats
 from rangeq.grids.wavegrid.interactions import Pair
-from rangeq.grids.wavegrid.local_terms import SCALES, PairTerms, Shrinkage, scores_of
+from rangeq.grids.wavegrid.local_terms import PairTerms
+from rangeq.grids.wavegrid.shrinkage import SCALES, Shrinkage, scores_of
 from rangeq.grids.wavegrid.term_kinds import TermBasis, each_cell, turned
 
 _TURNS, _SETTLED = 20, 0.2

@@ -398,9 +398,10 @@ class FittedJoint(Joint):
         if one.implied and self.implied:
             joint = scaled_to(np.log(self.implied.drawn(rng)), rows, columns)[0]
         if one.fit.theta.size:
-            theta = rng.multivariate_normal(one.fit.theta.ravel(), one.fit.covariance)
+            theta = rng.multivariate_normal(np.zeros(one.fit.theta.size), one.fit.covariance)
             psi, phi = (each.functions for each in one.fit.terms)
             logarithms = psi @ theta.reshape(one.fit.theta.shape) @ phi.T
+            logarithms += np.log(one.fit.joint.clip(_TINY) / np.outer(*self.margins).clip(_TINY))
             joint = scaled_to(logarithms, rows, columns)[0]
         if one.mean.size:
             coefficients = one.mean + np.sqrt(one.variance) * rng.normal(size=one.mean.shape)

@@ -158,7 +158,8 @@ def _smooth(mass: Floats, degree: int) -> Floats:
         left = np.sqrt(mass @ term**2)
         if left > 1e-3 * max(length, 1e-12) and len(found) < held.sum():
             found.append(term / left)
-    return np.array(found[1 : degree + 1]).reshape(-1, len(mass)).T
+    smooth = found[1 : degree + 1]
+    return np.array(smooth).reshape(len(smooth), len(mass)).T
 
 
 def scaled_to(
@@ -441,6 +442,24 @@ class Pair:
         """The slopes of the log-likelihood in the entries of P."""
         waves = self.scores - self.precision * (self.grams[0] @ joint @ self.grams[1])
         return waves + self.halves.unexplained(joint)
+
+    def information(self, changes: Floats) -> Floats:
+        """Fisher's, about the sizes of some changes of P and each of its entries.
+
+        Parameters
+        ----------
+        changes : numpy.ndarray of float64
+            Shape (changes, rows, columns).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (changes, rows, columns): how much less is unexplained after each.
+        """
+        halves = self.halves
+        waves = self.precision * (self.grams[0] @ changes @ self.grams[1])
+        differences = halves.precision * (changes @ halves.right @ halves.left)
+        return waves + np.multiply.outer(differences, np.outer(halves.left, halves.right))
 
     def slopes(self, psi: Floats, phi: Floats, joint: Floats) -> Floats:
         """dP / dtheta with the margins held.

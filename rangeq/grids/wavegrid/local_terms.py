@@ -2,11 +2,10 @@
 
 The joint distribution of a pair is P + D: P that of independent attributes, a fit of smooth terms
 or what other pairs imply, and D(x, y) = p(x) q(y) sum_ij c_ij w_i(x) v_j(y) with margins 0, c_ij ~
-N(0, tau^2). The scores that P leaves unexplained have the mean I N G D H and the covariance I N G x
-H. In functions orthogonal under G and under H coefficients are told one by one, so that posteriors
-and evidence have closed forms, for every kind of terms and every tau: kinds and all P are averaged
-with their evidence as weights. A ratio of evidence to no local terms that is above r is seen in at
-most one of r data sets that P explains (Markov's inequality).
+N(0, tau^2). Posteriors and evidence have closed forms, for every kind of terms and every tau (see
+`rangeq.grids.wavegrid.shrinkage`): kinds and all P are averaged with their evidence as weights. A
+ratio of evidence to no local terms that is above r is seen in at most one of r data sets that P
+explains (Markov's inequality).
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ import numpy as np
 from mechdesign._support.arrays import Floats
 from rangeq.grids.wavegrid.density import STRENGTH, adapted
 from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales
+from rangeq.grids.wavegrid.shrinkage import Shrinkage, scores_of
+from rangeq.grids.wavegrid.smooth_directions import SmoothDirections
 from rangeq.grids.wavegrid.term_kinds import TermBasis
-
-SCALES = np.geomspace(0.02, 16.0, 12)
-"""tau, each as likely: relative deviations of a density from P."""
 
 INDEPENDENT, _IMPLIED = 0.3, 0.05
 """The prior probabilities that a pair has no smooth terms, and that its attributes are independent
@@ -105,6 +103,24 @@ class PairExplanation:
         return np.asarray(self.fit.joint + self.left @ self.mean @ self.right.T)
 
 
+class Candidate(NamedTuple):
+    """A P that may explain a pair.
+
+    Attributes
+    ----------
+    fit : Interaction
+        P.
+    evidence : float
+        The logarithm of it without local terms.
+    directions : SmoothDirections, optional
+        In which it gives way to local terms; None: in none, as has what explains next to nothing.
+    """
+
+    fit: Interaction
+    evidence: float
+    directions: SmoothDirections | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class PairCandidates(Generic[Key]):
     """What may explain pairs: some P, each with every kind of local terms or none.
@@ -113,7 +129,7 @@ class PairCandidates(Generic[Key]):
     ----------
     pairs : mapping of Pair
         What is known of each pair.
-    fits : mapping of tuple of Interaction
+    every : mapping of tuple of Candidate
         The P of each pair: as many for all.
     logarithms : mapping of numpy.ndarray of float64
         Their evidence, for none and each kind of terms: shape (P, kinds + 1).
@@ -129,7 +145,7 @@ class PairCandidates(Generic[Key]):
     """
 
     pairs: Mapping[Key, Pair]
-    fits: Mapping[Key, tuple[Interaction, ...]]
+    every: Mapping[Key, tuple[Candidate, ...]]
     logarithms: Mapping[Key, Floats]
     details: Mapping[Key, PairTerms]
     prior: Floats
@@ -170,17 +186,17 @@ class PairCandidates(Generic[Key]):
         PairCandidates
             With one P more than there are priors.
         """
-        fits: dict[Key, tuple[Interaction, ...]] = {}
-        logarithms = {}
-        for key, pair in pairs.items():
-            fits[key] = pair.independent(), *(smooth[key] if smooth else ())
-            logarithms[key] = _logarithms(pair, fits[key], details[key])
-            for row, fit, one in zip(logarithms[key][1:], fits[key][1:], priors, strict=True):
-                if fit.theta.size:  # or it is independent attributes again
-                    row += one.scales.pair_evidence(fit) - fit.likelihood
         dependent = [(1 - independent) * one.share for one in priors]
         prior = np.array([independent, *dependent] if priors else [1.0])
-        return cls(pairs, fits, logarithms, details, prior, likely)
+        scales = [one.scales for one in priors]
+        every = {
+            key: _candidates(pair, scales, smooth[key] if smooth else (), prior)
+            for key, pair in pairs.items()
+        }
+        logarithms = {
+            key: _logarithms(pair, every[key], details[key]) for key, pair in pairs.items()
+        }
+        return cls(pairs, every, logarithms, details, prior, likely)
 
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
         """One more P for some pairs, a table that others imply; the others are left out.
@@ -196,17 +212,18 @@ class PairCandidates(Generic[Key]):
             With one P more.
         """
         pairs = {key: pair for key, pair in self.pairs.items() if key in tables}
-        fits, logarithms = {}, {}
+        every, logarithms = {}, {}
         for key, pair in pairs.items():
-            other = replace(
+            fit = replace(
                 pair.independent(), joint=tables[key], likelihood=pair.likelihood(tables[key])
             )
-            fits[key] = *self.fits[key], other
+            other = Candidate(fit, fit.likelihood)
+            every[key] = *self.every[key], other
             own = _logarithms(pair, [other], self.details[key])
             logarithms[key] = np.concatenate([self.logarithms[key], own])
         prior = np.array([self.prior[0] - _IMPLIED, *self.prior[1:], _IMPLIED])
         return replace(
-            self, pairs=pairs, fits=fits, logarithms=logarithms, prior=prior, implied=True
+            self, pairs=pairs, every=every, logarithms=logarithms, prior=prior, implied=True
         )
 
     def explained(self) -> dict[Key, list[PairExplanation]]:
@@ -233,7 +250,7 @@ class PairCandidates(Generic[Key]):
             result[key] = [
                 _explanation(
                     pair,
-                    self.fits[key][place],
+                    self.every[key][place],
                     (left[kind - 1], right[kind - 1]) if kind else None,
                     float(weights[place, kind] / total),
                     implied=self.implied and place == len(self.prior) - 1,
@@ -243,97 +260,38 @@ class PairCandidates(Generic[Key]):
         return result
 
 
-def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
-    """Of the coefficients of local terms.
-
-    Parameters
-    ----------
-    unexplained : numpy.ndarray of float64
-        What a fit leaves in the table: shape (cells, cells), see `Pair.unexplained`.
-    both : tuple of (TermBasis, TermBasis)
-        The functions of both attributes.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (functions of the first, of the second).
-    """
-    left, right = both
-    return np.asarray(left.functions.T @ unexplained @ right.functions)
-
-
-class Shrinkage(NamedTuple):
-    """What reports tell of the coefficients of a kind of local terms, whatever they say.
-
-    For each tau of `SCALES`. The precision of the coefficients is diagonal but for the outer
-    product of what reports on halves tell (Sherman and Morrison).
-
-    Attributes
-    ----------
-    alone : numpy.ndarray of float64
-        Their variances without reports on halves: shape (scales, a, b).
-    along : numpy.ndarray of float64
-        These times what reports on halves tell: shape (scales, a, b).
-    stretched, lost : numpy.ndarray of float64
-        The factor that halves add to the determinant of tau^2 times the precision, and the
-        logarithm of that: shape (scales,).
-    """
-
-    alone: Floats
-    along: Floats
-    stretched: Floats
-    lost: Floats
-
-    @classmethod
-    def of(cls, pair: Pair, both: tuple[TermBasis, TermBasis]) -> Shrinkage:
-        """For a kind of terms.
-
-        Parameters
-        ----------
-        pair : Pair
-            What is known of it.
-        both : tuple of (TermBasis, TermBasis)
-            The functions of both attributes.
-
-        Returns
-        -------
-        Shrinkage
-            Of their products.
-        """
-        left, right = both
-        precision = pair.precision * np.outer(left.told, right.told)
-        halves = np.sqrt(pair.halves.precision) * np.outer(
-            left.functions.T @ pair.halves.left, right.functions.T @ pair.halves.right
-        )
-        grown = 1 + np.multiply.outer(SCALES**2, precision)
-        alone = (SCALES**2)[:, None, None] / grown
-        along = alone * halves
-        stretched = 1 + _sums(along, halves)
-        return cls(alone, along, stretched, np.log(grown).sum(axis=(1, 2)) + np.log(stretched))
-
-    def evidence(self, scores: Floats) -> Floats:
-        """The logarithms of it, beyond that of no terms: shape (scales,)."""
-        pulled = _sums(self.along, scores) ** 2 / self.stretched
-        told = _sums(self.alone, scores**2)
-        return np.asarray(0.5 * (told - pulled - self.lost))
-
-    def posterior(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Means and variances of the coefficients: shape (scales, a, b)."""
-        stretched = self.stretched[:, None, None]
-        pulled = _sums(self.along, scores)[:, None, None]
-        means = self.alone * scores - self.along * pulled / stretched
-        return means, self.alone - self.along**2 / stretched
+def _candidates(
+    pair: Pair, scales: Sequence[Scales], smooth: Sequence[Interaction], prior: Floats
+) -> tuple[Candidate, ...]:
+    """Independent attributes, and fits of smooth terms."""
+    alone = pair.independent()
+    found = [Candidate(alone, alone.likelihood)]
+    for fit, own in zip(smooth, scales, strict=True):
+        # Without any terms it is independent attributes again
+        told = own.pair_evidence(fit) if fit.theta.size else fit.likelihood
+        found.append(Candidate(fit, told))
+    weights = np.log(prior) + [one.evidence for one in found]
+    likely = weights > weights.max() + np.log(_NEGLIGIBLE)
+    return found[0], *(
+        one._replace(directions=SmoothDirections.of(pair, one.fit, own))
+        if matters and one.fit.theta.size
+        else one
+        for one, own, matters in zip(found[1:], scales, likely[1:], strict=True)
+    )
 
 
-def _logarithms(pair: Pair, fits: Sequence[Interaction], details: PairTerms) -> Floats:
-    """Of the evidence of each P without terms, as if it were known, and with each kind of them."""
-    found = np.empty((len(fits), len(details.left) + 1))
-    found[:, 0] = [fit.likelihood for fit in fits]
-    unexplained = [pair.unexplained(fit.joint) for fit in fits]
+def _logarithms(pair: Pair, every: Sequence[Candidate], details: PairTerms) -> Floats:
+    """Of the evidence of each P, without terms and with each kind of them."""
+    found = np.empty((len(every), len(details.left) + 1))
+    found[:, 0] = [one.evidence for one in every]
+    unexplained = [pair.unexplained(one.fit.joint) for one in every]
     for kind, both in enumerate(zip(details.left, details.right, strict=True), start=1):
         shrinkage = Shrinkage.of(pair, both)
-        for place, left in enumerate(unexplained):
-            each = shrinkage.evidence(scores_of(left, both))
+        for place, (one, left) in enumerate(zip(every, unexplained, strict=True)):
+            scores = scores_of(left, both)
+            each = shrinkage.evidence(scores)
+            if one.directions:
+                each = each + one.directions.adjusted(shrinkage, both, scores).evidence
             found[place, kind] = np.logaddexp.reduce(each) - np.log(len(each))
     found[:, 1:] += found[:, :1] + details.scaled
     return found
@@ -341,28 +299,32 @@ def _logarithms(pair: Pair, fits: Sequence[Interaction], details: PairTerms) -> 
 
 def _explanation(
     pair: Pair,
-    fit: Interaction,
+    candidate: Candidate,
     both: tuple[TermBasis, TermBasis] | None,
     weight: float,
     implied: bool,
 ) -> PairExplanation:
+    fit, directions = candidate.fit, candidate.directions
     if both is None:
         none = np.zeros((0, 0))
         nothing = [np.zeros((len(mass), 0)) for mass in pair.margins]
         return PairExplanation(weight, fit, nothing[0], nothing[1], none, none, implied)
     shrinkage = Shrinkage.of(pair, both)
-    unexplained = scores_of(pair.unexplained(fit.joint), both)
-    logarithms = shrinkage.evidence(unexplained)
-    means, variances = shrinkage.posterior(unexplained)
+    scores = scores_of(pair.unexplained(fit.joint), both)
+    logarithms = shrinkage.evidence(scores)
+    means, variances = shrinkage.posterior(scores)
+    if directions:
+        adjustment = directions.adjusted(shrinkage, both, scores)
+        logarithms = logarithms + adjustment.evidence
+        means = means + adjustment.means.reshape(means.shape)
+        variances = variances + adjustment.variances.reshape(means.shape)
     shares = np.exp(logarithms - logarithms.max())
     shares /= shares.sum()
     mean = np.tensordot(shares, means, axes=1)
     variance = np.tensordot(shares, variances + (means - mean) ** 2, axes=1)
+    if directions:
+        change = np.tensordot(shares @ adjustment.moved, directions.slopes, axes=1)
+        fit = replace(fit, joint=fit.joint + change)
     return PairExplanation(
         weight, fit, both[0].functions, both[1].functions, mean, variance, implied
     )
-
-
-def _sums(tables: Floats, weights: Floats) -> Floats:
-    """Of the products of each table with the weights: shape (tables,)."""
-    return np.asarray(tables.reshape(len(tables), -1) @ weights.ravel())

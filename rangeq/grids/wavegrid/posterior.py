@@ -53,7 +53,7 @@ _APART = 8
 more.
 """
 
-_NONE = 0.7
+_NONE = 0.5
 """The prior probability that smooth terms leave no local ones to a pair."""
 
 _ALONE = 0.1

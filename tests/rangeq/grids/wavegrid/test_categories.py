@@ -20,12 +20,12 @@ from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
 from mechdesign._support.arrays import Floats, Integers
 from rangeq.grids import WaveEstimate, WaveGrid, best
-from rangeq.grids.wavegrid import category_scales, local_terms
+from rangeq.grids.wavegrid import category_scales, local_terms, shrinkage
 from rangeq.grids.wavegrid.category_scales import category_terms
 from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
-from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms
+from rangeq.grids.wavegrid.local_terms import Candidate, PairCandidates, PairTerms
 from rangeq.grids.wavegrid.term_kinds import (
     DEGREES,
     KINDS,
@@ -124,7 +124,7 @@ def test_scales_of_categories_maximise_the_evidence(
 ) -> None:
     """Against a search that looks at the evidence of a dense Gaussian alone."""
     rng, tau = np.random.default_rng(4), 0.4
-    for module in (local_terms, category_scales):
+    for module in (shrinkage, category_scales):
         monkeypatch.setattr(module, "SCALES", np.array([tau]))
     table = np.outer(rng.dirichlet(np.full(6, 9.0)), rng.dirichlet(np.full(5, 9.0)))
     table[2] *= np.array([3.0, 1.0, 0.4, 0.4, 0.4])  # the only row that is unlike the others
@@ -143,7 +143,8 @@ def test_scales_of_categories_maximise_the_evidence(
         return -dense(pair, independent.joint, np.kron(*root), tau)[0] - prior
 
     best = -float(minimize(loss, np.zeros(6)).fun)
-    (none, terms), *_ = local_terms._logarithms(pair, [independent], found)
+    candidate = Candidate(independent, independent.likelihood)
+    (none, terms), *_ = local_terms._logarithms(pair, [candidate], found)
     assert -loss(np.zeros(6)) < best - 0.5
     assert best - 0.05 < terms - none < best + 1e-4
 

@@ -12,10 +12,10 @@ import pytest
 
 from mechdesign._support.arrays import Floats
 from rangeq.grids import HDG, WaveGrid
-from rangeq.grids.wavegrid import local_terms
+from rangeq.grids.wavegrid import local_terms, shrinkage
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before
 from rangeq.grids.wavegrid.interactions import Pair, fitted
-from rangeq.grids.wavegrid.local_terms import PairCandidates, PairTerms, SmoothPrior
+from rangeq.grids.wavegrid.local_terms import Candidate, PairCandidates, PairTerms, SmoothPrior
 from rangeq.grids.wavegrid.term_kinds import KINDS, LEVELS, TermCells, bases, dyadic
 from tests.rangeq.grids.populations import collected, told_halves, truth
 
@@ -142,15 +142,16 @@ def test_evidence_and_posterior_are_those_of_a_dense_gaussian(
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     ]
     even = pair.independent()
+    candidate = Candidate(even, even.likelihood)
     for tau in (0.1, 1.0):
-        monkeypatch.setattr(local_terms, "SCALES", np.array([tau]))
+        monkeypatch.setattr(shrinkage, "SCALES", np.array([tau]))
         for both in zip(*kinds, strict=True):
             details = PairTerms([both[0]], [both[1]])
             functions = np.kron(both[0].functions, both[1].functions)
             evidence, mean, covariance = dense(pair, even.joint, functions, tau)
-            (none, told), *_ = local_terms._logarithms(pair, [even], details)
+            (none, told), *_ = local_terms._logarithms(pair, [candidate], details)
             assert told - none == pytest.approx(evidence, rel=1e-6)
-            one = local_terms._explanation(pair, even, both, 1.0, False)
+            one = local_terms._explanation(pair, candidate, both, 1.0, False)
             np.testing.assert_allclose(one.joint - even.joint, mean.reshape(6, 5), atol=1e-9)
             np.testing.assert_allclose(one.variance.ravel(), np.diag(covariance), rtol=1e-6)
             if not halved:
@@ -230,7 +231,7 @@ def test_errors_fall_on_a_checkerboard(monkeypatch: pytest.MonkeyPatch) -> None:
     assert waves[4.0] < waves[2.0]
     assert all(waves[epsilon] < 1.1 * error(HDG, epsilon) for epsilon in waves)
     # Smooth terms alone stay far off
-    monkeypatch.setattr(local_terms, "SCALES", np.array([1e-9]))
+    monkeypatch.setattr(shrinkage, "SCALES", np.array([1e-9]))
     assert error(WaveGrid, 4.0) > 2 * waves[4.0]
 
 

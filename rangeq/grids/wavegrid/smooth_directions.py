@@ -1,0 +1,153 @@
+"""How smooth terms give way to local ones: the directions in which these were fitted.
+
+A fit of smooth terms follows the noise along whatever reports tell of these, so that residuals have
+less of it than scores: taken for all of it they speak against local terms. The coefficients theta
+of the fit are nuisance parameters instead. Around the posterior mode, theta - mode = z and those of
+local terms, c ~ N(0, tau^2), have the quadratic log-posterior
+
+    s'c - (z'z + 2 z'L c + c'(A + tau^-2) c) / 2
+
+in directions z in which the posterior without local terms is N(0, I): L is the information about z
+and c, A that about c. All follows from the smaller problem of z, whose precision is
+I - L (A + tau^-2)^-1 L': means, variances and the evidence for each tau.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mechdesign._support.arrays import Floats
+from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales
+from rangeq.grids.wavegrid.shrinkage import Shrinkage
+from rangeq.grids.wavegrid.term_kinds import TermBasis
+
+_TOLD = 0.1
+"""Directions that reports tell less of than this, in units of the prior precision, follow little of
+the noise.
+"""
+
+_FAR = 0.25
+"""The mean square of relative changes of P above which a change that is linear in z is not to be
+trusted: cells would become negative.
+"""
+
+_EMPTY = 1e-12
+"""Keeps quotients of nothing by nothing finite."""
+
+
+class Adjustment(NamedTuple):
+    """How a fit gives way to a kind of local terms: for each tau.
+
+    Attributes
+    ----------
+    moved : numpy.ndarray of float64
+        The mean of z: shape (scales, directions).
+    evidence : numpy.ndarray of float64
+        What is added to the logarithm of it: shape (scales,).
+    covariance : numpy.ndarray of float64
+        Of z: shape (scales, directions, directions).
+    following : numpy.ndarray of float64
+        How far coefficients fall short of their means for each unit that z exceeds its own: shape
+        (scales, directions, a b).
+    """
+
+    moved: Floats
+    evidence: Floats
+    covariance: Floats
+    following: Floats
+
+    @property
+    def means(self) -> Floats:
+        """What is added to the means of the coefficients: shape (scales, a b)."""
+        return np.asarray(-(self.moved[:, None] @ self.following)[:, 0])
+
+    @property
+    def variances(self) -> Floats:
+        """What is added to the variances of the coefficients: shape (scales, a b)."""
+        return np.asarray(((self.covariance @ self.following) * self.following).sum(axis=1))
+
+
+class SmoothDirections(NamedTuple):
+    """Those of a fit that reports tell of.
+
+    Attributes
+    ----------
+    slopes : numpy.ndarray of float64
+        dP / dz: shape (directions, cells, cells).
+    information : numpy.ndarray of float64
+        That about z and each entry of the table: shape (directions, cells, cells).
+    distances : numpy.ndarray of float64
+        Shape (directions, directions): z'(distances) z is the mean square of relative changes of P.
+    """
+
+    slopes: Floats
+    information: Floats
+    distances: Floats
+
+    @classmethod
+    def of(cls, pair: Pair, fit: Interaction, scales: Scales) -> SmoothDirections:
+        """The directions of a fit.
+
+        Parameters
+        ----------
+        pair : Pair
+            What is known of it.
+        fit : Interaction
+            At the posterior mode, with some terms.
+        scales : Scales
+            Their prior.
+
+        Returns
+        -------
+        SmoothDirections
+            None at all where reports tell next to nothing of all terms.
+        """
+        deviations = scales.prior(fit.terms)[0].ravel() ** -0.5
+        told, turns = np.linalg.eigh(deviations[:, None] * fit.information * deviations)
+        turns = deviations[:, None] * turns[:, told > _TOLD]
+        psi, phi = (each.functions for each in fit.terms)
+        slopes = np.tensordot(turns.T, pair.slopes(psi, phi, fit.joint), axes=1)
+        shape, flat = slopes.shape, slopes.reshape(len(slopes), fit.joint.size)
+        information = pair.information(slopes).reshape(flat.shape)
+        # The prior of the turned coefficients is N(0, I)
+        root = np.linalg.cholesky(np.eye(len(flat)) + flat @ information.T)
+        flat, information = (np.linalg.solve(root, table) for table in (flat, information))
+        distances = (flat / (fit.joint.ravel() + _EMPTY)) @ flat.T
+        return cls(flat.reshape(shape), information.reshape(shape), distances)
+
+    def adjusted(
+        self, shrinkage: Shrinkage, both: tuple[TermBasis, TermBasis], scores: Floats
+    ) -> Adjustment:
+        """The fit beside a kind of local terms.
+
+        Parameters
+        ----------
+        shrinkage : Shrinkage
+            What reports tell of the local terms, were the fit certain.
+        both : tuple of (TermBasis, TermBasis)
+            The functions of both attributes.
+        scores : numpy.ndarray of float64
+            What the fit leaves of the scores of coefficients: shape (a, b).
+
+        Returns
+        -------
+        Adjustment
+            Zeros for each tau for which P would change too far.
+        """
+        left, right = both
+        lost = left.functions.T @ self.information @ right.functions
+        following = shrinkage.times_covariance(lost)
+        precision = np.eye(len(lost)) - following @ lost.reshape(len(lost), scores.size).T
+        covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
+        pulled = following @ scores.ravel()
+        moved = -(covariance @ pulled[:, :, None])[:, :, 0]
+        gained = -(moved * pulled).sum(axis=1) - np.linalg.slogdet(precision)[1]
+        near = ((moved @ self.distances) * moved).sum(axis=1) < _FAR
+        return Adjustment(
+            near[:, None] * moved,
+            0.5 * near * gained,
+            covariance,
+            near[:, None, None] * following,
+        )
