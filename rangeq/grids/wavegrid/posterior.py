@@ -40,7 +40,7 @@ or a normal law, would be taken for true of the few that are not. Any terms, or 
 location of one attribute, which goes up and down with the other.
 """
 
-_ALIKE = 0.7
+_ALIKE = 0.85
 """The prior probability of the scales learnt from all pairs, for pairs that are not independent:
 weak dependence is told by these alone.
 """
