@@ -37,6 +37,9 @@ _STEPS: dict[str, tuple[str, int]] = {
 _LONG = ("day", "week", "month", "quarter", "year")
 """Bins whose values are days; those of the others are times."""
 
+_PRECISE = ("ms", "us", "ns")
+"""Units of what always has a time, as those of data frames: midnight stands for a day."""
+
 
 @dataclass(frozen=True)
 class Dates(Ordered):
@@ -168,8 +171,13 @@ class Dates(Ordered):
             times = np.asarray(np.datetime64(given) if is_year else time_of(given))
         if times.dtype.kind != "M" or np.isnat(times).any():
             raise InvalidQuestion(f"{printable(self.name)} is {self.values}, got {shown(given)}")
+        start = times.astype("datetime64[s]")
         # A day, or a month, ends where the next one begins
-        return times.astype("datetime64[s]"), (times + 1).astype("datetime64[s]")
+        end = np.maximum((times + 1).astype("datetime64[s]"), start + 1)
+        if self.every in _LONG and np.datetime_data(times.dtype)[0] in _PRECISE:
+            day = times.astype("datetime64[D]")
+            end = np.where(times == day, (day + 1).astype("datetime64[s]"), end)
+        return start, end
 
     def values_in(self, items: Items, part: Floats) -> npt.NDArray[Any]:
         length = (self.cuts[items + 1] - self.cuts[items]).astype(np.int64)

@@ -132,9 +132,10 @@ class Ordered(ItemAttribute):
             return None
         start, end = self._positions(first), self._positions(last)
         if start != int(start) or end != start + 1:
+            this = f", such as from {shown(given)} to {shown(given)}" if start < end else ""
             raise InvalidQuestion(
                 f"{shown(given)} is not a bin of {printable(self.name)}, such as"
-                f" {self.label(int(start))}: ask for a range"
+                f" {self.label(int(start))}: ask for a range{this}"
             )
         return int(start)
 

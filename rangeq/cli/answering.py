@@ -14,7 +14,7 @@ from frequency.core.answer import Answer, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.marginals.estimate import FittedEstimate, MarginalEstimate
 from frequency.schema import Attribute, Ordered, SurveyEstimate
-from frequency.schema.attribute import MOST_ITEMS, Span
+from frequency.schema.attribute import MOST_ITEMS, OUTSIDE, Span
 from frequency.schema.column import number_of
 from frequency.schema.estimate import FRACTION
 from mechdesign._support.text import listed, printable, shown
@@ -149,9 +149,10 @@ class EstimateSource(NamedTuple):
                 "Interpolated answers (* in tables) take users to be even within bins; their"
                 " intervals hold for any users there."
             )
-        extra = any(getattr(one, "extra", ()) for one in self.estimate.schema)
+        extra = {label for one in self.estimate.schema for label in getattr(one, "extra", ())}
         if extra and any(row.question.startswith("quantile ") for row in rows):
-            notes.append("Quantiles are of the users who have a value.")
+            within = " in one of the bins" if OUTSIDE in extra else ""
+            notes.append(f"Quantiles are of the users who have a value{within}.")
         inner = self.estimate.estimate
         if isinstance(inner, WaveEstimate) and any(" and " in row.question for row in rows):
             notes.append(

@@ -248,6 +248,36 @@ def test_what_is_no_question_is_refused(where, message):
         known(Schema([DELAY]), [0.1, 0.2, 0.3, 0.4]).answer(where)
 
 
+def test_a_month_is_a_range_of_days():
+    month = known(Schema([Dates("day", "2013-01-01", "2013-03-31")]), [1 / 90] * 90)
+    with pytest.raises(InvalidQuestion, match="for a range, such as from '2013-02' to '2013-02'"):
+        month.answer({"day": "2013-02"})
+    assert month.answer({"day": ("2013-02", "2013-02")}).value == pytest.approx(28 / 90)
+
+
+@pytest.mark.parametrize(
+    "kind", [dt.datetime, pd.Timestamp, lambda *day: np.datetime64(dt.date(*day), "ns")]
+)
+@pytest.mark.parametrize("every", ["day", "week"])
+def test_a_time_that_is_midnight_is_the_day_that_begins(kind, every):
+    """Data frames and Python give days as times: a range to one holds all of it."""
+    size = 14 if every == "day" else 2
+    days = known(Schema([Dates("day", "2013-01-01", "2013-01-14", every)]), [1 / size] * size)
+    by_day = days.answer({"day": (dt.date(2013, 1, 3), dt.date(2013, 1, 9))}).value
+    first, last = kind(2013, 1, 3), kind(2013, 1, 9)
+    assert days.answer({"day": (first, last)}).value == pytest.approx(by_day)
+    arrays = np.array([first] * 2, dtype="datetime64[ns]"), np.array([last] * 2, "datetime64[ns]")
+    assert days.answer({"day": arrays}).value.tolist() == pytest.approx([by_day] * 2)
+    assert days.answer({"day": (first, first)}).value == pytest.approx(1 / 14)
+
+
+def test_a_time_of_hours_ends_with_its_second():
+    hours = known(Schema([Dates("seen", "2013-01-01 00", "2013-01-01 23", "hour")]), [1 / 24] * 24)
+    midnight, one = dt.datetime(2013, 1, 1), dt.datetime(2013, 1, 1, 0, 59, 59)
+    assert hours.answer({"seen": (midnight, one)}).value == pytest.approx(1 / 24)
+    assert hours.answer({"seen": (midnight, midnight)}).value == pytest.approx(1 / 24 / 3600)
+
+
 def test_what_has_no_order_is_refused():
     survey = Survey(GRR(2, 1.0), Schema([SEX]))
     estimate = survey.estimate(survey.simulate([50, 50]))
