@@ -270,7 +270,7 @@ def _csv(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
 def _parsed(stream: _Utf8, separator: str, places: Sequence[int]) -> Iterator[Any]:
     """The columns at these places, as pyarrow parses them."""
     names = [f"f{place}" for place in places]  # as it calls them
-    yield from pc.open_csv(
+    with pc.open_csv(
         pa.PythonFile(stream, mode="r"),
         pc.ReadOptions(block_size=_CHUNK, skip_rows_after_names=1, autogenerate_column_names=True),
         pc.ParseOptions(delimiter=separator, newlines_in_values=True),
@@ -280,7 +280,8 @@ def _parsed(stream: _Utf8, separator: str, places: Sequence[int]) -> Iterator[An
             null_values=[""],
             strings_can_be_null=True,
         ),
-    )
+    ) as reader:
+        yield from reader
 
 
 def _place(source: Path, row: int) -> str:
