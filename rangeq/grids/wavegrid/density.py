@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from mechdesign._support.arrays import Floats
 from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
@@ -46,6 +47,11 @@ class Kernel(NamedTuple):
     points: float
     ends: float = 0.0
     logarithmic: int = 0
+
+    @property
+    def largest(self) -> float:
+        """The largest of the deviations."""
+        return max(self.trend, self.height, self.points, self.ends)
 
 
 _HEIGHTS, _LENGTHS = (0.5, 2.0), (0.12, 0.3, 0.8)
@@ -106,6 +112,12 @@ are rarely even to the last, and seldom smooth: one between two others would be 
 
 _EVEN = 0.5
 """The prior probability that all values are equally frequent, where that is among the kernels."""
+
+_ALMOST_EVEN = 0.1
+"""Kernels of no larger deviations are those of attributes that are uniform, or nearly so."""
+
+_TEMPER = 0.4
+"""Which power of the evidence tells kernels apart that are not almost even."""
 
 STRENGTH, _TURNS = 2.0, 20
 """How many data sets prior probabilities count as, and steps of adapting them."""
@@ -186,7 +198,8 @@ def posterior_densities(
     prior = np.full(len(kernels), (1 - even) / (len(kernels) - 1))
     prior[0] = even
     evidence = np.array([[mode.evidence for mode in each] for each in modes])
-    weights = adapted(evidence, prior)
+    smooth = np.array([not kernel.points and kernel.largest > _ALMOST_EVEN for kernel in kernels])
+    weights = adapted(tempered(evidence, prior, smooth), prior)
     return [_mixed(each, own) for each, own in zip(modes, weights, strict=True)]
 
 
@@ -204,6 +217,38 @@ def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
         found.append(_mode(root, told.scores, told.precision, even, first.get(smooth)))
         first.setdefault(smooth, found[-1].logarithms)
     return found
+
+
+def tempered(evidence: Floats, prior: Floats, some: npt.NDArray[np.bool_]) -> Floats:
+    """The evidence of models some of which are all a little wrong.
+
+    Where no model is true, the one that is nearest in all wins with a weight of nearly 1, though
+    others are nearer in parts: between two that extrapolate a tail in their own ways it is by what
+    they say of the bulk that weights decide. Of the evidence of such models a power tells them
+    apart (Gruenwald and van Ommen 2017), and all together have as much as before.
+
+    Parameters
+    ----------
+    evidence : numpy.ndarray of float64
+        Logarithms: shape (data sets, models).
+    prior : numpy.ndarray of float64
+        Shape (models,): of sum 1, each above 0.
+    some : numpy.ndarray of bool
+        Shape (models,): which.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Logarithms: shape (data sets, models).
+    """
+    if not some.any():
+        return evidence
+    given, own = evidence[:, some], np.log(prior[some])
+    powers = _TEMPER * given
+    total = np.logaddexp.reduce(given + own, axis=1) - np.logaddexp.reduce(powers + own, axis=1)
+    result = evidence.copy()
+    result[:, some] = powers + total[:, None]
+    return result
 
 
 def adapted(evidence: Floats, prior: Floats, strength: float = STRENGTH) -> Floats:
