@@ -122,9 +122,10 @@ _TEMPER = 0.4
 STRENGTH, _TURNS = 2.0, 20
 """How many data sets prior probabilities count as, and steps of adapting them."""
 
-_APART = 3.0
-"""Prior deviation of the logarithm of a cell that is apart: where there are 200 values, a tenth of
-the users are e^3 times as many as others have.
+_APART, _APART_SHARE = 2.0, 0.1
+"""Prior deviation of the logarithm of a cell that is apart, and the share of all of them before
+anything is known: from that of any other value, where there are 200, a few per cent of the users
+would be as far as none at all.
 """
 
 _RANK = 1e-5
@@ -160,7 +161,7 @@ class Told(NamedTuple):
     scores, precision : numpy.ndarray of float64
         I T and I N G: shapes (cells,) and (cells, cells).
     widths : numpy.ndarray of float64
-        How many values the cells have: without data they are all equally frequent.
+        How many values the cells have: without data all that are near others are equally frequent.
     apart : int, default 0
         How many of the last cells are no neighbours of any other.
     """
@@ -169,6 +170,13 @@ class Told(NamedTuple):
     precision: Floats
     widths: Floats
     apart: int = 0
+
+    @property
+    def expected(self) -> Floats:
+        """The frequencies without data: shape (cells,), of sum 1."""
+        near = self.widths[: len(self.widths) - self.apart]
+        apart = np.full(self.apart, _APART_SHARE / max(self.apart, 1))
+        return np.concatenate([near / near.sum() * (1 - apart.sum()), apart])
 
 
 def posterior_densities(
@@ -208,7 +216,7 @@ def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
 
     That is the first of the same smooth functions, which has nothing else.
     """
-    even = np.log(told.widths / told.widths.sum())
+    even = np.log(told.expected)
     found: list[_Mode] = []
     first: dict[Kernel, Floats] = {}
     roots = _roots(len(told.scores), kernels, told.apart)

@@ -35,7 +35,7 @@ def covariance(kernel: Kernel, cells: int, apart: int = 0) -> Floats:
         distances = [32 * (1 + kernel.logarithmic * s) for s in x]
         logarithms = [math.log(1 + distance) / math.log(65) for distance in distances]
         x = [kernel.logarithmic * (2 * one - 1) for one in logarithms]
-    matrix = 9.0 * np.eye(cells)
+    matrix = 4.0 * np.eye(cells)
     for i, s in enumerate(x):
         for j, t in enumerate(x):
             smooth = kernel.height**2 * np.exp(-((s - t) ** 2) / 2 / kernel.length**2)
