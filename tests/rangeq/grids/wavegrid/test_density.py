@@ -9,6 +9,8 @@ import pytest
 from scipy import optimize, stats
 
 from mechdesign._support.arrays import Floats
+from rangeq.grids import WaveGrid
+from rangeq.grids.wavegrid import density
 from rangeq.grids.wavegrid.density import (
     KERNELS,
     Density,
@@ -18,6 +20,7 @@ from rangeq.grids.wavegrid.density import (
     _roots,
     adapted,
     posterior_densities,
+    tempered,
 )
 
 
@@ -151,6 +154,58 @@ def test_models_share_prior_probabilities() -> None:
     shares = (2 * prior + found.sum(axis=0)) / 5
     again = np.exp(evidence) * shares
     np.testing.assert_allclose(found, again / again.sum(axis=1, keepdims=True), atol=1e-3)
+
+
+def test_without_data_values_apart_have_a_tenth_of_the_users() -> None:
+    told = Told(np.zeros(6), np.zeros((6, 6)), np.array([3.0, 4, 4, 4, 1, 1]), 2)
+    expected = [0.18, 0.24, 0.24, 0.24, 0.05, 0.05]
+    np.testing.assert_allclose(told.expected, expected)
+    np.testing.assert_allclose(posterior_densities([told])[0].frequencies, expected, atol=1e-6)
+    assert told._replace(apart=0).expected.tolist() == (told.widths / 17).tolist()
+
+
+def test_tempered_models_have_a_power_of_their_odds_and_as_much_together() -> None:
+    rng = np.random.default_rng(6)
+    evidence, prior = rng.normal(0, 20, (3, 5)), rng.dirichlet(np.ones(5))
+    some = np.array([False, True, True, False, True])
+    found = tempered(evidence, prior, some)
+    assert found[:, ~some].tolist() == evidence[:, ~some].tolist()
+    together = [(np.exp(each) * prior)[:, some].sum(axis=1) for each in (evidence, found)]
+    np.testing.assert_allclose(*together)
+    odds = [np.diff(each[:, some], axis=1) for each in (evidence, found)]
+    np.testing.assert_allclose(odds[1], density._TEMPER * odds[0])
+    assert tempered(evidence, prior, np.zeros(5, dtype=bool)).tolist() == evidence.tolist()
+
+
+def test_a_tail_is_not_what_the_bulk_says_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ages from 18 on few are young, as fast as a gamma density rises: two kernels explain that.
+
+    One has next to no young, the other twice as many as there are, and either explains all other
+    ages better than the other by chance: a weight of nearly 1 was wrong most of the time.
+    """
+    rng, n = np.random.default_rng(8), 60_000
+    age = rng.gamma(9, 5.2, 3 * n) + 3
+    age = np.floor(age[(age >= 18) & (age < 98)][:n]).astype(int) - 18
+    records = np.stack([age, rng.random(n) < 0.3], axis=1).astype(int)
+    protocol = WaveGrid([80, 2], 1.0, n)
+    aggregates = [
+        protocol.aggregate(protocol.privatize(records, np.random.default_rng(seed)))
+        for seed in range(30)
+    ]
+    lasts = np.array([4, 7, 11])
+    truth = (age <= lasts[:, None]).mean(axis=1)
+
+    def told() -> tuple[float, float]:
+        """How far answers are from the truth, and how many intervals hold it."""
+        answers = [protocol.estimate(one).answer({0: (0, lasts)}) for one in aggregates]
+        held = [(low <= truth) & (truth <= high) for low, high in (a.interval() for a in answers)]
+        return np.mean([(one.value - truth) ** 2 for one in answers]) ** 0.5, float(np.mean(held))
+
+    error, held = told()
+    monkeypatch.setattr(density, "_TEMPER", 1.0)
+    sure, rarely = told()
+    assert error < 0.95 * sure
+    assert held > rarely + 0.15
 
 
 @pytest.mark.parametrize("reverse", [False, True])

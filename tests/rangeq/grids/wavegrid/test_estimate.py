@@ -397,6 +397,20 @@ def test_missing_values_are_no_neighbours(size: int, epsilon: float, apart: int)
     assert apart == 1 or np.mean(off) < -2
 
 
+def test_a_few_per_cent_that_are_missing_are_not_taken_for_none() -> None:
+    """If as many as any other value has were expected, intervals would hold two of three times."""
+    inside = []
+    for seed in range(30):
+        rng, n = np.random.default_rng([4, seed]), 60_000
+        days = np.clip(rng.gamma(9, 5.2, n), 0, 119).astype(int)
+        days = np.where(rng.random(n) < 0.02, 120, days)
+        records = np.stack([days, rng.random(n) < 0.3], axis=1).astype(int)
+        protocol = WaveGrid([121, 2], 1.0, n, apart={0: 1})
+        low, high = collected(protocol, records, seed).answer({0: 120}).interval()
+        inside.append(low <= np.mean(days == 120) <= high)
+    assert np.mean(inside) > 0.75
+
+
 def test_moderate_dependence_is_not_taken_for_none() -> None:
     """It is about as large as its error: old people smoke less."""
     inside = []
