@@ -156,8 +156,9 @@ class EstimateSource(NamedTuple):
         inner = self.estimate.estimate
         if isinstance(inner, WaveEstimate) and any(" and " in row.question for row in rows):
             notes.append(
-                "Answers about several attributes are drawn towards independence: where they depend"
-                " on each other in a small group only, its intervals hold the truth less often."
+                "Answers about several attributes are drawn towards independence: of a small group"
+                " in which they depend on each other as they do nowhere else, such as students who"
+                " are all young, intervals may miss the truth by far. Marginals ask about these."
             )
         if isinstance(inner, MarginalEstimate) and not isinstance(inner, FittedEstimate):
             notes.append("One model of all marginals mostly errs less: --fitted.")

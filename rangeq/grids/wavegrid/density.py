@@ -124,8 +124,8 @@ STRENGTH, _TURNS = 2.0, 20
 
 _APART, _APART_SHARE = 2.0, 0.1
 """Prior deviation of the logarithm of a cell that is apart, and the share of all of them before
-anything is known: from that of any other value, where there are 200, a few per cent of the users
-would be as far as none at all.
+anything is known, at least: from that of any other value, where there are 200, a few per cent of
+the users would be as far as none at all.
 """
 
 _RANK = 1e-5
@@ -174,9 +174,12 @@ class Told(NamedTuple):
     @property
     def expected(self) -> Floats:
         """The frequencies without data: shape (cells,), of sum 1."""
-        near = self.widths[: len(self.widths) - self.apart]
-        apart = np.full(self.apart, _APART_SHARE / max(self.apart, 1))
-        return np.concatenate([near / near.sum() * (1 - apart.sum()), apart])
+        shares = self.widths / self.widths.sum()
+        if self.apart:
+            near, apart = shares[: -self.apart], shares[-self.apart :]
+            apart *= max(_APART_SHARE / apart.sum(), 1.0)
+            near *= (1 - apart.sum()) / near.sum()
+        return np.asarray(shares)
 
 
 def posterior_densities(

@@ -282,6 +282,7 @@ class FittedJoint(Joint):
                         ),
                         joint=one.fit.joint[both],
                     ),
+                    smooth=one.smooth[both],
                     left=one.left[rows],
                     right=one.right[columns],
                 )
@@ -401,7 +402,7 @@ class FittedJoint(Joint):
             theta = rng.multivariate_normal(np.zeros(one.fit.theta.size), one.fit.covariance)
             psi, phi = (each.functions for each in one.fit.terms)
             logarithms = psi @ theta.reshape(one.fit.theta.shape) @ phi.T
-            logarithms += np.log(one.fit.joint.clip(_TINY) / np.outer(*self.margins).clip(_TINY))
+            logarithms += np.log(one.smooth.clip(_TINY) / np.outer(*self.margins).clip(_TINY))
             joint = scaled_to(logarithms, rows, columns)[0]
         if one.mean.size:
             coefficients = one.mean + np.sqrt(one.variance) * rng.normal(size=one.mean.shape)

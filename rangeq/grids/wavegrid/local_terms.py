@@ -80,7 +80,9 @@ class PairExplanation:
     weight : float
         Its posterior probability.
     fit : Interaction
-        P.
+        P, as it was fitted.
+    smooth : numpy.ndarray of float64
+        P as it gives way to the local terms: shape (cells, cells).
     left, right : numpy.ndarray of float64
         Functions of both attributes: shapes (cells, a) and (cells, b).
     mean, variance : numpy.ndarray of float64
@@ -91,6 +93,7 @@ class PairExplanation:
 
     weight: float
     fit: Interaction
+    smooth: Floats
     left: Floats
     right: Floats
     mean: Floats
@@ -100,10 +103,10 @@ class PairExplanation:
     @property
     def joint(self) -> Floats:
         """P + D: shape (cells, cells)."""
-        return np.asarray(self.fit.joint + self.left @ self.mean @ self.right.T)
+        return np.asarray(self.smooth + self.left @ self.mean @ self.right.T)
 
 
-class Candidate(NamedTuple):
+class PairCandidate(NamedTuple):
     """A P that may explain a pair.
 
     Attributes
@@ -129,7 +132,7 @@ class PairCandidates(Generic[Key]):
     ----------
     pairs : mapping of Pair
         What is known of each pair.
-    every : mapping of tuple of Candidate
+    every : mapping of tuple of PairCandidate
         The P of each pair: as many for all.
     logarithms : mapping of numpy.ndarray of float64
         Their evidence, for none and each kind of terms: shape (P, kinds + 1).
@@ -145,7 +148,7 @@ class PairCandidates(Generic[Key]):
     """
 
     pairs: Mapping[Key, Pair]
-    every: Mapping[Key, tuple[Candidate, ...]]
+    every: Mapping[Key, tuple[PairCandidate, ...]]
     logarithms: Mapping[Key, Floats]
     details: Mapping[Key, PairTerms]
     prior: Floats
@@ -217,7 +220,7 @@ class PairCandidates(Generic[Key]):
             fit = replace(
                 pair.independent(), joint=tables[key], likelihood=pair.likelihood(tables[key])
             )
-            other = Candidate(fit, fit.likelihood)
+            other = PairCandidate(fit, fit.likelihood)
             every[key] = *self.every[key], other
             own = _logarithms(pair, [other], self.details[key])
             logarithms[key] = np.concatenate([self.logarithms[key], own])
@@ -262,14 +265,14 @@ class PairCandidates(Generic[Key]):
 
 def _candidates(
     pair: Pair, scales: Sequence[Scales], smooth: Sequence[Interaction], prior: Floats
-) -> tuple[Candidate, ...]:
+) -> tuple[PairCandidate, ...]:
     """Independent attributes, and fits of smooth terms."""
     alone = pair.independent()
-    found = [Candidate(alone, alone.likelihood)]
+    found = [PairCandidate(alone, alone.likelihood)]
     for fit, own in zip(smooth, scales, strict=True):
         # Without any terms it is independent attributes again
         told = own.pair_evidence(fit) if fit.theta.size else fit.likelihood
-        found.append(Candidate(fit, told))
+        found.append(PairCandidate(fit, told))
     weights = np.log(prior) + [one.evidence for one in found]
     likely = weights > weights.max() + np.log(_NEGLIGIBLE)
     return found[0], *(
@@ -280,7 +283,7 @@ def _candidates(
     )
 
 
-def _logarithms(pair: Pair, every: Sequence[Candidate], details: PairTerms) -> Floats:
+def _logarithms(pair: Pair, every: Sequence[PairCandidate], details: PairTerms) -> Floats:
     """Of the evidence of each P, without terms and with each kind of them."""
     found = np.empty((len(every), len(details.left) + 1))
     found[:, 0] = [one.evidence for one in every]
@@ -299,16 +302,17 @@ def _logarithms(pair: Pair, every: Sequence[Candidate], details: PairTerms) -> F
 
 def _explanation(
     pair: Pair,
-    candidate: Candidate,
+    candidate: PairCandidate,
     both: tuple[TermBasis, TermBasis] | None,
     weight: float,
     implied: bool,
 ) -> PairExplanation:
     fit, directions = candidate.fit, candidate.directions
+    smooth = fit.joint
     if both is None:
         none = np.zeros((0, 0))
         nothing = [np.zeros((len(mass), 0)) for mass in pair.margins]
-        return PairExplanation(weight, fit, nothing[0], nothing[1], none, none, implied)
+        return PairExplanation(weight, fit, smooth, nothing[0], nothing[1], none, none, implied)
     shrinkage = Shrinkage.of(pair, both)
     scores = scores_of(pair.unexplained(fit.joint), both)
     logarithms = shrinkage.evidence(scores)
@@ -323,8 +327,6 @@ def _explanation(
     mean = np.tensordot(shares, means, axes=1)
     variance = np.tensordot(shares, variances + (means - mean) ** 2, axes=1)
     if directions:
-        change = np.tensordot(shares @ adjustment.moved, directions.slopes, axes=1)
-        fit = replace(fit, joint=fit.joint + change)
-    return PairExplanation(
-        weight, fit, both[0].functions, both[1].functions, mean, variance, implied
-    )
+        smooth = smooth + np.tensordot(shares @ adjustment.moved, directions.slopes, axes=1)
+    left, right = (each.functions for each in both)
+    return PairExplanation(weight, fit, smooth, left, right, mean, variance, implied)

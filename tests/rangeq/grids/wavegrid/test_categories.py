@@ -25,7 +25,7 @@ from rangeq.grids.wavegrid.category_scales import category_terms
 from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
-from rangeq.grids.wavegrid.local_terms import Candidate, PairCandidates, PairTerms
+from rangeq.grids.wavegrid.local_terms import PairCandidate, PairCandidates, PairTerms
 from rangeq.grids.wavegrid.term_kinds import (
     DEGREES,
     KINDS,
@@ -143,7 +143,7 @@ def test_scales_of_categories_maximise_the_evidence(
         return -dense(pair, independent.joint, np.kron(*root), tau)[0] - prior
 
     best = -float(minimize(loss, np.zeros(6)).fun)
-    candidate = Candidate(independent, independent.likelihood)
+    candidate = PairCandidate(independent, independent.likelihood)
     (none, terms), *_ = local_terms._logarithms(pair, [candidate], found)
     assert -loss(np.zeros(6)) < best - 0.5
     assert best - 0.05 < terms - none < best + 1e-4

@@ -15,7 +15,7 @@ from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid import local_terms, shrinkage
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before
 from rangeq.grids.wavegrid.interactions import Pair, fitted
-from rangeq.grids.wavegrid.local_terms import Candidate, PairCandidates, PairTerms, SmoothPrior
+from rangeq.grids.wavegrid.local_terms import PairCandidate, PairCandidates, PairTerms, SmoothPrior
 from rangeq.grids.wavegrid.term_kinds import KINDS, LEVELS, TermCells, bases, dyadic
 from tests.rangeq.grids.populations import collected, told_halves, truth
 
@@ -142,7 +142,7 @@ def test_evidence_and_posterior_are_those_of_a_dense_gaussian(
         for mass, gram in zip(pair.margins, pair.grams, strict=True)
     ]
     even = pair.independent()
-    candidate = Candidate(even, even.likelihood)
+    candidate = PairCandidate(even, even.likelihood)
     for tau in (0.1, 1.0):
         monkeypatch.setattr(shrinkage, "SCALES", np.array([tau]))
         for both in zip(*kinds, strict=True):

@@ -72,6 +72,7 @@ def known(table: Floats, rng: np.random.Generator | None = None) -> FittedJoint:
     one = PairExplanation(
         1.0,
         replace(pair.independent(), joint=table),
+        table,
         functions[0],
         functions[1],
         np.zeros(sizes),
