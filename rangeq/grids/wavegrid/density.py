@@ -117,7 +117,7 @@ _ALMOST_EVEN = 0.1
 """Kernels of no larger deviations are those of attributes that are uniform, or nearly so."""
 
 _TEMPER = 0.4
-"""Which power of the evidence tells kernels apart that are not almost even."""
+"""Which power of the evidence tells smooth kernels apart that are not almost even."""
 
 STRENGTH, _TURNS = 2.0, 20
 """How many data sets prior probabilities count as, and steps of adapting them."""

@@ -158,8 +158,7 @@ def _smooth(mass: Floats, degree: int) -> Floats:
         left = np.sqrt(mass @ term**2)
         if left > 1e-3 * max(length, 1e-12) and len(found) < held.sum():
             found.append(term / left)
-    smooth = found[1 : degree + 1]
-    return np.array(smooth).reshape(len(smooth), len(mass)).T
+    return np.array(found[1 : degree + 1]).reshape(-1, len(mass)).T
 
 
 def scaled_to(

@@ -132,7 +132,7 @@ class PairCandidates(Generic[Key]):
     ----------
     pairs : mapping of Pair
         What is known of each pair.
-    every : mapping of tuple of PairCandidate
+    candidates : mapping of tuple of PairCandidate
         The P of each pair: as many for all.
     logarithms : mapping of numpy.ndarray of float64
         Their evidence, for none and each kind of terms: shape (P, kinds + 1).
@@ -148,7 +148,7 @@ class PairCandidates(Generic[Key]):
     """
 
     pairs: Mapping[Key, Pair]
-    every: Mapping[Key, tuple[PairCandidate, ...]]
+    candidates: Mapping[Key, tuple[PairCandidate, ...]]
     logarithms: Mapping[Key, Floats]
     details: Mapping[Key, PairTerms]
     prior: Floats
@@ -192,14 +192,14 @@ class PairCandidates(Generic[Key]):
         dependent = [(1 - independent) * one.share for one in priors]
         prior = np.array([independent, *dependent] if priors else [1.0])
         scales = [one.scales for one in priors]
-        every = {
+        candidates = {
             key: _candidates(pair, scales, smooth[key] if smooth else (), prior)
             for key, pair in pairs.items()
         }
         logarithms = {
-            key: _logarithms(pair, every[key], details[key]) for key, pair in pairs.items()
+            key: _logarithms(pair, candidates[key], details[key]) for key, pair in pairs.items()
         }
-        return cls(pairs, every, logarithms, details, prior, likely)
+        return cls(pairs, candidates, logarithms, details, prior, likely)
 
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
         """One more P for some pairs, a table that others imply; the others are left out.
@@ -215,18 +215,23 @@ class PairCandidates(Generic[Key]):
             With one P more.
         """
         pairs = {key: pair for key, pair in self.pairs.items() if key in tables}
-        every, logarithms = {}, {}
+        candidates, logarithms = {}, {}
         for key, pair in pairs.items():
             fit = replace(
                 pair.independent(), joint=tables[key], likelihood=pair.likelihood(tables[key])
             )
             other = PairCandidate(fit, fit.likelihood)
-            every[key] = *self.every[key], other
+            candidates[key] = *self.candidates[key], other
             own = _logarithms(pair, [other], self.details[key])
             logarithms[key] = np.concatenate([self.logarithms[key], own])
         prior = np.array([self.prior[0] - _IMPLIED, *self.prior[1:], _IMPLIED])
         return replace(
-            self, pairs=pairs, every=every, logarithms=logarithms, prior=prior, implied=True
+            self,
+            pairs=pairs,
+            candidates=candidates,
+            logarithms=logarithms,
+            prior=prior,
+            implied=True,
         )
 
     def explained(self) -> dict[Key, list[PairExplanation]]:
@@ -253,7 +258,7 @@ class PairCandidates(Generic[Key]):
             result[key] = [
                 _explanation(
                     pair,
-                    self.every[key][place],
+                    self.candidates[key][place],
                     (left[kind - 1], right[kind - 1]) if kind else None,
                     float(weights[place, kind] / total),
                     implied=self.implied and place == len(self.prior) - 1,
@@ -283,14 +288,14 @@ def _candidates(
     )
 
 
-def _logarithms(pair: Pair, every: Sequence[PairCandidate], details: PairTerms) -> Floats:
+def _logarithms(pair: Pair, candidates: Sequence[PairCandidate], details: PairTerms) -> Floats:
     """Of the evidence of each P, without terms and with each kind of them."""
-    found = np.empty((len(every), len(details.left) + 1))
-    found[:, 0] = [one.evidence for one in every]
-    unexplained = [pair.unexplained(one.fit.joint) for one in every]
+    found = np.empty((len(candidates), len(details.left) + 1))
+    found[:, 0] = [one.evidence for one in candidates]
+    unexplained = [pair.unexplained(one.fit.joint) for one in candidates]
     for kind, both in enumerate(zip(details.left, details.right, strict=True), start=1):
         shrinkage = Shrinkage.of(pair, both)
-        for place, (one, left) in enumerate(zip(every, unexplained, strict=True)):
+        for place, (one, left) in enumerate(zip(candidates, unexplained, strict=True)):
             scores = scores_of(left, both)
             each = shrinkage.evidence(scores)
             if one.directions:
