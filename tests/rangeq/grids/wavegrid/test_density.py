@@ -156,12 +156,14 @@ def test_models_share_prior_probabilities() -> None:
     np.testing.assert_allclose(found, again / again.sum(axis=1, keepdims=True), atol=1e-3)
 
 
-def test_without_data_values_apart_have_a_tenth_of_the_users() -> None:
-    told = Told(np.zeros(6), np.zeros((6, 6)), np.array([3.0, 4, 4, 4, 1, 1]), 2)
+def test_without_data_values_apart_have_a_tenth_of_the_users_or_their_part() -> None:
+    widths = np.array([30.0, 40, 40, 40, 1, 1])
+    told = Told(np.zeros(6), np.zeros((6, 6)), widths, 2)
     expected = [0.18, 0.24, 0.24, 0.24, 0.05, 0.05]
     np.testing.assert_allclose(told.expected, expected)
     np.testing.assert_allclose(posterior_densities([told])[0].frequencies, expected, atol=1e-6)
-    assert told._replace(apart=0).expected.tolist() == (told.widths / 17).tolist()
+    np.testing.assert_allclose(told._replace(apart=0).expected, widths / 152)
+    np.testing.assert_allclose(told._replace(apart=5).expected, widths / 152)
 
 
 def test_tempered_models_have_a_power_of_their_odds_and_as_much_together() -> None:
