@@ -113,11 +113,8 @@ are rarely even to the last, and seldom smooth: one between two others would be 
 _EVEN = 0.5
 """The prior probability that all values are equally frequent, where that is among the kernels."""
 
-_ALMOST_EVEN = 0.1
-"""Kernels of no larger deviations are those of attributes that are uniform, or nearly so."""
-
 _TEMPER = 0.4
-"""Which power of the evidence tells smooth kernels apart that are not almost even."""
+"""Which power of the evidence tells smooth kernels apart, but for flat ones."""
 
 STRENGTH, _TURNS = 2.0, 20
 """How many data sets prior probabilities count as, and steps of adapting them."""
@@ -209,7 +206,7 @@ def posterior_densities(
     prior = np.full(len(kernels), (1 - even) / (len(kernels) - 1))
     prior[0] = even
     evidence = np.array([[mode.evidence for mode in each] for each in modes])
-    smooth = np.array([not kernel.points and kernel.largest > _ALMOST_EVEN for kernel in kernels])
+    smooth = np.array([not kernel.points and kernel.largest > max(_FLAT) for kernel in kernels])
     weights = adapted(tempered(evidence, prior, smooth), prior)
     return [_mixed(each, own) for each, own in zip(modes, weights, strict=True)]
 

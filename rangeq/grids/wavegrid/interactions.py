@@ -263,11 +263,6 @@ class Halves:
         s = self.difference(table)
         return self.score * s - 0.5 * self.precision * s**2
 
-    def unexplained(self, table: Floats) -> Floats:
-        """The slopes of the log-likelihood in the entries of a table."""
-        slope = self.score - self.precision * self.difference(table)
-        return slope * np.outer(self.left, self.right)
-
     def merged(self, left: Floats, right: Floats) -> Halves:
         """The same of fewer cells, given the shares of old ones in new ones: (old, new) each."""
         return replace(self, left=left.T @ self.left, right=right.T @ self.right)
@@ -439,8 +434,8 @@ class Pair:
 
     def unexplained(self, joint: Floats) -> Floats:
         """The slopes of the log-likelihood in the entries of P."""
-        waves = self.scores - self.precision * (self.grams[0] @ joint @ self.grams[1])
-        return waves + self.halves.unexplained(joint)
+        told = self.halves.score * np.outer(self.halves.left, self.halves.right)
+        return self.scores + told - self.information(joint)
 
     def information(self, changes: Floats) -> Floats:
         """Fisher's, about the sizes of some changes of P and each of its entries.
@@ -448,12 +443,12 @@ class Pair:
         Parameters
         ----------
         changes : numpy.ndarray of float64
-            Shape (changes, rows, columns).
+            Shape (..., rows, columns).
 
         Returns
         -------
         numpy.ndarray of float64
-            Shape (changes, rows, columns): how much less is unexplained after each.
+            Shape (..., rows, columns): how much less is unexplained after each.
         """
         halves = self.halves
         waves = self.precision * (self.grams[0] @ changes @ self.grams[1])

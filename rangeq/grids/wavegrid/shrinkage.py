@@ -116,10 +116,8 @@ class Shrinkage(NamedTuple):
 
     def posterior(self, scores: Floats) -> tuple[Floats, Floats]:
         """Means and variances of the coefficients: shape (scales, a, b)."""
-        stretched = self.stretched[:, None, None]
-        pulled = _sums(self.along, scores)[:, None, None]
-        means = self.alone * scores - self.along * pulled / stretched
-        return means, self.alone - self.along**2 / stretched
+        means = self.times_covariance(scores[None]).reshape(self.alone.shape)
+        return means, self.alone - self.along**2 / self.stretched[:, None, None]
 
 
 def _sums(tables: Floats, weights: Floats) -> Floats:

@@ -25,13 +25,19 @@ def gram_of(rng: np.random.Generator, cells: int) -> Floats:
     return np.asarray(functions.T @ functions / 40)
 
 
+def scores_about(
+    rng: np.random.Generator, grams: tuple[Floats, Floats], joint: Floats, users: float
+) -> Floats:
+    roots = [np.linalg.cholesky(gram) for gram in grams]
+    noise = users**0.5 * roots[0] @ rng.normal(size=joint.shape) @ roots[1].T
+    return np.asarray(users * grams[0] @ joint @ grams[1] + noise)
+
+
 def pair_about(rng: np.random.Generator, joint: Floats, users: float, halved: float = 0.0) -> Pair:
     """What is known of a pair of this distribution, by users asked about waves and about halves."""
     grams = gram_of(rng, joint.shape[0]), gram_of(rng, joint.shape[1])
-    roots = [np.linalg.cholesky(gram) for gram in grams]
-    noise = users**0.5 * roots[0] @ rng.normal(size=joint.shape) @ roots[1].T
     return Pair(
-        users * grams[0] @ joint @ grams[1] + noise,
+        scores_about(rng, grams, joint, users),
         users,
         grams,
         (joint.sum(axis=1), joint.sum(axis=0)),
@@ -114,11 +120,16 @@ def test_local_terms_of_what_is_apart_are_its_own() -> None:
         np.testing.assert_allclose(one.functions.sum(axis=0), 0, atol=1e-12)
 
 
+def dense_information(pair: Pair) -> Floats:
+    """About all entries of the table."""
+    halves = np.kron(pair.halves.left, pair.halves.right)
+    waves = pair.precision * np.kron(*pair.grams)
+    return np.asarray(waves + pair.halves.precision * np.outer(halves, halves))
+
+
 def dense(pair: Pair, joint: Floats, functions: Floats, tau: float) -> tuple[float, Floats, Floats]:
     """Evidence against no terms, mean of the table, covariance of coefficients: one Gaussian's."""
-    noise = pair.precision * np.kron(*pair.grams)
-    halves = np.kron(pair.halves.left, pair.halves.right)
-    noise += pair.halves.precision * np.outer(halves, halves)
+    noise = dense_information(pair)
     told = noise @ functions
     unexplained = pair.unexplained(joint).ravel()
     with_terms = noise + tau**2 * told @ told.T

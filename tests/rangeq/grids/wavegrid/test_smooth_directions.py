@@ -7,34 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechdesign._support.arrays import Floats
 from rangeq.grids.wavegrid import shrinkage, smooth_directions
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, refitted, scaled_to
 from rangeq.grids.wavegrid.shrinkage import Shrinkage, scores_of
 from rangeq.grids.wavegrid.smooth_directions import SmoothDirections
-from rangeq.grids.wavegrid.term_kinds import TermBasis, TermCells, bases
-from tests.rangeq.grids.wavegrid.test_local_terms import board, pair_about
+from rangeq.grids.wavegrid.term_kinds import TermBasis
+from tests.rangeq.grids.wavegrid.test_local_terms import (
+    board,
+    dense_information,
+    pair_about,
+    scores_about,
+    terms_of,
+)
 
 
 def kinds_of(pair: Pair) -> list[tuple[TermBasis, TermBasis]]:
-    left, right = (
-        bases(TermCells(mass, np.arange(len(mass) + 1), gram))
-        for mass, gram in zip(pair.margins, pair.grams, strict=True)
-    )
+    left, right, _ = terms_of(pair)
     return list(zip(left, right, strict=True))
 
 
 def fitted_under(pair: Pair, scales: Scales, degree: int = 4) -> Interaction:
     return refitted({0: pair}, {0: pair.start(degree)}, scales)[0]
-
-
-def about(rng: np.random.Generator, pair: Pair, table: Floats, users: float) -> Pair:
-    """What so many users tell of a table, of the functions of a pair."""
-    grams = pair.grams
-    roots = [np.linalg.cholesky(gram) for gram in grams]
-    noise = users**0.5 * roots[0] @ rng.normal(size=table.shape) @ roots[1].T
-    scores = users * grams[0] @ table @ grams[1] + noise
-    return replace(pair, scores=scores, precision=users)
 
 
 @pytest.mark.parametrize("halved", [0.0, 5000.0])
@@ -50,9 +43,7 @@ def test_adjustments_are_those_of_a_dense_gaussian(
     directions = SmoothDirections.of(pair, fit, scales)
     psi, phi = (each.functions for each in fit.terms)
     slopes = pair.slopes(psi, phi, fit.joint)
-    told = pair.precision * np.kron(*pair.grams)
-    halves = np.kron(pair.halves.left, pair.halves.right)
-    told += pair.halves.precision * np.outer(halves, halves)
+    told = dense_information(pair)
     precision = np.diag(scales.prior(fit.terms)[0].ravel())
     unexplained = pair.unexplained(fit.joint)
     for tau in (0.1, 1.0):
@@ -103,7 +94,8 @@ def test_local_terms_are_as_likely_as_they_are_frequent(monkeypatch: pytest.Monk
         if number % 2:
             left, right = (each.functions for each in both)
             table += left @ rng.normal(0, tau, (left.shape[1], right.shape[1])) @ right.T
-        pair = about(rng, pair, table, 600.0)
+        scores = scores_about(rng, pair.grams, table, 600.0)
+        pair = replace(pair, scores=scores, precision=600.0)
         fit = fitted_under(pair, scales)
         one, scores = Shrinkage.of(pair, both), scores_of(pair.unexplained(fit.joint), both)
         alone = one.evidence(scores)[0]
