@@ -135,10 +135,18 @@ const stripped = (text) => text.replace(SPACES, "");
 const isNoValue = (value) =>
   isNothing(value) || (typeof value === "string" && NO_VALUE.includes(stripped(value)));
 
+const READABLE = "a text, a number, true or false";
+
 /** A value as its label is written; undefined if it cannot be one. */
 function labelOf(value) {
+  if (typeof value !== "number") {
+    return ["string", "bigint", "boolean"].includes(typeof value) ? `${value}` : undefined;
+  }
   if (Number.isInteger(value)) return `${BigInt(value)}`;
-  return ["string", "bigint", "boolean"].includes(typeof value) ? `${value}` : undefined;
+  if (!Number.isFinite(value)) return undefined;
+  const [, sign, digits, places] = /^(-?)([0-9.]+)(?:e-([0-9]+))?$/.exec(`${value}`);
+  if (!places) return `${value}`;
+  return `${sign}0.${"0".repeat(places - 1)}${digits.replace(".", "")}`; // 1e-7 in full
 }
 
 function attributeTaker(attribute) {
@@ -150,11 +158,14 @@ function attributeTaker(attribute) {
   const make = ATTRIBUTES.get(kind);
   if (!make) throw new ClientError(`an attribute of an unknown kind: ${shown(kind)}`);
   const { bins, bin, expected } = make(attribute, refuse);
+  const extra = new Map();
+  if (outside === "item") extra.set("outside", bins);
+  if (missing === "item") extra.set("missing", bins + extra.size);
   return (value) => {
-    const found = bin(value);
+    const found = bin(value, extra);
     if (found === MISSING) {
       if (missing === "skip") return SKIPPED;
-      return missing === "item" ? bins + (outside === "item" ? 1 : 0) : refuse(value, "a value");
+      return extra.get("missing") ?? refuse(value, "a value");
     }
     if (typeof found === "number") return found;
     if (outside === "item") return bins;
@@ -169,8 +180,9 @@ function textTaker({ bytes, missing, outside }, refuse) {
       if (missing === "skip") return SKIPPED;
       return missing === "item" ? "" : refuse(value, "a value");
     }
-    const spelt = spelling(value);
-    if (spelt !== null && spelt.length <= bytes) return value;
+    const text = labelOf(value);
+    const spelt = spelling(text);
+    if (spelt !== null && spelt.length <= bytes) return text;
     if (spelt === null || outside !== "clip") {
       return refuse(value, `a text of at most ${bytes} bytes of UTF-8`);
     }
@@ -180,25 +192,29 @@ function textTaker({ bytes, missing, outside }, refuse) {
   };
 }
 
-function labelled(bins, expected, find) {
-  const bin = (value) => find(labelOf(value)) ?? (isNoValue(value) ? MISSING : ABOVE);
+function labelled(bins, expected, find, refuse) {
+  const bin = (value, extra) => {
+    if (!isNothing(value) && typeof value === "object") refuse(value, READABLE);
+    return find(labelOf(value)) ?? extra.get(value) ?? (isNoValue(value) ? MISSING : ABOVE);
+  };
   return { bins, bin, expected };
 }
 
 const ATTRIBUTES = new Map(
   Object.entries({
-    categorical: ({ labels }) => {
+    categorical: ({ labels }, refuse) => {
       const places = new Map(labels.map((label, place) => [label, place]));
-      return labelled(labels.length, "one of its labels", (text) => places.get(text));
+      return labelled(labels.length, "one of its labels", (text) => places.get(text), refuse);
     },
-    boolean: () =>
-      labelled(2, "yes or no", (text) =>
-        text === undefined ? text : TRUTHS.get(stripped(text).toLowerCase()),
-      ),
+    boolean: (_, refuse) => {
+      const find = (text) => (text === undefined ? text : TRUTHS.get(stripped(text).toLowerCase()));
+      return labelled(2, "yes or no", find, refuse);
+    },
     numeric: ({ whole, cuts }, refuse) => {
       const { bins, first, last, find } = binsOf(cuts);
       const expected = whole ? "an integer" : "a finite number";
-      const bin = (value) => {
+      const bin = (value, extra) => {
+        if (extra.has(value)) return extra.get(value);
         if (isNoValue(value)) return MISSING;
         const number = numberOf(value);
         if (Number.isNaN(number)) refuse(value, "a number");
@@ -211,7 +227,8 @@ const ATTRIBUTES = new Map(
     },
     dates: ({ cuts }, refuse) => {
       const { bins, first, last, find } = binsOf(cuts);
-      const bin = (value) => {
+      const bin = (value, extra) => {
+        if (extra.has(value)) return extra.get(value);
         if (isNoValue(value)) return MISSING;
         const time = typeof value === "string" ? timeOf(value) : NaN;
         if (Number.isNaN(time)) refuse(value, "a date or time as 2024-01-31 or 2024-01-31 09:30");

@@ -23,6 +23,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from itertools import accumulate, pairwise
 from math import inf
@@ -553,8 +555,9 @@ def _text(attribute: dict[str, Any]) -> Callable[[Any], Any]:
     def text(value: Any) -> Any:
         if _is_nothing(value):
             return absent
-        spelt = _spelling(value)
-        return value if spelt is None else spelt[:size].decode(errors="ignore")
+        written = next(iter(_texts(value)), value)
+        spelt = _spelling(written)
+        return written if spelt is None else spelt[:size].decode(errors="ignore")
 
     return text
 
@@ -564,6 +567,9 @@ def _listed(attribute: dict[str, Any]) -> Callable[[Any], Any]:
     name, missing, outside = (attribute[key] for key in ("name", "missing", "outside"))
     place, bins, expected = _PLACES[attribute["kind"]](attribute)
     below, above = {"clip": (0, bins - 1), "item": (bins, bins)}.get(outside, (_REFUSED, _REFUSED))
+    extra = [
+        word for word, policy in (("outside", outside), ("missing", missing)) if policy == "item"
+    ]
     absent = {"item": bins + (outside == "item"), "skip": _SKIPPED}.get(missing, _REFUSED)
 
     def item(value: Any) -> Any:
@@ -571,6 +577,8 @@ def _listed(attribute: dict[str, Any]) -> Callable[[Any], Any]:
         found = _REFUSED if nothing else place(value)
         if 0 <= found < bins:
             return found
+        if isinstance(value, str) and value in extra:
+            return bins + extra.index(value)
         nothing = nothing or (isinstance(value, str) and value.strip() in _NO_VALUE)
         found = absent if nothing else {-1: below, bins: above}.get(found, _REFUSED)
         if found == _REFUSED:
@@ -590,22 +598,51 @@ def _looked_up(places: dict[str, int], plain: Callable[[str], str], expected: st
     bins = max(places.values()) + 1
 
     def place(value: Any) -> int:
-        label = _label(value)
-        return places.get(plain(label), bins) if isinstance(label, str) else bins
+        found = [places[text] for text in map(plain, _texts(value)) if text in places]
+        readable = isinstance(value, str | date) or _is_truth(value) or _is_number(value)
+        return found[0] if found else bins if readable else _REFUSED
 
     return place, bins, expected
 
 
-def _label(value: Any) -> Any:
-    """A value as its label is written: integers and dates as text, whatever else as it is."""
-    if type(value).__name__ in ("bool", "bool_"):  # NumPy's too
-        return str(value).lower()
+def _is_truth(value: Any) -> bool:
+    return type(value).__name__ in ("bool", "bool_")  # NumPy's too
+
+
+def _is_number(value: Any) -> bool:
+    other = isinstance(value, complex) or type(value).__name__ == "timedelta64"
+    return isinstance(value, Number) and not other and not _is_truth(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """How a label may be written for the value to be looked up by it; none if it cannot be one."""
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, date):
+        text = value.isoformat()
+        if text[10:] in ("", "T00:00:00"):  # midnight is the date
+            return text[:10], f"{text[:10]}T00:00:00", f"{text[:10]} 00:00:00"
+        return text, text.replace("T", " ", 1)
+    if _is_truth(value):
+        return (str(value).lower(),)
+    number = _digits(value) if _is_number(value) else None
+    return () if number is None else (number,)
+
+
+def _digits(value: Any) -> str | None:
+    """A number in full; None if it has no end, or too many digits."""
     try:
-        if isinstance(value, Number) and value % 1 == 0:  # type: ignore[operator]
-            return str(int(value))  # type: ignore[call-overload]
-    except (ArithmeticError, TypeError, ValueError):  # such as too many digits
+        if value % 1 == 0:
+            return str(int(value))
+        if isinstance(value, Fraction):
+            text = _digits(float(value))
+            return text if text is not None and Fraction(text) == value else None
+        exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+        if not exact.is_finite() or exact.as_tuple().exponent < -400:  # type: ignore[operator]
+            return None
+        return f"{exact:f}".rstrip("0")
+    except (ArithmeticError, TypeError, ValueError):  # of so many digits that Python refuses
         return None
-    return value.isoformat() if isinstance(value, date) else value
 
 
 def _binned(attribute: dict[str, Any], read: Callable[[Any], float], expected: str) -> Any:
@@ -628,9 +665,9 @@ def _binned(attribute: dict[str, Any], read: Callable[[Any], float], expected: s
 
 def _number(value: Any) -> float:
     """A number, or what a text spells; infinity of anything else."""
-    spelt = _NUMBER.fullmatch(value) if isinstance(value, str) else isinstance(value, Number)
+    spelt = _NUMBER.fullmatch(value) if isinstance(value, str) else _is_number(value)
     try:
-        return float(value) if spelt and not isinstance(value, bool) else inf
+        return float(value) if spelt else inf
     except (ArithmeticError, TypeError, ValueError):
         return inf
 

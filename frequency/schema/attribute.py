@@ -193,7 +193,8 @@ class ItemAttribute(Attribute):
     """An attribute whose values are listed: each stands for one of few enough items.
 
     First those of the values, in order, then one for values outside and one for missing values,
-    where the policies say so.
+    where the policies say so. In a column the words "outside" and "missing" stand for these two,
+    as in questions, so that synthetic rows can be read.
     """
 
     @property

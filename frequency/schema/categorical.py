@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from frequency.schema.attribute import ABSENT, MOST_ITEMS, UNKNOWN, ItemAttribute
-from frequency.schema.column import Column, is_no_value
+from frequency.schema.column import Column, is_no_value, is_readable, texts_of
 from mechdesign._support.arrays import Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.text import listed, printable, shown
@@ -27,18 +24,25 @@ class Labelled(ItemAttribute):
 
     def _raw(self, column: Column) -> Items:
         codes, values = column.factors()
-        items = [self._own_item(value) for value in values]
-        absent = [ABSENT if is_no_value(value) else UNKNOWN for value in values]
-        found = [other if item is None else item for item, other in zip(items, absent, strict=True)]
-        return np.array([*found, ABSENT], dtype=np.int64)[codes]
+        return np.array([*map(self._read, values), ABSENT], dtype=np.int64)[codes]
+
+    def _read(self, value: Any) -> int:
+        """The item of a value, or what stands there."""
+        item = self._own_item(value)
+        if item is not None:
+            return item
+        if isinstance(value, str) and value in self.extra:
+            return self.bins + self.extra.index(value)
+        return ABSENT if is_no_value(value) else UNKNOWN
 
 
 @dataclass(frozen=True)
 class Categorical(Labelled):
     """One of some labels.
 
-    Values that are no text are compared as it is written: the integer 7, and the float 7.0, with
-    the label "7".
+    Values that are no text are compared as they are written: the integer 7, and the float 7.0, with
+    the label "7"; 0.5 with "0.5"; a date, and midnight of it, with "2013-01-31". A label is one
+    text: 7 is not "07".
 
     Parameters
     ----------
@@ -71,7 +75,7 @@ class Categorical(Labelled):
 
     def __post_init__(self) -> None:
         several = isinstance(self.labels, Iterable) and not isinstance(self.labels, (str, bytes))
-        given = tuple(map(_text, self.labels)) if several else ()
+        given = tuple(_label(one) for one in self.labels) if several else ()
         set_fields(self, labels=given)
         super().__post_init__()
         if not 1 <= len(given) <= MOST_ITEMS or not all(
@@ -103,26 +107,16 @@ class Categorical(Labelled):
         return f"one of {names}{more}"
 
     def _own_item(self, given: Any) -> int | None:
-        text = _text(given)
-        return self._places.get(text) if isinstance(text, str) else None
+        found = (self._places.get(text) for text in texts_of(given))
+        return next((place for place in found if place is not None), None)
 
     def _content(self) -> dict[str, Any]:
         return {"labels": list(self.labels)}
 
 
-def _text(value: Any) -> Any:
-    """A value as its label is written: integers and dates as text, whatever else as it is."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, bool):
-        return str(value).lower()
-    try:
-        if isinstance(value, (float, Decimal, Fraction)) and value % 1 == 0:
-            value = int(value)
-        if isinstance(value, int):
-            return str(value)
-    except (ArithmeticError, ValueError):  # of so many digits that Python does not write them
-        return None
-    return value.isoformat() if isinstance(value, date) else value
+def _label(value: Any) -> Any:
+    """A label as text, if it is a value."""
+    return next(iter(texts_of(value)), value) if is_readable(value) else value
 
 
 _TRUTHS = {
@@ -133,8 +127,8 @@ _TRUTHS = {
 
 def truth_of(value: Any) -> int | None:
     """1 for what is true, or spells it, 0 for what is false; None for anything else."""
-    text = _text(value)
-    return _TRUTHS.get(text.strip().lower()) if isinstance(text, str) else None
+    texts = texts_of(value)
+    return _TRUTHS.get(texts[0].strip().lower()) if texts else None
 
 
 @dataclass(frozen=True)

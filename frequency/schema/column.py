@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from frequency.exceptions import InvalidCell, UnknownColumn
 from mechdesign._support.arrays import Items
-from mechdesign._support.text import shown
+from mechdesign._support.text import printable, shown
 
 NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 """Texts that say that there is no value, unless they are labels."""
@@ -25,7 +25,19 @@ NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _NUMBER = re.compile(
     r"[ \t\r\n]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*", re.ASCII
 )
-_NUMBERS = (int, float, Decimal, Fraction, np.number)
+_NUMBERS = (int, float, Decimal, Fraction, np.integer, np.floating)
+_READABLE = (str, np.bool_, date, np.datetime64, *_NUMBERS)
+_NO_CODES = np.empty(0, dtype=np.int64)
+_COARSE, _FINE = ("Y", "M", "W", "D", "h", "m"), ("ns", "ps", "fs")
+_LAST_SECOND = 1 << 62
+_MIDNIGHT = "T00:00:00"
+_DIGITS = 400
+"""Places after the point that a label may have: more than any float."""
+
+READABLE = "a text, a number, true or false, or a date, perhaps with a time"
+A_TIME = (
+    "a date or time without a time zone (those with one: as local time, such as 2013-01-31T09:30)"
+)
 _TIME = re.compile(r"\s*\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?\s*", re.ASCII)
 
 
@@ -44,45 +56,78 @@ class Factors(NamedTuple):
     values: list[Any]
 
 
+class Read(NamedTuple):
+    """A column as numbers or times.
+
+    Attributes
+    ----------
+    values : numpy.ndarray
+        Shape (rows,): integers of any width, float64, or times to the second.
+    absent : numpy.ndarray of bool
+        Shape (rows,), or a scalar that is false: where there is no value.
+    words : numpy.ndarray of int64 or None
+        Shape (rows,): which of the words asked for the cell is, -1 where it is none; None if no
+        cell is one.
+    """
+
+    values: npt.NDArray[Any]
+    absent: npt.NDArray[np.bool_] | np.bool_
+    words: Items | None = None
+
+
 class Column:
-    """One column of a table.
+    """One column of a table: every container reads as a list of its values would.
 
     Parameters
     ----------
     name : str
         What errors call it.
     values : Series or array_like
-        Shape (rows,): of a library that narwhals reads, of NumPy, or a list.
+        Shape (rows,): of a library that narwhals reads, of pyarrow or NumPy, or a list.
 
     Raises
     ------
     UnknownColumn
-        It is no column.
+        It is no column, or one of a type that holds no texts, numbers, truths, dates or times.
     """
 
     def __init__(self, name: str, values: Any) -> None:
         self.name = name
-        self._series: Any = None
-        """Texts or truths; what else a library has is an array."""
-        self._array: npt.NDArray[Any]
+        # Exactly one of these three holds the column:
+        self._series: Any = None  # texts or truths, of a library that finds the different ones
+        self._coded: tuple[Items, Column] | None = None  # places in a column of categories
+        self._array: npt.NDArray[Any] = np.empty(0, dtype=object)  # all else
+        self._absent: npt.NDArray[np.bool_] | None = None
+        """Where the array has no value, if integers stand there that mean nothing."""
         if isinstance(values, np.ma.MaskedArray):
-            self._array = _objects(values.tolist())
+            self._take_array(np.asarray(values.data))
+            self._absent = np.ma.getmaskarray(values)
         elif isinstance(values, np.ndarray):
-            self._array = values
+            self._take_array(values)
         elif isinstance(values, (list, tuple, range)):
             self._array = _objects(values)
         else:
             self._take(values)
-        if self._series is None and self._array.ndim != 1:
-            raise UnknownColumn(f"column {name!r} has shape {self._array.shape}, not (rows,)")
+
+    def _take_array(self, values: npt.NDArray[Any]) -> None:
+        if values.ndim != 1:
+            raise UnknownColumn(f"column {self.name!r} has shape {values.shape}, not (rows,)")
+        if values.dtype.kind not in "biufMUTO":
+            raise self._unreadable(values.dtype)
+        if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+            values = values.astype(np.float64)  # as `number_of` reads each
+        self._array = values.astype(object) if values.dtype.kind == "T" else values
 
     def _take(self, values: Any) -> None:
-        """A series of a library that narwhals reads."""
+        """A series of a library that narwhals reads, or an array of pyarrow."""
         import narwhals as nw  # takes as long as the rest of the schema
 
+        if type(getattr(values, "dtype", None)).__name__ == "ArrowDtype":  # of pandas
+            values = values.array.__arrow_array__()
         arrow = sys.modules.get("pyarrow")  # whose arrays are no series of narwhals
-        if arrow is not None and isinstance(values, arrow.Array):
-            values = arrow.chunked_array([values])
+        if arrow is not None and isinstance(values, (arrow.Array, arrow.ChunkedArray)):
+            self._take_arrow(values, arrow)
+            return
         series = nw.from_native(values, series_only=True, pass_through=True)
         if not isinstance(series, nw.Series):
             raise UnknownColumn(
@@ -91,26 +136,93 @@ class Column:
             )
         kind = series.dtype
         if kind in (nw.Categorical, nw.Enum):
+            native = series.to_native()
+            if series.implementation.is_pandas_like():  # whose categories may be of any type
+                codes = np.asarray(native.cat.codes, dtype=np.int64)
+                self._coded = codes, Column(self.name, native.cat.categories.to_series())
+                return
             series = series.cast(nw.String)
         local = kind == nw.Date or (isinstance(kind, nw.Datetime) and kind.time_zone is None)
         if series.dtype in (nw.String, nw.Boolean):
             self._series = series
-        elif kind.is_integer() or kind.is_float() or local:
+        elif kind.is_integer() and kind not in (nw.Int128, nw.UInt128):
+            self._absent = series.is_null().to_numpy()
+            self._array = (series.fill_null(0) if self._absent.any() else series).to_numpy()
+        elif kind.is_float() or local:
             self._array = series.to_numpy()
-        else:
+        elif kind in (nw.Duration, nw.Time, nw.Binary) or kind.is_nested():
+            raise self._unreadable(kind)
+        else:  # decimals, wide integers, times with a zone, and objects, which may be anything
             self._array = _objects(series.to_list())
 
+    def _take_arrow(self, values: Any, arrow: Any) -> None:
+        import narwhals as nw
+
+        whole = arrow.chunked_array([values]) if isinstance(values, arrow.Array) else values
+        kind, types = whole.type, arrow.types
+        if types.is_run_end_encoded(kind):
+            import pyarrow.compute as pc
+
+            parts = [pc.run_end_decode(chunk) for chunk in whole.chunks]
+            self._take_arrow(arrow.chunked_array(parts, kind.value_type), arrow)
+        elif types.is_dictionary(kind):
+            whole = whole.unify_dictionaries()
+            found = (
+                whole.chunk(0).dictionary if whole.num_chunks else arrow.array([], kind.value_type)
+            )
+            codes = [chunk.indices.fill_null(-1) for chunk in whole.chunks]  # an index fits a sign
+            joined = [np.asarray(one).astype(np.int64) for one in codes]
+            self._coded = np.concatenate([*joined, _NO_CODES]), Column(self.name, found)
+        elif types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
+            self._series = nw.from_native(whole, series_only=True)
+        elif types.is_string_view(kind):
+            self._series = nw.from_native(whole.cast(arrow.large_string()), series_only=True)
+        elif types.is_integer(kind):
+            self._absent = whole.is_null().to_numpy()
+            self._array = (whole.fill_null(0) if whole.null_count else whole).to_numpy()
+        elif types.is_timestamp(kind) and kind.tz is not None:
+            micro = whole.cast(arrow.timestamp("us", kind.tz), safe=False)  # as Python has them
+            self._array = _objects(micro.to_pylist())
+        elif types.is_floating(kind) or types.is_date(kind) or types.is_timestamp(kind):
+            self._array = whole.to_numpy()
+        elif types.is_decimal(kind) or types.is_null(kind):
+            self._array = _objects(whole.to_pylist())
+        else:
+            raise self._unreadable(kind)
+
+    def _unreadable(self, kind: Any) -> UnknownColumn:
+        return UnknownColumn(
+            f"column {printable(repr(self.name))} is of the type {shown(str(kind))}: a value"
+            f" is {READABLE}"
+        )
+
     def __len__(self) -> int:
+        if self._coded is not None:
+            return len(self._coded[0])
         return len(self._array) if self._series is None else len(self._series)
 
     def value(self, row: int) -> Any:
         """What is in a row; None if nothing is."""
-        found = self._array[row] if self._series is None else self._series[row]
-        found = found.item() if isinstance(found, np.generic) else found
+        if self._coded is not None:
+            codes, categories = self._coded
+            return categories.value(int(codes[row])) if codes[row] >= 0 else None
+        if self._absent is not None and self._absent[row]:
+            return None
+        found = plain(self._array[row] if self._series is None else self._series[row])
         return None if is_nothing(found) else found
 
     def factors(self) -> Factors:
-        """The different values, and which of them each row has."""
+        """The different values, and which of them each row has.
+
+        Raises
+        ------
+        InvalidCell
+            The first object that is no text, number, truth, date or time.
+        """
+        if self._coded is not None:
+            places, categories = self._coded
+            inner = categories.factors()
+            return Factors(np.append(inner.codes, -1)[places], inner.values)
         if self._series is not None:
             import narwhals as nw
 
@@ -122,32 +234,43 @@ class Column:
             )
             return Factors(codes.fill_null(-1).to_numpy().astype(np.int64), values)
         if self._array.dtype.kind in "biufUM":
-            found, codes = np.unique(self._array, return_inverse=True)
-            codes, nothing = codes.astype(np.int64).reshape(-1), found != found  # NaN, NaT
-            codes[nothing[codes]] = -1
-            if found.dtype == "M8[ns]":  # which Python has no type for
-                found = found.astype("M8[us]")
-            return Factors(codes, found[~nothing].tolist())
+            present = self._array == self._array  # not NaN, NaT
+            if self._absent is not None:
+                present &= ~self._absent
+            codes = np.full(len(self), -1)
+            there, codes[present] = np.unique(self._array[present], return_inverse=True)
+            return Factors(codes, [plain(one) for one in there])
         known: dict[Any, int] = {}
-        codes, values = np.empty(len(self._array), dtype=np.int64), []
+        codes, values = np.empty(len(self), dtype=np.int64), []
         for row, value in enumerate(self._array.tolist()):
             key = (type(value), value if isinstance(value, Hashable) else id(value))
-            code = -1 if is_nothing(value) else known.setdefault(key, len(values))
+            nothing = is_nothing(value) or (self._absent is not None and self._absent[row])
+            code = -1 if nothing else known.setdefault(key, len(values))
             if code == len(values):
-                values.append(value)
+                if not is_readable(value):
+                    raise InvalidCell(row, self.name, value, READABLE)
+                values.append(plain(value))
             codes[row] = code
         return Factors(codes, values)
 
-    def numbers(self) -> npt.NDArray[Any]:
-        """Shape (rows,): float64 with NaN where there is no value, or integers.
+    def numbers(self, words: Sequence[str] = ()) -> Read:
+        """The column as numbers.
+
+        Parameters
+        ----------
+        words : sequence of str
+            Texts that are no numbers and may be there.
 
         Raises
         ------
         InvalidCell
             The first value that is no number.
         """
-        if self._series is None and self._array.dtype.kind in "iuf":
-            return self._array
+        if self._array.dtype.kind in "iu":
+            return Read(self._array, np.False_ if self._absent is None else self._absent)
+        if self._array.dtype.kind == "f":
+            absent = np.isnan(self._array)
+            return Read(self._array, absent if self._absent is None else absent | self._absent)
         if self._series is not None:
             import narwhals as nw
 
@@ -158,21 +281,29 @@ class Column:
                     texts.drop_nulls().str.contains(f"^{_NUMBER.pattern}$").all()
                 ):
                     found: npt.NDArray[np.float64] = texts.cast(nw.Float64).to_numpy()
-                    if np.isnan(found).sum() == texts.null_count():
-                        return found
-        return self._parsed(number_of, "a number", "f8")  # which finds what is wrong
+                    absent = np.isnan(found)
+                    if absent.sum() == texts.null_count():
+                        return Read(found, absent)
+        return self._parsed(number_of, "a number", np.float64, words)  # which finds what is wrong
 
-    def times(self) -> npt.NDArray[np.datetime64]:
-        """Shape (rows,): times to the second, rounded down, NaT where there is no value.
+    def times(self, words: Sequence[str] = ()) -> Read:
+        """The column as times to the second, rounded down.
+
+        Parameters
+        ----------
+        words : sequence of str
+            Texts that are no times and may be there.
 
         Raises
         ------
         InvalidCell
             The first value that is no date or time, or one with a time zone.
         """
-        if self._series is None and self._array.dtype.kind == "M":
-            return self._array.astype("datetime64[s]")
-        return self._parsed(time_of, "a date or time without a time zone", "datetime64[s]")
+        if self._array.dtype.kind == "M":
+            absent = np.isnat(self._array)
+            absent = absent if self._absent is None else absent | self._absent
+            return Read(seconds(self._array), absent)
+        return self._parsed(_second_of, A_TIME, "datetime64[s]", words)
 
     def _without_nothing(self) -> Any:
         """The series, with nulls in the place of texts that say that there is no value."""
@@ -184,16 +315,28 @@ class Column:
         told = nw.when(~nw.col("column").is_in(NO_VALUE)).then(nw.col("column"))
         return frame.select(told)["column"]
 
-    def _parsed(self, parse: Callable[[Any], Any], expected: str, dtype: str) -> npt.NDArray[Any]:
+    def _parsed(
+        self, parse: Callable[[Any], Any], expected: str, dtype: Any, words: Sequence[str]
+    ) -> Read:
         """The column by its different values: None is what is no such value."""
         codes, values = self.factors()
-        nothing = np.array(["nan" if dtype == "f8" else "NaT"]).astype(dtype)
-        parsed = [nothing[0] if is_no_value(value) else parse(value) for value in values]
-        bad = [code for code, one in enumerate(parsed) if one is None]
+        parsed = np.zeros(len(values) + 1, dtype=dtype)  # the last one is that of no value
+        absent, spelt = np.ones(len(parsed), dtype=bool), np.full(len(parsed), -1)
+        bad = []
+        for code, value in enumerate(values):
+            if is_no_value(value):
+                continue
+            found = parse(value)
+            if found is not None:
+                parsed[code], absent[code] = found, False
+            elif isinstance(value, str) and value in words:
+                spelt[code] = words.index(value)
+            else:
+                bad.append(code)
         if bad:
             row = int(np.argmax(np.isin(codes, bad)))
             raise InvalidCell(row, self.name, self.value(row), expected)
-        return np.concatenate([np.array(parsed, dtype=dtype), nothing])[codes]
+        return Read(parsed[codes], absent[codes], spelt[codes] if (spelt >= 0).any() else None)
 
 
 def _objects(values: Any) -> npt.NDArray[Any]:
@@ -214,11 +357,87 @@ def is_no_value(value: Any) -> bool:
     return is_nothing(value) or (isinstance(value, str) and value.strip() in NO_VALUE)
 
 
+def is_readable(value: Any) -> bool:
+    """Whether it is of a type that columns may hold."""
+    readable = isinstance(value, _READABLE) and not isinstance(value, np.timedelta64)
+    return readable or _is_interval(value)
+
+
+def _is_interval(value: Any) -> bool:
+    """Whether it is an interval of pandas, as `pandas.cut` makes them."""
+    return type(value).__name__ == "Interval" and type(value).__module__.startswith("pandas")
+
+
+def plain(value: Any) -> Any:
+    """A value of NumPy as Python has it, if it has it; anything else as it is."""
+    if not isinstance(value, np.datetime64):
+        return value.item() if isinstance(value, np.generic) else value
+    found = value.item()
+    if np.datetime_data(value.dtype)[0] in _FINE:  # of which items are bare integers
+        micro = value.astype("datetime64[us]")
+        found = micro.item() if micro == value else 0
+    return value if isinstance(found, int) else found
+
+
+def texts_of(value: Any) -> tuple[str, ...]:
+    """How a label may be written for a value to be looked up by it, the first such label first.
+
+    A text stands for itself. A number is written in full: 7 for 7.0, 0.5, 0.00001. A truth is
+    true or false. A date is 2013-01-31, a time 2013-01-31T09:30:00, perhaps with a blank for the T.
+    Midnight is the date, since data frames have times for dates. An interval of pandas is (0, 5].
+
+    Parameters
+    ----------
+    value : object
+        As a column holds it.
+
+    Returns
+    -------
+    tuple of str
+        None of them where no label spells the value.
+    """
+    value = plain(value)
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, bool):
+        return (str(value).lower(),)
+    if isinstance(value, date):
+        text = value.isoformat()
+        if text[10:] not in ("", _MIDNIGHT):
+            return text, text.replace("T", " ", 1)
+        return text[:10], f"{text[:10]}{_MIDNIGHT}", f"{text[:10]} 00:00:00"
+    if _is_interval(value):
+        left, right = (next(iter(texts_of(end)), str(end)) for end in (value.left, value.right))
+        first = "[" if value.closed in ("left", "both") else "("
+        last = "]" if value.closed in ("right", "both") else ")"
+        return f"{first}{left}, {right}{last}", str(value)
+    if isinstance(value, np.datetime64):  # beyond the years and nanoseconds of Python
+        return (str(value),)
+    number = _digits(value)
+    return () if number is None else (number,)
+
+
+def _digits(value: Any) -> str | None:
+    """A number in full; None if it has no end, or too many digits."""
+    try:
+        if value % 1 == 0:
+            return str(int(value))
+        if isinstance(value, Fraction):
+            text = _digits(float(value))
+            return text if text is not None and Fraction(text) == value else None
+        exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+        if not exact.is_finite() or exact.as_tuple().exponent < -_DIGITS:  # type: ignore[operator]
+            return None
+        return f"{exact:f}".rstrip("0")
+    except (ArithmeticError, TypeError, ValueError):  # of so many digits that Python refuses
+        return None
+
+
 def number_of(value: Any) -> float | None:
     """A number, or a text that spells one; None for anything else."""
     if isinstance(value, str):
         return float(value) if _NUMBER.fullmatch(value) else None
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, _NUMBERS):
         return None
     try:
         return float(value)
@@ -244,6 +463,21 @@ def time_of(value: Any) -> np.datetime64 | None:
         return np.datetime64(value)
     except ValueError:  # such as the 30th of February
         return None
+
+
+def seconds(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
+    """Times to the second, rounded down; those beyond what has seconds, at its ends."""
+    if np.datetime_data(times.dtype)[0] in _COARSE:  # years and hours may be beyond all seconds
+        ends = np.array([-_LAST_SECOND, _LAST_SECOND]).astype("datetime64[s]").astype(times.dtype)
+        times = np.clip(times, *ends)
+    return times.astype("datetime64[s]")
+
+
+def _second_of(value: Any) -> np.datetime64 | None:
+    """A date or time to the second, None for others."""
+    time = time_of(value)
+    found: np.datetime64 | None = None if time is None else seconds(np.asarray(time))[()]
+    return found
 
 
 def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:

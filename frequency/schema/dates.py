@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidQuestion
-from frequency.schema.attribute import ABOVE, ABSENT, BELOW, MOST_ITEMS
-from frequency.schema.column import Column, time_of
-from frequency.schema.ordered import Ordered
+from frequency.schema.attribute import ABOVE, BELOW, MOST_ITEMS
+from frequency.schema.column import Column, seconds, time_of
+from frequency.schema.ordered import Ordered, filled
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.text import printable, shown
@@ -45,7 +45,8 @@ _PRECISE = ("ms", "us", "ns")
 class Dates(Ordered):
     """Dates, or times without a zone, in bins of the calendar.
 
-    The first bin holds ``first``, the last one ``last``. Weeks begin on the weekday of ``first``;
+    The first bin holds ``first``, the last one the end of ``last``: "2013-10-28" ends with its last
+    hour or minute, "2013-10" with its last day. Weeks begin on the weekday of ``first``;
     quarters with its month; months, years, hours and minutes where they begin.
 
     Parameters
@@ -87,13 +88,20 @@ class Dates(Ordered):
                 f"every of {printable(self.name)} must be one of {', '.join(get_args(Every))}, got"
                 f" {shown(self.every)}"
             )
-        ends = [time_of(one) for one in (self.first, self.last)]
-        if any(one is None or np.isnat(one) for one in ends):
+        given = [time_of(one) for one in (self.first, self.last)]
+        ends = [one for one in given if one is not None and not np.isnat(one)]
+        if len(ends) < 2:
             raise ValueError(
                 f"first and last of {printable(self.name)} are dates, such as 2013-01-31, got"
                 f" {shown(self.first)} and {shown(self.last)}"
             )
-        first, last = np.array(ends, dtype=f"datetime64[{self._unit}]")
+        years = np.array([one.astype("datetime64[Y]") for one in ends]).astype(int) + 1970
+        if years.min() < 0 or years.max() > 9999:
+            raise ValueError(f"{printable(self.name)}: dates are of the years 0 to 9999")
+        first, last = (np.asarray(one) for one in ends)
+        first = first.astype(f"datetime64[{self._unit}]")
+        # A day is in bins of hours until its end, and a month in those of days
+        last = np.maximum((last + 1).astype(first.dtype) - 1, last.astype(first.dtype))
         if last < first:
             raise ValueError(f"{printable(self.name)}: the last date is before the first")
         if self.every == "year":  # which by itself would be a number
@@ -154,14 +162,12 @@ class Dates(Ordered):
         return super().label(item)
 
     def _raw(self, column: Column) -> Items:
-        times, cuts = column.times(), self.cuts
-        absent = np.isnat(times)
-        items = np.searchsorted(cuts, times, side="right") - 1
+        times, absent, words = column.times(self.extra)
+        items = np.searchsorted(self.cuts, times, side="right") - 1
         above, below = items >= self.bins, items < 0
         items[above] = ABOVE
         items[below] = BELOW
-        items[absent] = ABSENT
-        return items
+        return filled(items, absent, words, self.bins)
 
     def _ends(self, given: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         if isinstance(given, np.ndarray) and given.ndim:
@@ -171,9 +177,9 @@ class Dates(Ordered):
             times = np.asarray(np.datetime64(given) if is_year else time_of(given))
         if times.dtype.kind != "M" or np.isnat(times).any():
             raise InvalidQuestion(f"{printable(self.name)} is {self.values}, got {shown(given)}")
-        start = times.astype("datetime64[s]")
+        start = seconds(times)
         # A day, or a month, ends where the next one begins
-        end = np.maximum((times + 1).astype("datetime64[s]"), start + 1)
+        end = np.maximum(seconds(times + 1), start + 1)
         if self.every in _LONG and np.datetime_data(times.dtype)[0] in _PRECISE:
             day = times.astype("datetime64[D]")
             end = np.where(times == day, (day + 1).astype("datetime64[s]"), end)

@@ -6,18 +6,20 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.schema.attribute import Attribute
+from frequency.exceptions import InvalidCell, UnknownColumn
+from frequency.schema.attribute import MISSING, Attribute
 from frequency.schema.categorical import Boolean, Categorical, truth_of
-from frequency.schema.column import Column, is_no_value, number_of, time_of
+from frequency.schema.column import Column, is_no_value, number_of, texts_of, time_of
 from frequency.schema.dates import Dates, Every
-from frequency.schema.numeric import Numeric
+from frequency.schema.numeric import LARGEST, Numeric
 from frequency.schema.schema import Schema
 from frequency.schema.text import LONGEST, Text
+from mechdesign._support.arrays import Items
+from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidTable
 
 _MOST_LABELS = 1 << 8
@@ -83,9 +85,10 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
     Returns
     -------
     Draft
-        Integers have a bin each where there are few, real numbers about a hundred bins between
-        round edges, dates and times some hundreds. Missing values are an item where there are
-        some; numbers and dates outside are clipped, other labels refused.
+        It takes every value of the table. Integers have a bin each where there are few, real
+        numbers about a hundred bins between round edges, dates and times some hundreds. Missing
+        values are an item where there are some; numbers and dates outside are clipped, other
+        labels refused.
 
     Raises
     ------
@@ -108,7 +111,7 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
     for table in tables:
         frame = nw.from_native(table, eager_only=True)
         for name in frame.columns:
-            seen.setdefault(name, _Seen()).add(Column(name, frame[name]))
+            seen.setdefault(name, _Seen()).add(name, frame[name])
     found = {name: one.attribute(name) for name, one in seen.items()}
     attributes = [one for one in found.values() if isinstance(one, Attribute)]
     left_out = {name: one for name, one in found.items() if isinstance(one, str)}
@@ -127,7 +130,9 @@ class _Seen:
     texts: set[str] | None = field(default_factory=set)
     """None: too many to be labels."""
     longest: int = 0
-    """In bytes; of what is no text a lot."""
+    """In bytes; of what `Text` does not take a lot."""
+    unread: str = ""
+    """Why the column cannot be read, if it cannot."""
     numbers: bool = True
     whole: bool = True
     truths: bool = True
@@ -142,12 +147,24 @@ class _Seen:
     least: Any = None
     most: Any = None
 
-    def add(self, column: Column) -> None:
-        codes, values = column.factors()
+    def add(self, name: str, values: Any) -> None:
+        """See more of the column."""
+        if self.unread:
+            return
+        try:
+            codes, found = Column(name, values).factors()
+        except InvalidCell as error:
+            self.unread = f"{shown(error.value)} is not {error.expected}"
+        except UnknownColumn as error:
+            self.unread = str(error)
+        else:
+            self._see(codes, found)
+
+    def _see(self, codes: Items, values: list[Any]) -> None:
         told = [one for one in values if not is_no_value(one)]
         self.missing = self.missing or len(told) < len(values) or bool((codes < 0).any())
         if self.distinct is not None and len(self.distinct) < _ENOUGH:
-            fresh = {_label(one) for one in told}
+            fresh = {_written(one) for one in told}
             once = len(fresh) == int((codes >= 0).sum()) and self.distinct.isdisjoint(fresh)
             self.distinct = self.distinct | fresh if once else None
         for value in told:
@@ -158,16 +175,19 @@ class _Seen:
         for name, form in (("thousands", _THOUSANDS), ("slashes", _SLASHES)):
             if getattr(self, name):
                 setattr(self, name, isinstance(value, str) and form.fullmatch(value) is not None)
-        self.longest = max(
-            self.longest, len(value.encode(errors="replace")) if isinstance(value, str) else 99
-        )
+        text = _written(value)
+        encoded = text.encode(errors="replace")
+        taken = "\0" not in text and encoded == text.encode(errors="surrogatepass")
+        self.longest = max(self.longest, len(encoded) if taken else LONGEST + 1)
         if self.texts is not None:
-            self.texts.add(_label(value))
+            self.texts.add(text)
             if len(self.texts) > _MOST_LABELS:
                 self.texts = None
         number = number_of(value) if self.numbers else None
-        self.numbers = number is not None and math.isfinite(number)
-        if number is not None and self.numbers:
+        self.numbers = number is not None
+        if number is not None and not math.isfinite(number):
+            self.unread = f"{shown(value)} is not a finite number"
+        elif number is not None:
             self.times = False
             self.whole = self.whole and number.is_integer()
             self._between(number)
@@ -197,8 +217,16 @@ class _Seen:
 
     def attribute(self, name: str) -> Attribute | str:
         """What the column seems to be; or why it is left out."""
-        if self.texts is not None and not self.texts:
+        if self.unread:
+            return self.unread
+        if self.texts is not None and not self.texts - {MISSING}:
             return "it has no values"
+        try:
+            return self._attribute(name)
+        except (ArithmeticError, ValueError) as error:  # such as numbers beyond 2^53
+            return str(error)
+
+    def _attribute(self, name: str) -> Attribute | str:
         missing: Any = "item" if self.missing else "refuse"
         if self.truths:
             return Boolean(name, missing=missing)
@@ -207,13 +235,16 @@ class _Seen:
         if self.times:
             return self._dates(name, missing)
         if self.texts is not None:
-            return Categorical(name, sorted(self.texts), missing=missing)
+            labels = self.texts - ({MISSING} if self.missing else set())  # the item's own word
+            return Categorical(name, sorted(labels), missing=missing)
         if self.longest <= LONGEST:
             return Text(name, self.longest, missing=missing)
-        return f"it has more than {_MOST_LABELS} texts, some of more than {LONGEST} bytes"
+        return f"it has more than {_MOST_LABELS} texts, not all of them of at most {LONGEST} bytes"
 
     def _numeric(self, name: str, missing: Any) -> Attribute:
         low, high = float(self.least), float(self.most)
+        if max(-low, high) > LARGEST:
+            raise ValueError(f"it has numbers beyond 2^53, such as {max(low, high, key=abs):.6g}")
         if self.whole and high - low < _MOST_INTEGERS:
             return Numeric(
                 name, low=int(low), high=int(high), whole=True, missing=missing, outside="clip"
@@ -246,7 +277,6 @@ class _Seen:
         return Dates(name, first, last, every, missing=missing, outside="clip")
 
 
-def _label(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value.isoformat() if isinstance(value, (date, datetime)) else str(value)
+def _written(value: Any) -> str:
+    """A value as a label has it; of a number that no label spells another text."""
+    return next(iter(texts_of(value)), repr(value))

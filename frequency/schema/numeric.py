@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidCell, InvalidQuestion
-from frequency.schema.attribute import ABOVE, ABSENT, BELOW, MOST_ITEMS
+from frequency.schema.attribute import ABOVE, BELOW, MOST_ITEMS
 from frequency.schema.column import Column, number_of
-from frequency.schema.ordered import Ordered
+from frequency.schema.ordered import Ordered, filled
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole as whole_number
 from mechdesign._support.text import printable, shown
 
-_LARGEST = 2.0**53 - 2
+LARGEST = 2.0**53 - 2
 """Of numbers up to the next one the integers are exact, as floats and in JSON."""
 
 
@@ -135,7 +135,7 @@ class Numeric(Ordered):
 
     def _number(self, given: Any, what: str) -> float:
         number = number_of(given) if not isinstance(given, str) else None
-        if number is None or not abs(number) <= _LARGEST or (self.whole and number % 1):
+        if number is None or not abs(number) <= LARGEST or (self.whole and number % 1):
             kind = "an integer" if self.whole else "a finite number"
             raise ValueError(f"{what} of {printable(self.name)} must be {kind}, got {shown(given)}")
         return int(number) if self.whole or isinstance(given, int) else number
@@ -180,32 +180,24 @@ class Numeric(Ordered):
         return f"{float(value):.0f}" if "e+" in text else text
 
     def _raw(self, column: Column) -> Items:
-        numbers, cuts = column.numbers(), self.cuts
-        integers = numbers.dtype.kind in "iu"
-        absent = np.False_ if integers else np.isnan(numbers)
-        if self.single and integers and numbers.dtype != np.uint64:
-            items = numbers.astype(np.int64) - cuts[0]
-            above = items >= self.bins
-            below = items < 0
-        else:
-            if self.whole and not integers:
-                broken = np.floor(numbers) != numbers
-                broken &= ~absent
-                broken |= np.isinf(numbers)
-                self._refuse_first(broken, column, "an integer")
-            items = np.searchsorted(cuts, numbers, side="right") - 1
+        numbers, absent, words = column.numbers(self.extra)
+        cuts, integers = self.cuts, numbers.dtype.kind in "iu"
+        low, end = cuts[0].item(), cuts[-1].item()  # compared with integers of any width exactly
+        if not integers:
+            present = ~absent
             if self.whole:
-                above = items >= self.bins
+                broken = (np.floor(numbers) != numbers) | np.isinf(numbers)
+                self._refuse_first(broken & present, column, "an integer")
             else:
-                above = numbers > cuts[-1]
-                items[items == self.bins] = self.bins - 1  # the last bin is closed
-                if not integers:
-                    self._refuse_first(np.isinf(numbers), column, "a finite number")
-            below = items < 0
-        items[above] = ABOVE
-        items[below] = BELOW
-        items[absent] = ABSENT
-        return items
+                self._refuse_first(np.isinf(numbers) & present, column, "a finite number")
+        if self.single and integers:
+            items = numbers.astype(np.int64) - low  # may wrap where it is replaced below
+        else:
+            items = np.searchsorted(cuts, numbers, side="right") - 1
+            items[items == self.bins] -= 1  # the last bin is closed, but of whole numbers
+        items[numbers >= end if self.whole else numbers > end] = ABOVE
+        items[numbers < low] = BELOW
+        return filled(items, absent, words, self.bins)
 
     def _refuse_first(self, bad: npt.NDArray[np.bool_], column: Column, expected: str) -> None:
         if bad.any():
@@ -233,7 +225,7 @@ class Numeric(Ordered):
         values = super().drawn_in(items, rng)
         # No more decimals than tell a thousand values of a bin apart
         scale = 10.0 ** max(3 - math.floor(math.log10(np.diff(self.cuts).min())), 0)
-        if self.whole or scale * np.abs(self.cuts).max() > _LARGEST:
+        if self.whole or scale * np.abs(self.cuts).max() > LARGEST:
             return values
         return np.maximum(np.floor(values * scale) / scale, self.cuts[items])
 

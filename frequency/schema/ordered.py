@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidQuestion
-from frequency.schema.attribute import ItemAttribute, Span
+from frequency.schema.attribute import ABSENT, ItemAttribute, Span
 from mechdesign._support.arrays import Floats, Items
 from mechdesign._support.text import printable, shown
 
@@ -138,6 +138,14 @@ class Ordered(ItemAttribute):
                 f" {self.label(int(start))}: ask for a range{this}"
             )
         return int(start)
+
+
+def filled(items: Items, absent: Any, words: Items | None, bins: int) -> Items:
+    """The same items, with missing values and the items after the bins that words ask for."""
+    items[absent] = ABSENT
+    if words is not None:
+        items[words >= 0] = bins + words[words >= 0]
+    return items
 
 
 def _described(cuts: npt.NDArray[Any]) -> list[int | str] | dict[str, int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from frequency.exceptions import A_VALUE
 from frequency.schema.attribute import Attribute, Coded
-from frequency.schema.column import Column, is_nothing
+from frequency.schema.column import Column, texts_of
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import printable
@@ -21,6 +21,8 @@ LONGEST = 64
 @dataclass(frozen=True)
 class Text(Attribute):
     """Short texts, for `frequency.heavy`: users' texts are not listed, the frequent ones are found.
+
+    Numbers, truths and dates are taken as labels are written: see `Categorical`.
 
     Parameters
     ----------
@@ -63,7 +65,8 @@ class Text(Attribute):
     def coded(self, values: Any) -> Coded:
         column = values if isinstance(values, Column) else Column(self.name, values)
         codes, found = column.factors()
-        texts: list[str | None] = [None if is_nothing(one) else self._fitting(one) for one in found]
+        written = [next(iter(texts_of(one)), None) for one in found]
+        texts = [None if one is None else self._fitting(one) for one in written]
         for code, text in enumerate(texts):
             if text is None:
                 raise self._refusal(column, int(np.argmax(codes == code)), self.values)
@@ -71,12 +74,14 @@ class Text(Attribute):
         if self.missing == "refuse" and absent.any():
             raise self._refusal(column, int(np.argmax(absent)), A_VALUE)
         lookup = np.array([*texts, "" if self.missing == "item" else None], dtype=object)
-        clipped = np.array([*(one != text for one, text in zip(found, texts, strict=True)), False])
+        clipped = np.array(
+            [*(one != text for one, text in zip(written, texts, strict=True)), False]
+        )
         return Coded(lookup[codes], int(clipped[codes].sum()))
 
-    def _fitting(self, value: Any) -> str | None:
-        """The text that stands for a value; None if none does."""
-        if not isinstance(value, str) or "\0" in value:
+    def _fitting(self, value: str) -> str | None:
+        """The text that stands for a text; None if none does."""
+        if "\0" in value:
             return None
         try:
             spelt = value.encode()

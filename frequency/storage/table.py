@@ -123,6 +123,8 @@ def applied(
         except InvalidCell as error:
             where = _place(source, before + error.row)
             raise InvalidTable(f"{source}, {where}, {error.wrong}; nothing was written") from error
+        except UnknownColumn as error:
+            raise InvalidTable(f"{source}: {error}; nothing was written") from error
         yield made
         before += len(block)
 
@@ -311,6 +313,11 @@ def _parquet(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
                     )
             for batch in file.iter_batches(_BATCH, columns=names):
                 yield batch.select(names)
+    except pa.ArrowNotImplementedError as error:
+        raise InvalidTable(
+            f"{source} has a type that pyarrow does not read ({error!s:.200}): write this column as"
+            " integers of 64 bits, or as text; nothing was written"
+        ) from error
     except (pa.ArrowException, OSError) as error:
         if getattr(error, "errno", None) is not None:  # there is no such file, or no right to it
             raise

@@ -1,14 +1,19 @@
 """Drafts of schemas: they fit the table that they are made from, block by block or whole."""
 
 import datetime as dt
+import uuid
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from frequency import Boolean, Categorical, Dates, Numeric, Schema, Text
 from frequency.schema import draft_schema
 from mechdesign.exceptions import InvalidTable
+from tests.frequency.schema.test_column import VALUES
 
 DAY = dt.date(2013, 1, 1)
 
@@ -81,7 +86,7 @@ def test_what_cannot_be_an_attribute_is_left_out():
     found = draft_schema([table.assign(age=3)], "")
     assert found.schema.names == ("age",)
     assert found.left_out == {
-        "long": "it has more than 256 texts, some of more than 64 bytes",
+        "long": "it has more than 256 texts, not all of them of at most 64 bytes",
         "none": "it has no values",
     }
 
@@ -112,3 +117,59 @@ def test_what_is_doubtful_is_said(values, doubt, parts):
         assert doubt in found.doubts["x"]
     else:
         assert found.doubts == {}
+
+
+UNREADABLE: dict[str, Any] = {
+    "identifiers": [uuid.UUID(int=k) for k in range(3)],
+    "times of day": [dt.time(5), dt.time(6)],
+    "periods": list(pd.period_range("2013", periods=2, freq="M")),
+    "bytes": [b"a", b"b"],
+    "lengths of time": [dt.timedelta(1), dt.timedelta(2)],
+    "tuples": [("a",), ("b",)],
+    "lists": [[1], [2]],
+}
+UNBINNED: dict[str, Any] = {
+    "ids": [2**60 + k for k in range(30)],
+    "large": [1e300, 1.0],
+    "infinite": [float("inf"), 1.0, 2.0],
+    "tiny": [0.0, 5e-324],
+    "far": np.array([-(2**40), 2**40]).astype("datetime64[Y]"),
+}
+
+
+@pytest.mark.parametrize("what", [*UNREADABLE, *UNBINNED])
+def test_a_column_that_no_attribute_takes_is_left_out_alone(what):
+    values = {**UNREADABLE, **UNBINNED}[what]
+    table: dict[str, Any] = {
+        "x": pl.Series(list(values), dtype=pl.Object),
+        "size": [1.5, 2.5, 3.5] * 10,
+    }
+    table["size"] = table["size"][: len(values)]
+    found = draft_schema([pl.DataFrame(table)], "a test")
+    assert found.schema.names == ("size",)
+    assert found.left_out["x"]
+    if what in UNREADABLE:
+        assert "a text, a number, true or false" in found.left_out["x"]
+
+
+def test_a_column_of_any_values_takes_its_own_draft():
+    """Each value that may be in a column, with others of its kind: read as it was drafted."""
+    kinds = {**VALUES, "texts with NUL": [f"{k}\0" for k in range(300)], "thirds": [Fraction(1, 3)]}
+    kinds["half pairs"] = [f"{k}\ud800" for k in range(300)]
+    kinds["some missing"] = ["a", "missing", None]
+    for kind, values in kinds.items():
+        for some in (values, values[:1], values * 300):
+            frame = pl.DataFrame({"x": pl.Series([*some, None], dtype=pl.Object)})
+            frame = frame.with_columns(y=pl.lit("a"))  # one that there is in any case
+            found = draft_schema([frame], "a test")
+            assert found.schema.names == ("x", "y") or kind in UNDRAFTED, found.left_out
+            encoded = found.schema.encode(frame)
+            assert encoded.skipped == 0
+            assert encoded.clipped == {}, kind
+
+
+UNDRAFTED = {
+    *("wide integers", "wide integers without nulls", "integers of 64 bits and more"),
+    *("floats", "infinities", "numbers as texts", "texts with NUL", "half pairs", "thirds"),
+}
+"""Kinds of which some have no attribute, and are left out with a reason."""
