@@ -39,7 +39,9 @@ columns of --table:
   released           what the mechanism gave: biased at both ends of its range
   estimate           the least squares estimate: unbiased, and cells, margins and total agree
   standard error     of the estimate
-  low, high          ends of an interval for the true count
+  low, high          ends of an interval for the true count; with --cap 50 a count of 50 or more is\
+ "50 or more",
+                     and estimate and standard error are those of the count up to 50
   whole number       with --whole: the nearest table of whole numbers from 0 up, which is biased
   measured bias      of the whole number, measured by drawing again with it as the true count"""
 
@@ -167,7 +169,7 @@ def _release_contingency(options: argparse.Namespace) -> int:
     print(release.statement)
     say(f"wrote {options.out}: {release.axes.size} cells")
     if options.table is not None:
-        _write_table(release, options.table, options.whole, confidence)
+        _write_table(release, options.table, options.whole, confidence, options.cap)
         say(f"wrote {options.table}")
     return 0
 
@@ -190,8 +192,15 @@ def _privacy(options: argparse.Namespace, parts: int) -> Privacy:
 
 
 def _write_table(
-    release: ContingencyRelease, target: Path, with_whole: bool, confidence: float
+    release: ContingencyRelease,
+    target: Path,
+    with_whole: bool,
+    confidence: float,
+    cap: int | None,
 ) -> None:
+    def capped(count: int) -> str:
+        return f"{count}" if cap is None or count < cap else f"{cap} or more"
+
     table = release.consistent()
     names = release.axes.names
     intervals = [
@@ -199,16 +208,16 @@ def _write_table(
         for labels in release.axes.cells()
     ]
     columns = [
-        ("released", [*map(str, release.released.ravel().tolist())]),
+        ("released", [*map(capped, release.released.ravel().tolist())]),
         ("estimate", [f"{value:.2f}" for value in table.cells.ravel()]),
         ("standard error", [f"{value:.2f}" for value in table.standard_errors.ravel()]),
         ("low", [str(low) for low, _ in intervals]),
-        ("high", [str(high) for _, high in intervals]),
+        ("high", [capped(high) for _, high in intervals]),
     ]
     if with_whole:
         nearest = release.whole()
         columns += [
-            ("whole number", [*map(str, nearest.cells.ravel().tolist())]),
+            ("whole number", [*map(capped, nearest.cells.ravel().tolist())]),
             ("measured bias", [f"{value:+.2f}" for value in nearest.bias.ravel()]),
         ]
         say(

@@ -144,7 +144,9 @@ def _release_table(options: argparse.Namespace) -> int:
     confidence = confidence_of(options)
     privacy, loss = privacy_of(options), _loss(options.loss)
     separator = "\t" if options.separator == "tab" else options.separator
-    read = read_groups(options.counts, options.count, options.size, columns, separator)
+    read = read_groups(
+        options.counts, options.count, options.size, columns, separator, options.overlap
+    )
     copied = [(name, read.kept[name]) for name in columns if name != options.size]
     labels = zip(*(column for _, column in copied), strict=True)
     found = release(

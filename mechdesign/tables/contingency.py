@@ -121,8 +121,10 @@ class ContingencyStatement:
             public = "the number of people of each group" if self.within else "their number"
         else:
             who, public = "one person more or less in the counts", "the caps of cells"
+        above = "counts above their caps are taken for these: a cap stands for that or more people"
         rows = [
             ("protected", who),
+            *([("counted", above)] if self.neighbours == "added" else []),
             ("changed by one", ", ".join(changes)),
             ("loss", "likelihoods change by a factor of at most 1/alpha,"),
             ("", f"alpha = {' = '.join(dict.fromkeys([product, total]))}, exactly;"),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from mechdesign._support.csv_rows import count_in, read_csv
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidTable, NoRows
+from mechdesign.tables.totals import refuse_totals
 
 
 class GroupRows(NamedTuple):
@@ -32,7 +33,12 @@ class GroupRows(NamedTuple):
 
 
 def read_groups(
-    source: Path, count: str, size: str, keep: Sequence[str] = (), separator: str | None = None
+    source: Path,
+    count: str,
+    size: str,
+    keep: Sequence[str] = (),
+    separator: str | None = None,
+    overlap: int = 1,
 ) -> GroupRows:
     """Read the groups of a CSV file, as `mechdesign.column_release.release_column` reads one.
 
@@ -46,6 +52,8 @@ def read_groups(
         Other columns to read.
     separator : str, optional
         ``,``, ``;``, ``|`` or a tab. None: the one that splits the header line into the most cells.
+    overlap : int
+        In how many groups one person can be.
 
     Returns
     -------
@@ -55,13 +63,14 @@ def read_groups(
     Raises
     ------
     InvalidTable
-        No such columns, no rows, a malformed line, what is no count, or a count above the size of
-        its group; the message names the line.
+        No such columns, no rows, a malformed line, what is no count, a count above the size of
+        its group, or a row that adds up others; the message names the line.
     """
-    counts, sizes, lines = list[int](), list[int](), list[list[str]]()
+    counts, sizes, lines, rows = list[int](), list[int](), list[int](), list[list[str]]()
     with source.open(newline="", encoding="utf-8") as stream:
         read = read_csv(stream, source, separator)
         at, of, *kept = read.places((count, size, *keep), source)
+        labels = [place for place in range(len(read.header)) if place not in (at, of)]
         for row, line in read.rows:
             group = count_in(row[of])
             if group < 0:
@@ -77,9 +86,15 @@ def read_groups(
                 )
             counts.append(held)
             sizes.append(group)
-            lines.append([row[k] for k in kept])
+            lines.append(line)
+            rows.append(row)
     if not counts:
         raise NoRows(f"{source} has no rows; nothing was written")
-    columns = zip(*lines, strict=True) if keep else ()
-    named = dict(zip(keep, map(list, columns), strict=True))
+    columns = [*zip(*rows, strict=True)]
+    try:
+        others = [columns[place] for place in labels]
+        refuse_totals(counts, sizes, others, overlap, lines, "--overlap")
+    except InvalidTable as error:
+        raise InvalidTable(f"{source}, {error}; nothing was written") from None
+    named = {name: [*columns[place]] for name, place in zip(keep, kept, strict=True)}
     return GroupRows(counts, sizes, named, read.mark, read.separator)

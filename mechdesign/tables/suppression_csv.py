@@ -13,6 +13,7 @@ from mechdesign._support.arrays import Integers
 from mechdesign._support.csv_rows import count_in, read_csv
 from mechdesign._support.text import listed, shown
 from mechdesign.exceptions import InvalidTable, NoRows
+from mechdesign.tables.totals import is_total_label
 
 _Rows = Sequence[tuple[list[str], int]]
 
@@ -96,7 +97,9 @@ def _wide(source: Path, header: list[str], rows: _Rows) -> LabelledCounts:
             )
     counts = [[_count(source, line, cell) for cell in row[1:]] for row, line in rows]
     names = (header[0] or "row", "column")
-    return LabelledCounts(names, labels, np.array(counts, dtype=np.int64), None)
+    found = LabelledCounts(names, labels, np.array(counts, dtype=np.int64), None)
+    _check_sums(source, found)
+    return found
 
 
 def _long(
@@ -129,16 +132,31 @@ def _long(
     pairs = np.array([found[cell] for cell in product(*labels)], dtype=np.int64)
     counts, sizes = pairs.T.reshape(2, *map(len, labels))
     names = tuple(header[axis] for axis in axes)
-    return LabelledCounts(names, labels, counts, None if size is None else sizes)
+    table = LabelledCounts(names, labels, counts, None if size is None else sizes)
+    _check_sums(source, table)
+    return table
 
 
 def _check(source: Path, labels: Iterable[str], lines: Iterable[int]) -> None:
     """Refuse totals, which would be counted as cells."""
     for label, line in zip(labels, lines, strict=False):
-        if label.strip().casefold() in ("total", "totals"):
+        if is_total_label(label):
             raise InvalidTable(
                 f"{source}, line {line}: {shown(label)} is no label of a cell; leave totals out,"
                 " they are computed"
+            )
+
+
+def _check_sums(source: Path, table: LabelledCounts) -> None:
+    """Refuse a label whose counts are the sums of all others', in three places or more."""
+    counts = table.counts if table.sizes is None else np.stack([table.counts, table.sizes])
+    for axis, labels in zip(range(-len(table.labels), 0), table.labels, strict=True):
+        along = np.moveaxis(counts, axis, 0).reshape(len(labels), -1)
+        totals = (2 * along == along.sum(axis=0)).all(axis=1) & ((along > 0).sum(axis=1) > 2)
+        if len(labels) > 2 and totals.any():
+            raise InvalidTable(
+                f"{source}: the counts of {shown(labels[int(np.argmax(totals))])} are the sums of"
+                f" the others: leave totals out, they are computed"
             )
 
 

@@ -33,6 +33,7 @@ from mechdesign.tables.estimates import (
     group_errors,
 )
 from mechdesign.tables.statement import TableStatement
+from mechdesign.tables.totals import refuse_totals
 from mechdesign.values import Counts
 
 FORMAT, VERSION = "mechdesign.table", 1
@@ -384,6 +385,8 @@ def release(
         Some mechanism has no unbiased estimate, and ``totals`` is True; the size is named.
     Infeasible, TooLarge, SolverFailure
         As `design`.
+    InvalidTable
+        A row adds up others, so that somebody is in more cells than ``overlap``.
     ValueError
         There are no cells, shapes differ, a size is no integer of at least 0, or the other
         arguments are not what `design` accepts. Nothing has been drawn, as for all errors.
@@ -396,6 +399,7 @@ def release(
         privacy = Privacy.from_epsilon(privacy)
     if not isinstance(properties, str):
         properties = [*properties]  # it may be read only once
+    refuse_totals(true, groups, [] if names is None else [names], overlap)
     occurring = np.unique(groups).tolist()
     found = DesignCache().mechanism if cache else designed
     mechanisms: dict[int, Mechanism] = {}

@@ -24,6 +24,7 @@ from mechdesign.cli.options import (
     privacy_of,
     say,
 )
+from mechdesign.tables.totals import refuse_totals
 from rangeq.central import RegionEstimate, Regions, release_regions
 
 _NOTE = """\
@@ -118,7 +119,7 @@ def _read(
     source: Path, regions: list[str], count: str, size: str
 ) -> tuple[list[list[str]], list[int], list[int]]:
     """The paths, counts and sizes of the leaves."""
-    paths, numbers = [], []
+    paths, numbers, lines = [], [], list[int]()
     with source.open(newline="", encoding="utf-8") as stream:
         read = read_csv(stream, source)
         places = read.places(regions, source)
@@ -135,9 +136,16 @@ def _read(
                     f" {shown(row[at])} of {shown(row[of])}"
                 )
             numbers.append(pair)
+            lines.append(line)
     if not paths:
         raise NoRows(f"{source} has no rows")
-    return paths, [held for held, _ in numbers], [most for _, most in numbers]
+    counts, sizes = ([pair[k] for pair in numbers] for k in (0, 1))
+    columns = [[path[k] if k < len(path) else "" for path in paths] for k in range(len(regions))]
+    try:
+        refuse_totals(counts, sizes, columns, lines=lines, remedy="")
+    except InvalidTable as error:
+        raise InvalidTable(f"{source}, {error}; nothing was written") from None
+    return paths, counts, sizes
 
 
 def _write_table(

@@ -137,3 +137,20 @@ def test_a_margin_is_axes_and_an_epsilon(people: Path, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         run("people.csv --count people --cap 1 --epsilon 1 --margin answer --out r.json")
     assert "a margin is AXES=EPSILON" in capsys.readouterr().err
+
+
+def test_a_count_at_the_cap_is_so_many_or_more(
+    people: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (people / "towns.csv").write_text("town,people\na,900\nb,3\nc,50\n")
+    asked = "towns.csv --count people --cap 50 --epsilon 8 --out r.json --table t.csv --whole"
+    assert run(f"{asked} --seed 1") == 0
+    with (people / "t.csv").open(newline="") as stream:
+        rows = {row["town"]: row for row in csv.DictReader(stream)}
+    for town in "ac":
+        assert rows[town]["released"] == rows[town]["high"] == "50 or more"
+        assert rows[town]["whole number"] == "50 or more"
+    assert int(rows["b"]["high"]) < 10
+    assert "a cap stands for that or more people" in capsys.readouterr().out
+    assert run("towns.csv --count people --public-total --epsilon 8 --out s.json") == 0
+    assert "a cap" not in capsys.readouterr().out

@@ -1,0 +1,130 @@
+"""Rows of a table that add up others: each would be one more group with the same people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign._support.arrays import Booleans, Integers
+from mechdesign._support.text import listed, shown
+from mechdesign.exceptions import InvalidTable
+
+_LABELS = (
+    *("all", "altogether", "overall", "subtotal", "sum", "total", "totals", "alle", "gesamt"),
+    *("insgesamt", "summe", "zusammen", "ensemble", "totale", "tous", "totali", "alles", "totaal"),
+    *("todas", "todos", "suma", "razem", "ogółem", "łącznie", "celkem", "összesen", "ukupno"),
+    *("kaikki", "yhteensä", "samtliga", "totalt", "итого", "всего", "σύνολο", "toplam", "合計"),
+)
+
+_COLUMNS = 5
+"""Columns whose combinations make groups of rows; of more each alone, and pairs."""
+
+
+def is_total_label(text: str) -> bool:
+    """Whether a label says that a row adds up others."""
+    return text.strip().casefold() in _LABELS
+
+
+def refuse_totals(
+    counts: npt.ArrayLike,
+    sizes: npt.ArrayLike,
+    labels: Sequence[Sequence[str]] = (),
+    overlap: int = 1,
+    lines: Sequence[int] | None = None,
+    remedy: str = "overlap",
+) -> None:
+    """Refuse a table in which rows add up others, unless people may be in so many rows.
+
+    A row is a total if its count and its size are the sums of those of two others or more: of all
+    rows, or of all with its labels in some of the columns, totals that are known left out. And a
+    row with a label such as "Total" is one if no row that it may add up is larger.
+
+    Parameters
+    ----------
+    counts, sizes : array_like
+        Shape (rows,): integers of at least 0, of sums below 2^62.
+    labels : sequence of sequence of str
+        Columns, each of shape (rows,).
+    overlap : int
+        In how many rows one person can be.
+    lines : sequence of int, optional
+        Shape (rows,): where the rows are in their file.
+    remedy : str
+        What the caller names the number of rows that one person can be in; "" if it has none.
+
+    Raises
+    ------
+    InvalidTable
+        Names the first row that adds up others, where somebody is in more than ``overlap`` rows.
+    """
+    found = _totals(np.array([counts, sizes], dtype=np.int64), labels)
+    inside = 1 + sum(parts.astype(np.int64) for parts in found.values())
+    if not found or np.max(inside) <= overlap:
+        return
+    row = min(found)
+    names = [column[row] for column in labels]
+    name = next(filter(is_total_label, names), listed(names))
+    where = f"row {row + 1}" if lines is None else f"line {lines[row]}"
+    several = f" Or say with {remedy} {np.max(inside)} in how many groups a person is, which costs"
+    raise InvalidTable(
+        f"{where}{f', {shown(name)},' if name else ''} adds up the counts of"
+        f" {found[row].sum()} other rows: the same people would be counted again. Leave totals out,"
+        f" they are estimated from the rest.{f'{several} as many times the epsilon' * bool(remedy)}"
+    )
+
+
+def _totals(numbers: Integers, labels: Sequence[Sequence[str]]) -> dict[int, Booleans]:
+    """The rows that add up others, and those, also by way of other totals."""
+    rows = numbers.shape[1]
+    codes = [np.unique(np.array(column), return_inverse=True)[1] for column in labels]
+    most = len(codes) if len(codes) <= _COLUMNS else 2
+    groupings = []
+    for some in (some for k in range(most + 1) for some in combinations(codes, k)):
+        groups = np.zeros(rows, dtype=np.int64)
+        for code in some:
+            groups = np.unique(groups * rows + code, return_inverse=True)[1]
+        groupings.append(groups)
+    found: dict[int, Booleans] = {}
+    active = np.ones(rows, dtype=bool)
+    while True:
+        fresh: dict[int, Booleans] = {}
+        for groups in groupings:
+            sums = np.zeros((2, rows), dtype=np.int64)
+            for which in (0, 1):
+                np.add.at(sums[which], groups[active], numbers[which, active])
+            people = np.bincount(groups[active & (numbers[1] > 0)], minlength=rows)
+            halves = (2 * numbers == sums[:, groups]).all(axis=0)
+            for row in np.flatnonzero(active & halves & (numbers[1] > 0) & (people[groups] > 2)):
+                fresh.setdefault(int(row), active & (groups == groups[row]))
+        if not fresh and not found:
+            fresh = _labelled(numbers[1], codes, labels)
+        if not fresh:
+            break
+        for row, parts in fresh.items():
+            parts[row] = False
+        found |= fresh
+        active[list(fresh)] = False
+    for row in found:  # Warshall's closure: totals of totals add up what these do
+        for parts in found.values():
+            parts |= found[row] & parts[row]
+    return found
+
+
+def _labelled(
+    sizes: Integers, codes: Sequence[Integers], labels: Sequence[Sequence[str]]
+) -> dict[int, Booleans]:
+    """The rows that are totals by a label, and those that they may add up."""
+    said = [np.array([*map(is_total_label, column)], dtype=bool) for column in labels]
+    named = np.logical_or.reduce([np.zeros(len(sizes), dtype=bool), *said])
+    found: dict[int, Booleans] = {}
+    for place, column in enumerate(said):
+        for row in np.flatnonzero(column):
+            others = [code == code[row] for k, code in enumerate(codes) if k != place]
+            parts = np.logical_and.reduce([~named, *others])
+            parts = parts if parts.sum() > 1 else ~named
+            if parts.sum() > 1 and sizes[row] >= sizes[parts].max():
+                found.setdefault(int(row), parts.copy())
+    return found
