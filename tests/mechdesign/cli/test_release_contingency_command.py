@@ -152,5 +152,5 @@ def test_a_count_at_the_cap_is_so_many_or_more(
         assert rows[town]["whole number"] == "50 or more"
     assert int(rows["b"]["high"]) < 10
     assert "a cap stands for that or more people" in capsys.readouterr().out
-    assert run("towns.csv --count people --public-total --epsilon 8 --out s.json") == 0
+    assert run("people.csv --count people --within region --epsilon 8 --out s.json") == 0
     assert "a cap" not in capsys.readouterr().out
