@@ -36,6 +36,7 @@ def release_column(
     keep: Sequence[str] = (),
     separator: str | None = None,
     rng: np.random.Generator | None = None,
+    spreadsheet: bool = False,
 ) -> Read:
     """Write a CSV file with copied columns of another and released counts, or nothing at all.
 
@@ -63,6 +64,8 @@ def release_column(
         ``,``, ``;``, ``|`` or a tab. None: the one that splits the header line into the most cells.
     rng : numpy.random.Generator, optional
         As for `Mechanism.release`.
+    spreadsheet : bool, default False
+        Whether texts that spreadsheets take for formulas get an apostrophe.
 
     Raises
     ------
@@ -85,7 +88,7 @@ def release_column(
         read = read_csv(stream, source, separator)
         mark, between, _, rows = read
         places, kept = read.places(names, source), read.places(keep, source)
-        out.write((mark + comma_separated([[*keep, *names]], between)).encode())
+        out.write((mark + comma_separated([[*keep, *names]], between, spreadsheet)).encode())
         while block := list(islice(rows, _ROWS)):
             texts = [[row[place] for place in places] for row, _ in block]
             counts = [[count_in(cell) for cell in cells] for cells in texts]
@@ -105,7 +108,7 @@ def release_column(
             else:
                 columns += answers
             lines = zip(*columns, strict=True)
-            out.write(comma_separated(lines, between).encode())
+            out.write(comma_separated(lines, between, spreadsheet).encode())
             total += len(block)
             meter.update(len(block))
         if not total:

@@ -21,7 +21,7 @@ from mechdesign.losses import binomial, prior_over
 from mechdesign.privacy import Privacy
 from mechdesign.standard_errors import StandardErrors
 from mechdesign.table import Table
-from mechdesign.values import Bands, CountPairs, Counts, Values, distances
+from mechdesign.values import Bands, CountPairs, Counts, Values, distances, errors
 
 QUESTIONS = (
     "How far off is a published value?",
@@ -35,6 +35,9 @@ LIKELY = Fraction(9, 10)
 """The probability of the range that `PublishedValue` names."""
 
 _WIDTH = 100
+
+_BIASES = 12
+"""Of more true counts the biases of the first and the last ones are told in words."""
 
 _SHOWN = 3
 """So many published values are explained in words: the first, the middle and the last one."""
@@ -53,11 +56,14 @@ class TrueCount:
         it.
     mean_square : Fraction
         The expected square of the distance from what is published to the count.
+    bias : Fraction or None
+        The expected error, published minus true; None for pairs of counts.
     """
 
     label: str
     right: Fraction
     mean_square: Fraction
+    bias: Fraction | None
 
 
 @dataclass(frozen=True)
@@ -176,13 +182,21 @@ class Explanation:
         """What happens to each true count: shape (inputs,)."""
         found = []
         columns = zip(*self.table.weights, strict=True)
-        labels = self.table.input_values.labels
-        for label, column, apart in zip(labels, columns, self._apart.T.tolist(), strict=True):
+        labels, below = self.table.input_values.labels, self.table.denominator
+        pairs_of_counts = isinstance(self.table.input_values, CountPairs)
+        signed = (
+            self._apart
+            if pairs_of_counts
+            else errors(self.table.output_values, self.table.input_values)
+        )
+        each = zip(labels, columns, self._apart.T.tolist(), signed.T.tolist(), strict=True)
+        for label, column, apart, error in each:
             pairs = [*zip(column, apart, strict=True)]
             right = sum(weight for weight, distance in pairs if not distance)
             square = sum(weight * distance**2 for weight, distance in pairs)
-            below = self.table.denominator
-            found.append(TrueCount(label, Fraction(right, below), Fraction(square, below)))
+            off = sum(weight * distance for weight, distance in zip(column, error, strict=True))
+            bias = None if pairs_of_counts else Fraction(off, below)
+            found.append(TrueCount(label, Fraction(right, below), Fraction(square, below), bias))
         return tuple(found)
 
     @cached_property
@@ -257,7 +271,7 @@ class Explanation:
             An exact number is ``{"exact": "1/3", "decimal": 0.333...}``; the decimal is null beyond
             the range of floats. None is null, as is a ratio without a limit.
         """
-        errors = self.standard_errors
+        typical = self.standard_errors
         return {
             "alpha": _number(self.table.privacy.alpha),
             "epsilon": self.table.privacy.epsilon,
@@ -266,13 +280,14 @@ class Explanation:
             "distances": [_number(chance) for chance in self.distances],
             "bias": _number(self.bias),
             "mean_square": _number(self.mean_square),
-            "root_mean_square": _finite(errors.published),
-            "unbiased_standard_error": _finite(errors.unbiased),
+            "root_mean_square": _finite(typical.published),
+            "unbiased_standard_error": _finite(typical.unbiased),
             "true_counts": [
                 {
                     "count": each.label,
                     "right": _number(each.right),
                     "mean_square": _number(each.mean_square),
+                    "bias": _number(each.bias),
                 }
                 for each in self.true_counts
             ],
@@ -363,19 +378,31 @@ class Explanation:
             for level in (Fraction(1, 2), LIKELY)
         )
         parts += [f"{near} {d} in {percent(self.within(d))}" for d in dict.fromkeys(ends) if d]
-        errors = self.standard_errors
+        typical = self.standard_errors
         text = f"{', '.join(parts)}. Its typical error (root mean square) is"
-        text += f" {_size(errors.published)}."
+        text += f" {_size(typical.published)}."
         if isinstance(outputs, Counts) and self.bias is not None:
-            size = f"{_size(float(abs(self.bias)))} too {'low' if self.bias < 0 else 'high'}"
-            text += f" On average it is {size if self.bias else 'neither too low nor too high'}."
+            text += f" {self._biases(self.bias)}"
         if isinstance(outputs, CountPairs):
             return text
-        if errors.unbiased is None:
+        if typical.unbiased is None:
             return f"{text} Totals of many counts cannot be estimated without bias."
         return (
             f"{text} For totals, an unbiased estimate of each count has a standard error of"
-            f" {_size(errors.unbiased)}."
+            f" {_size(typical.unbiased)}."
+        )
+
+    def _biases(self, average: Fraction) -> str:
+        """How far what is published is off on average, for each true count."""
+        each = [(one.label, one.bias or Fraction(0)) for one in self.true_counts]
+        if len({bias for _, bias in each}) == 1:
+            return f"On average it is {_off(average)}, whatever the true count."
+        shown = each if len(each) <= _BIASES else [*each[:4], *each[-4:]]
+        told = [f"{float(bias):+.2f} for {label}" for label, bias in shown]
+        told[4:4] = ["..."] * (len(shown) < len(each))
+        return (
+            f"On average over all true counts it is {_off(average)}; for each of them it is off by"
+            f" {', '.join(told)}."
         )
 
     def _worst(self) -> str:
@@ -558,6 +585,13 @@ def _odds(risk: PersonalRisk) -> str:
 
 def _root(square: Fraction) -> str:
     return _size(math.sqrt(square))
+
+
+def _off(bias: Fraction) -> str:
+    """A bias in words."""
+    if not bias:
+        return "neither too low nor too high"
+    return f"{_size(float(abs(bias)))} too {'low' if bias < 0 else 'high'}"
 
 
 def _size(error: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +18,7 @@ from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema import Schema
 from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.text import printable
+from mechdesign._support.text import printable, untaken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -517,7 +518,8 @@ class SurveyEstimate:
         -------
         dict of str to list
             For each attribute the labels; then "frequency" or "users", "standard error", "low" and
-            "high": None where they are not known.
+            "high": None where they are not known. Where an attribute has such a name, that of the
+            result ends in " (result)".
 
         Raises
         ------
@@ -531,18 +533,14 @@ class SurveyEstimate:
             name: [row[place] for row in rows] for place, name in enumerate(names)
         }
         value = np.asarray(answer.value, dtype=np.float64).ravel()
-        table["users" if self.measure == "users" else "frequency"] = value.tolist()
-        unknown = [None] * len(value)
-        try:
-            table["standard error"] = np.sqrt(np.asarray(answer.variance)).ravel().tolist()
-        except UnknownVariance:
-            table["standard error"] = list(unknown)
-        try:
-            ends = answer.interval(confidence)
-            table["low"], table["high"] = (np.asarray(end).ravel().tolist() for end in ends)
-        except UnknownVariance:
-            table["low"], table["high"] = list(unknown), list(unknown)
-        return table
+        error, low, high = ([None] * len(value) for _ in range(3))
+        with suppress(UnknownVariance):
+            error = np.sqrt(np.asarray(answer.variance)).ravel().tolist()
+        with suppress(UnknownVariance):
+            low, high = (np.asarray(end).ravel().tolist() for end in answer.interval(confidence))
+        what = "users" if self.measure == "users" else "frequency"
+        results = {what: value.tolist(), "standard error": error, "low": low, "high": high}
+        return table | {untaken(name, names): column for name, column in results.items()}
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> dict[str, npt.NDArray[Any]]:
         """Synthetic rows of the table that users were asked for, in labels and units.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import cast
 
@@ -36,6 +38,7 @@ from mechdesign.cli.requirement_options import (
 )
 from mechdesign.comparison import compare
 from mechdesign.exceptions import PrivacyViolation
+from mechdesign.losses import L0
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import Design, checked, design
 from mechdesign.privacy import Metric, Neighbours
@@ -145,7 +148,7 @@ def _design(options: argparse.Namespace) -> int:
     check_suffix(options.out, ".json", ".csv", ".npz")
     check_suffix(options.plot, *PICTURES)
     mechanism, note = _designed(options)
-    _describe(mechanism)
+    _describe(mechanism, prior_of(options, mechanism.inputs))
     if note:
         say(note)
     if options.out is not None:
@@ -214,7 +217,8 @@ def _neighbours(text: str) -> Neighbours:
     return Metric([[int(cell) if cell else None for cell in row] for row in rows])
 
 
-def _describe(mechanism: Mechanism) -> None:
+def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> None:
+    """Print what a mechanism is, its errors for true counts from a prior; None: uniform ones."""
     audit = mechanism.audit()
     print(
         f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs,"
@@ -235,7 +239,8 @@ def _describe(mechanism: Mechanism) -> None:
             f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()
         )
     )
-    print(f"errors       {StandardErrors.of(mechanism)}  (for uniformly distributed counts)")
+    assumed = "uniformly distributed counts" if prior is None else "counts from the prior"
+    print(f"errors       {StandardErrors.of(mechanism, prior)}  (for {assumed})")
     say(f"             {UNBIASED}")
     never = [label for label, row in zip(answers, mechanism.weights, strict=True) if not any(row)]
     if never:
@@ -244,7 +249,12 @@ def _describe(mechanism: Mechanism) -> None:
             " this"
         )
     if mechanism.output_values == mechanism.input_values and mechanism.inputs > 1:
-        print(f"scaled L0    {float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)")
+        if prior is None:
+            scaled = f"{float(mechanism.scaled_l0()):.9f}  (eq. 6.1: a blind guess scores 1)"
+            print(f"scaled L0    {scaled}")
+        else:
+            wrong = float(mechanism.loss(L0(prior=prior)))
+            print(f"L0           {wrong:.9f}  (the chance of a wrong answer, for {assumed})")
     if mechanism.certificate is None:
         print("certificate  none")
     else:

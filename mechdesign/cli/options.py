@@ -279,6 +279,16 @@ def generator_of(options: argparse.Namespace, what: str) -> np.random.Generator 
     return np.random.default_rng(options.seed)
 
 
+def add_spreadsheet(parser: argparse.ArgumentParser) -> None:
+    """Add ``--spreadsheet``."""
+    parser.add_argument(
+        "--spreadsheet",
+        action="store_true",
+        help="put an apostrophe before texts in .csv files that a spreadsheet would take for"
+        " formulas, such as a label =A1",
+    )
+
+
 def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent") -> Privacy:
     """The privacy asked for; ValueError for epsilon 0 without ``--allow-zero-epsilon``."""
     privacy = (

@@ -11,6 +11,7 @@ from mechdesign.cli.options import (
     AddCommand,
     add_force,
     add_seed,
+    add_spreadsheet,
     check_apart,
     check_suffix,
     check_targets,
@@ -53,6 +54,7 @@ def add_release(add: AddCommand) -> None:
     )
     chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
     add_seed(chosen)
+    add_spreadsheet(chosen)
     add_force(chosen)
 
 
@@ -74,6 +76,7 @@ def _release(options: argparse.Namespace) -> int:
         options.keep,
         "\t" if options.separator == "tab" else options.separator,
         generator_of(options, "these counts"),
+        options.spreadsheet,
     )
     say(
         f"mechdesign: read {read.rows} rows of {options.input}, "

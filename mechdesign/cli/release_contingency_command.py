@@ -8,13 +8,14 @@ from pathlib import Path
 
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import exact
-from mechdesign._support.text import comma_separated
+from mechdesign._support.text import comma_separated, untaken
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,
     add_force,
     add_privacy,
     add_seed,
+    add_spreadsheet,
     check_apart,
     check_suffix,
     check_targets,
@@ -125,6 +126,7 @@ def add_release_contingency(add: AddCommand) -> None:
     )
     add_confidence(chosen)
     add_seed(chosen)
+    add_spreadsheet(chosen)
     add_force(chosen)
 
 
@@ -169,7 +171,7 @@ def _release_contingency(options: argparse.Namespace) -> int:
     print(release.statement)
     say(f"wrote {options.out}: {release.axes.size} cells")
     if options.table is not None:
-        _write_table(release, options.table, options.whole, confidence, options.cap)
+        _write_table(release, options, confidence)
         say(f"wrote {options.table}")
     return 0
 
@@ -192,12 +194,10 @@ def _privacy(options: argparse.Namespace, parts: int) -> Privacy:
 
 
 def _write_table(
-    release: ContingencyRelease,
-    target: Path,
-    with_whole: bool,
-    confidence: float,
-    cap: int | None,
+    release: ContingencyRelease, options: argparse.Namespace, confidence: float
 ) -> None:
+    cap = options.cap
+
     def capped(count: int) -> str:
         return f"{count}" if cap is None or count < cap else f"{cap} or more"
 
@@ -214,7 +214,7 @@ def _write_table(
         ("low", [str(low) for low, _ in intervals]),
         ("high", [capped(high) for _, high in intervals]),
     ]
-    if with_whole:
+    if options.whole:
         nearest = release.whole()
         columns += [
             ("whole number", [*map(capped, nearest.cells.ravel().tolist())]),
@@ -226,7 +226,7 @@ def _write_table(
             f" {nearest.bias.sum():+.2f} in the total"
         )
     rows = zip(release.axes.cells(), *(cells for _, cells in columns), strict=True)
-    lines = [[*names, *(name for name, _ in columns)]]
+    lines = [[*names, *(untaken(name, names) for name, _ in columns)]]
     lines += [[*labels, *cells] for labels, *cells in rows]
-    with replacing(target) as stream:
-        stream.write(comma_separated(lines).encode())
+    with replacing(options.table) as stream:
+        stream.write(comma_separated(lines, spreadsheet=options.spreadsheet).encode())

@@ -13,13 +13,14 @@ import numpy as np
 from mechdesign._support.csv_rows import SEPARATORS
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import exact
-from mechdesign._support.text import aligned, comma_separated, printable, to_text
+from mechdesign._support.text import aligned, comma_separated, printable, to_text, untaken
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,
     add_force,
     add_privacy,
     add_seed,
+    add_spreadsheet,
     check_apart,
     check_suffix,
     check_targets,
@@ -129,6 +130,7 @@ def add_release_table(add: AddCommand) -> None:
         help="design anew, and do not keep the designs for the next table",
     )
     add_seed(chosen)
+    add_spreadsheet(chosen)
     add_force(chosen)
 
 
@@ -167,7 +169,8 @@ def _release_table(options: argparse.Namespace) -> int:
             continue
         lines = _lines(found, copied, options, confidence)
         with replacing(target) as stream:
-            stream.write((read.mark + comma_separated(lines, read.separator)).encode())
+            text = comma_separated(lines, read.separator, options.spreadsheet)
+            stream.write((read.mark + text).encode())
     sizes = list(found.mechanisms) if options.json else _shown(list(found.mechanisms))
     errors = {size: StandardErrors.of(found.mechanisms[size]) for size in sizes}
     totals = list(_totals(found, {name: read.kept[name] for name in options.totals}))
@@ -195,8 +198,9 @@ def _lines(
     confidence: float,
 ) -> Iterator[Sequence[Any]]:
     """The header and the rows of the released table."""
+    names = [*(name for name, _ in copied), options.size, options.count]
     estimates = ["estimate", "low", "high"] if options.estimates else []
-    yield [*(name for name, _ in copied), options.size, options.count, *estimates]
+    yield [*names, *(untaken(name, names) for name in estimates)]
     known: list[tuple[Any, ...]] = [()] * len(found.sizes)
     if options.estimates:  # only then: the intervals take exact sums
         cells = found.cells(confidence)

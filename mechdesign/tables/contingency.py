@@ -41,15 +41,16 @@ from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.limits import Work
 from mechdesign.losses import Loss
+from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
-from mechdesign.tables.axes import Axes
+from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.consistent_table import ConsistentTable, WholeTable
 from mechdesign.tables.least_squares import LeastSquares, Sparse, indicators
 from mechdesign.tables.measured_cells import MeasuredCells
 from mechdesign.tables.statement import exactly, randomness
 from mechdesign.tables.table_release import TableRelease, release
-from mechdesign.tables.weighted_estimate import MeasurementErrors
+from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstimate
 from mechdesign.tables.whole_numbers import Measured, nearest_whole
 
 Neighbours: TypeAlias = Literal["changed", "added"]
@@ -235,6 +236,40 @@ class ContingencyRelease:
     def released(self) -> Integers:
         """The released cells, of the table's shape."""
         return self.cells.released.reshape(self.axes.shape)
+
+    @property
+    def mechanisms(self) -> Mapping[int, Mechanism]:
+        """The mechanism of the cells of each size."""
+        return self.cells.mechanisms
+
+    @property
+    def questions(self) -> Axes:
+        """What `answer` may be asked about."""
+        return self.axes
+
+    def answer(self, where: Where) -> WeightedEstimate:
+        """How many people are in all cells that have some labels: of `consistent`.
+
+        Parameters
+        ----------
+        where : mapping of str to str or sequence of str
+            As for `Axes.where`; nothing for the total.
+
+        Returns
+        -------
+        WeightedEstimate
+            Its value, variance and confidence intervals.
+
+        Raises
+        ------
+        InvalidTable
+            There is no such axis or label.
+        """
+        return self._consistent.estimate(where)
+
+    @cached_property
+    def _consistent(self) -> ConsistentTable:
+        return self.consistent()
 
     def consistent(self) -> ConsistentTable:
         """The least squares estimate, in which cells, margins and public sums agree; unbiased.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -25,6 +26,7 @@ from mechdesign.losses import Loss
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
+from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.design_cache import DesignCache, designed
 from mechdesign.tables.estimates import (
     CellEstimate,
@@ -177,6 +179,41 @@ class TableRelease:
                 for size in np.unique(sizes).tolist()
             ]
         )
+
+    @cached_property
+    def questions(self) -> Axes:
+        """What `answer` may be asked about: cells, by their names or else their rows."""
+        return Axes({"cell": [*dict.fromkeys(self._labels)]})
+
+    @property
+    def _labels(self) -> list[str]:
+        """What each cell is called; several may have one name."""
+        names = self.names or [""] * len(self.sizes)
+        return [name if name.strip() else f"row {row}" for row, name in enumerate(names, 1)]
+
+    def answer(self, where: Where) -> TotalEstimate:
+        """How many people are in some cells together.
+
+        Parameters
+        ----------
+        where : mapping of str to str or sequence of str
+            ``{"cell": names}``, as `questions` has them; nothing for all cells.
+
+        Returns
+        -------
+        TotalEstimate
+            As of `total`.
+
+        Raises
+        ------
+        InvalidTable
+            There is no such cell.
+        NoUnbiasedEstimate
+            The mechanism of one of them has none.
+        """
+        places = np.flatnonzero(self.questions.where(where)).tolist()
+        chosen = {self.questions.labels[0][place] for place in places}
+        return self.total(np.array([label in chosen for label in self._labels]))
 
     def cells(self, confidence: float = 0.95) -> list[CellEstimate]:
         """What is known about each true count.

@@ -10,7 +10,7 @@ that is released is at most one over it. All counts are then combined by least s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,9 +32,11 @@ from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.limits import Work
 from mechdesign.losses import Loss
+from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables import TableRelease, WeightedEstimate, release
+from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.contingency import adjacent
 from mechdesign.tables.measured_cells import MeasuredCells
 from mechdesign.tables.statement import exactly, randomness
@@ -170,6 +172,43 @@ class RegionRelease:
         inference = RegionInference(regions.parents, np.where(asked, errors.worst, np.inf))
         sizes = regions.sums(self.leaves.sizes)
         return RegionEstimate(regions, inference, inference.estimate(counts), errors, sizes)
+
+    @property
+    def mechanisms(self) -> Mapping[int, Mechanism]:
+        """The mechanism of the leaves of each size."""
+        return self.leaves.mechanisms
+
+    @cached_property
+    def questions(self) -> Axes:
+        """What `answer` may be asked about: regions by their paths, such as "Kent / Dover"."""
+        return Axes({"region": [" / ".join(path) for path in self.regions.paths]})
+
+    def answer(self, where: Where) -> Answer:
+        """How many people are in a region, or in several that have nobody in common.
+
+        Parameters
+        ----------
+        where : mapping of str to str or sequence of str
+            ``{"region": names}``, as `questions` has them; nothing for all people.
+
+        Returns
+        -------
+        Answer
+            Of `estimate`.
+
+        Raises
+        ------
+        InvalidTable
+            There is no such region.
+        InvalidQuestion
+            Two have people in common.
+        """
+        numbers = np.flatnonzero(self.questions.where(where) if where else self.regions.depths == 0)
+        return self._estimate.answer([self.regions.paths[number] for number in numbers])
+
+    @cached_property
+    def _estimate(self) -> RegionEstimate:
+        return self.estimate()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, replacing one in one step or not at all.

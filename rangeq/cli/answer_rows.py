@@ -73,9 +73,10 @@ class AnswerList(NamedTuple):
             return f"{self.n} user{'s' * (self.n != 1)} reported"
         return f"about {max(self.n, 0):.0f} users"  # noise may make it negative
 
-    def csv(self) -> str:
+    def csv(self, spreadsheet: bool = False) -> str:
         """A line for each answer, empty where something is not known."""
-        return comma_separated([HEADINGS, *(map(_cell, row) for row in self.rows)])
+        rows = [HEADINGS, *(map(_cell, row) for row in self.rows)]
+        return comma_separated(rows, spreadsheet=spreadsheet)
 
     def json(self) -> str:
         """An object with the number of users, the confidence, notes and a list of answers."""

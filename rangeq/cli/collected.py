@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TypeAlias
 
 from frequency.core.aggregate import message_kind
 from frequency.exceptions import IncompatibleAggregate
@@ -12,11 +13,13 @@ from frequency.schema.survey import wrapped
 from frequency.storage import load_aggregate, load_protocol
 from mechdesign import InvalidFile
 from mechdesign._support.strict_json import format_of
-from mechdesign._support.text import printable
 from mechdesign.cli.options import release_kinds
 from rangeq.central import ReleasedQuantiles, load_release
 from rangeq.cli.answering import EstimateSource, QuantileSource
 from rangeq.cli.plain_items import estimate_of
+from rangeq.cli.released_table import TableSource
+
+Source: TypeAlias = EstimateSource | QuantileSource | TableSource
 
 
 def add_collected(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +32,7 @@ def add_collected(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def source_of(
-    collected: Path, protocol: Path | None, confidence: float = 0.95
-) -> EstimateSource | QuantileSource:
+def source_of(collected: Path, protocol: Path | None, confidence: float = 0.95) -> Source:
     """What was collected, ready to answer.
 
     Parameters
@@ -45,15 +46,15 @@ def source_of(
 
     Returns
     -------
-    EstimateSource or QuantileSource
-        The latter of a release of quantiles alone.
+    EstimateSource, QuantileSource or TableSource
+        Of a distribution, of released quantiles alone, or of a released table of counts.
 
     Raises
     ------
     InvalidFile
         Not what it should be, or an aggregate of another protocol.
     ValueError
-        No reports, or a released table, which is not asked here.
+        No reports.
     """
     if protocol is None:
         return _release(collected, confidence)
@@ -78,18 +79,14 @@ def _aggregate(collected: Path, given: Path, confidence: float) -> EstimateSourc
     return EstimateSource(name, estimate_of(protocol, aggregate), confidence)
 
 
-def _release(collected: Path, confidence: float) -> EstimateSource | QuantileSource:
+def _release(collected: Path, confidence: float) -> Source:
     """What a curator's release answers."""
     try:
         released = load_release(collected)
     except InvalidFile as error:
         kind = release_kinds().get(format_of(collected))
         if kind is not None:
-            name = kind.value.replace(":", ".")
-            raise ValueError(
-                f"{printable(str(collected))} is a released table: in Python {name}.load"
-                " estimates other totals of it"
-            ) from None
+            return TableSource(kind.load().load(collected), confidence)
         if message_kind(collected) == "aggregate":
             raise InvalidFile(
                 f"{collected} is an aggregate: add --protocol FILE.json, that of its reports"

@@ -15,13 +15,14 @@ from mechdesign.cli.options import (
     PICTURES,
     AddCommand,
     add_force,
+    add_spreadsheet,
     check_suffix,
     check_targets,
     say,
 )
 from rangeq.cli.answer_rows import AnswerList
-from rangeq.cli.answering import AskedText, EstimateSource, QuantileSource
-from rangeq.cli.collected import add_collected, source_of
+from rangeq.cli.answering import AskedText, EstimateSource
+from rangeq.cli.collected import Source, add_collected, source_of
 
 
 def add_query(add: AddCommand) -> None:
@@ -80,6 +81,7 @@ def add_query(add: AddCommand) -> None:
     form.add_argument("--table", action="store_true", help="print a table to read; default: CSV")
     form.add_argument("--json", action="store_true", help="print JSON")
     chosen.add_argument("--out", type=Path, help="write the answers (.csv, .json)")
+    add_spreadsheet(chosen)
     chosen.add_argument(
         "--plot",
         type=Path,
@@ -139,9 +141,9 @@ def _query(options: argparse.Namespace) -> int:
     # Standard output is for answers, if any are printed
     told_of = sys.stderr if options.out is None or options.table or options.json else None
     if options.out is not None:
-        text = told.json() if options.out.suffix == ".json" else told.csv()
+        written = told.json() if options.out.suffix == ".json" else told.csv(options.spreadsheet)
         with replacing(options.out) as stream:
-            stream.write(text.encode())
+            stream.write(written.encode())
         say(f"wrote {options.out}: {len(rows)} answer{'s' * (len(rows) != 1)}", told_of)
     if figure is not None:
         from mechdesign import plot
@@ -171,8 +173,8 @@ def _check_apart(options: argparse.Namespace) -> None:
         )
 
 
-def _fitted(source: EstimateSource | QuantileSource) -> EstimateSource:
+def _fitted(source: Source) -> EstimateSource:
     """The same answers by the fitted model; ValueError if there is none."""
-    if isinstance(source, QuantileSource):
+    if not isinstance(source, EstimateSource):
         raise ValueError("--fitted is of marginals and of ranges that users reported")
     return source._replace(name=f"the model of {source.name}", estimate=source.estimate.fitted())

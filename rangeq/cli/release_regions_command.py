@@ -9,13 +9,14 @@ from typing import Any
 from mechdesign import InvalidTable, NoRows
 from mechdesign._support.csv_rows import count_in, read_csv
 from mechdesign._support.files import replacing
-from mechdesign._support.text import comma_separated, shown
+from mechdesign._support.text import comma_separated, shown, untaken
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,
     add_force,
     add_privacy,
     add_seed,
+    add_spreadsheet,
     check_apart,
     check_suffix,
     check_targets,
@@ -84,6 +85,7 @@ def add_release_regions(add: AddCommand) -> None:
     chosen.add_argument("--table", type=Path, help="write the estimates of all regions (.csv)")
     add_confidence(chosen)
     add_seed(chosen)
+    add_spreadsheet(chosen)
     add_force(chosen)
 
 
@@ -110,7 +112,7 @@ def _release_regions(options: argparse.Namespace) -> int:
     print(release.statement)
     say(f"wrote {options.out}: {len(counts)} leaves of {len(release.regions)} regions")
     if options.table is not None:
-        _write_table(release.estimate(), options.regions, options.table, confidence)
+        _write_table(release.estimate(), options, confidence)
         say(f"wrote {options.table}")
     return 0
 
@@ -148,15 +150,14 @@ def _read(
     return paths, counts, sizes
 
 
-def _write_table(
-    estimate: RegionEstimate, names: list[str], target: Path, confidence: float
-) -> None:
-    lines: list[list[Any]] = [[*names, "estimate", "standard error", "low", "high"]]
+def _write_table(estimate: RegionEstimate, options: argparse.Namespace, confidence: float) -> None:
+    names, results = options.regions, ("estimate", "standard error", "low", "high")
+    lines: list[list[Any]] = [[*names, *(untaken(name, names) for name in results)]]
     errors = estimate.standard_errors
     for path, value, error in zip(estimate.regions.paths, estimate.values, errors, strict=True):
         cells = [*path, *[""] * (len(names) - len(path))]
         interval = estimate.answer(path).interval(confidence)
         ends = (f"{float(end):.0f}" for end in interval)
         lines.append([*cells, f"{value:.2f}", f"{error:.2f}", *ends])
-    with replacing(target) as stream:
-        stream.write(comma_separated(lines).encode())
+    with replacing(options.table) as stream:
+        stream.write(comma_separated(lines, spreadsheet=options.spreadsheet).encode())

@@ -17,12 +17,13 @@ from mechdesign.cli.options import (
     AddCommand,
     add_force,
     add_seed,
+    add_spreadsheet,
     check_apart,
     check_suffix,
     check_targets,
     say,
 )
-from rangeq.cli.answering import QuantileSource
+from rangeq.cli.answering import EstimateSource
 from rangeq.cli.collected import add_collected, source_of
 
 NOT_PEOPLE = (
@@ -51,6 +52,7 @@ def add_sample(add: AddCommand) -> None:
     chosen.add_argument("--rows", type=int, required=True, metavar="N", help="how many, at least 1")
     chosen.add_argument("--out", type=Path, required=True, help="the file to write (.csv)")
     add_seed(chosen, "of the random numbers, to repeat them; privacy does not depend on them")
+    add_spreadsheet(chosen)
     add_force(chosen)
     show_chain(chosen)
 
@@ -62,20 +64,21 @@ def _sample(options: argparse.Namespace) -> int:
     check_apart(options.out, *read)
     check_targets(options, options.out)
     source = source_of(options.collected, options.protocol)
-    if isinstance(source, QuantileSource):
+    if not isinstance(source, EstimateSource):
         raise InvalidQuestion(
-            f"{options.collected} is a release of quantiles alone: there is no distribution to draw"
-            " rows from; curate without --quantile releases one"
+            f"{options.collected} is a release of counts or of quantiles alone: there is no"
+            " distribution to draw rows from; curate without --quantile releases one"
         )
     try:
         columns = source.estimate.sample(rows, np.random.default_rng(options.seed))
     except InvalidQuestion as error:
         raise InvalidQuestion(f"{source.name}: {error}") from None
     with replacing(options.out) as stream:
-        stream.write(comma_separated([columns]).encode())
+        stream.write(comma_separated([columns], spreadsheet=options.spreadsheet).encode())
         for first in range(0, rows, _BLOCK):
             block = (values[first : first + _BLOCK].tolist() for values in columns.values())
-            stream.write(comma_separated(zip(*block, strict=True)).encode())
+            lines = zip(*block, strict=True)
+            stream.write(comma_separated(lines, spreadsheet=options.spreadsheet).encode())
     say(f"wrote {options.out}: {rows} row{'s' * (rows != 1)}")
     say(f"mechdesign: {NOT_PEOPLE}", sys.stderr)
     return 0

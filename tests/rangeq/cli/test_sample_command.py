@@ -242,7 +242,7 @@ def test_nothing_is_half_written(sample, monkeypatch):
     Path("rows.csv").write_text("mine")
     blocks = []
 
-    def failing(rows):
+    def failing(rows, **_):
         blocks.append(rows)
         if len(blocks) == 3:
             raise OSError("the disk is full")
