@@ -54,23 +54,25 @@ class Memory:
 
     def __init__(self, keys: int) -> None:
         self.cost, self._most = 0, keys
-        self._runs = OrderedDict[str, "array[int]"]()  # of which the oldest goes quickly
+        # The number of the first key of each run, and the hashes; of which the oldest goes quickly
+        self._runs = OrderedDict[str, "tuple[int, array[int]]"]()
         self.names = OrderedDict[str, str]()
 
     def _place(self, key: str) -> tuple[str, int]:
         """In which run a key is or would be, and where: by itself unless it goes on with one."""
         front, _, number = key.rpartition(".")
         if front and number.isdecimal() and len(number) < 9 and str(int(number)) == number:
-            run, place = f"{front} ", int(number)  # a space is in no key
-            if place <= len(self._runs.get(run, ())):
-                return run, place
+            run = f"{front} "  # a space is in no key
+            first, hashes = self._runs.get(run, (int(number), ()))
+            if 0 <= int(number) - first <= len(hashes):
+                return run, int(number) - first
         return key, 0
 
     def get(self, key: str) -> int | None:
         """The hash of the report that came with a key; None if it is not known."""
         run, place = self._place(key)
         for name, at in ((run, place), (key, 0)):
-            hashes = self._runs.get(name, ())
+            _, hashes = self._runs.get(name, (0, ()))
             if at < len(hashes):
                 return hashes[at]
         return None
@@ -78,15 +80,18 @@ class Memory:
     def add(self, key: str, report: bytes) -> None:
         """Remember a key that is not known."""
         run, place = self._place(key)
-        self._runs.setdefault(run, array("q")).append(hash(report))
+        if not place:
+            first = 0 if run == key else int(key[len(run) :])
+            self._runs[run] = first, array("q")
+        self._runs[run][1].append(hash(report))
         self.cost += place % SHARE == 0
 
     def remove(self, key: str) -> None:
         """Forget a key, and before it all that came after it."""
         run, place = self._place(key)
-        if place >= len(self._runs.get(run, ())):
+        if run not in self._runs or place == len(self._runs[run][1]):
             run, place = key, 0
-        self._runs[run].pop()
+        self._runs[run][1].pop()
         self.cost -= place % SHARE == 0
         if not place:
             del self._runs[run]
@@ -94,8 +99,9 @@ class Memory:
     def forget(self, spared: Container[str]) -> None:
         """Forget the oldest if they are too many, but none that is still to be stored."""
         while self.cost > self._most:
-            run, hashes = next(iter(self._runs.items()))
-            if (f"{run[:-1]}.{len(hashes) - 1}" if run.endswith(" ") else run) in spared:
+            run, (first, hashes) = next(iter(self._runs.items()))
+            last = f"{run[:-1]}.{first + len(hashes) - 1}" if run.endswith(" ") else run
+            if last in spared:
                 break
             self.cost -= -(-len(hashes) // SHARE)
             del self._runs[run]
@@ -110,6 +116,8 @@ class Memory:
                 self.names.setdefault(name.decode(), key.decode())
             elif self.get(key.decode()) is None:
                 self.add(key.decode(), report)
+            else:  # it came again when it was forgotten
+                self._runs.move_to_end(self._place(key.decode())[0])
         return self.cost - before
 
 
@@ -148,7 +156,7 @@ class ReportLog:
             part.unlink() if end == first else self._close(part, end)
         newest, cost = list[Path](), 0
         for path in sorted(folder.glob("*.b64"), reverse=True):
-            if cost >= keys:
+            if cost > keys + len(newest):  # runs that go on from file to file are counted twice
                 break
             newest.append(path)
             cost += Memory(keys).read(path)
