@@ -170,7 +170,7 @@ class LineFile(ReportsFile):
             else:
                 full = min(full, k)
         repeated = int((good & ~new).sum())
-        for k in np.flatnonzero(new[full:]) + full:
+        for k in (np.flatnonzero(new[full:]) + full).tolist():
             later.write(content[starts[k] : ends[k] + 1])
         new[full:] = False
         payloads = np.ascontiguousarray(raw[new[shaped], WIRE:])

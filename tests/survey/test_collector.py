@@ -304,7 +304,7 @@ STALLED = {
     "half a head": HEAD,
     "half a body": HEAD + b"Idempotency-Key: x\r\nContent-Length: 10\r\n\r\nab",
     "half a chunk": HEAD + b"Idempotency-Key: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
-    "half a body that nobody wants": b"PUT /reports HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na",
+    "half a body that nobody wants": HEAD.replace(b"POST", b"PUT") + b"Content-Length: 9\r\n\r\na",
     "no reading": b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n",
 }
 
@@ -368,10 +368,13 @@ def test_who_sends_is_not_closed_for_who_waits(protocol: Path, tmp_path: Path) -
     folder = tmp_path / "reports"
     with Collector(protocol, folder, changed="collector.CONNECTIONS = 20") as collector:
         head = HEAD + b"Idempotency-Key: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n"
-        with stalled(collector.port, b"", 18), stalled(collector.port, head, 1) as (slow,):
-            with stalled(collector.port, b"", 15):  # the first 18 are closed for these
-                slow.sendall(report(1))
-                assert slow.recv(1000).startswith(b"HTTP/1.1 200 OK")
+        with (
+            stalled(collector.port, b"", 18),
+            stalled(collector.port, head, 1) as (slow,),
+            stalled(collector.port, b"", 15),  # for which the first 18 are closed
+        ):
+            slow.sendall(report(1))
+            assert slow.recv(1000).startswith(b"HTTP/1.1 200 OK")
 
 
 @pytest.mark.parametrize("sent", [name for name in STALLED if name != "no reading"])

@@ -411,7 +411,9 @@ WITHOUT_LOCKS = "Object.defineProperty(Navigator.prototype, 'locks', { value: un
 
 
 @in_a_browser
-@pytest.mark.parametrize("answers", [[], [503], [None, 503]], ids=["at once", "later", "much later"])
+@pytest.mark.parametrize(
+    "answers", [[], [503], [None, 503]], ids=["at once", "later", "much later"]
+)
 @pytest.mark.parametrize("locks", [True, False])
 def test_two_tabs_send_one_report(
     tab: Browser, second: Browser, server: Server, answers: list[int | None], locks: bool
@@ -437,7 +439,9 @@ def test_two_tabs_send_one_report(
 
 
 @in_a_browser
-def test_a_tab_sees_what_another_one_has_sent(tab: Browser, second: Browser, server: Server) -> None:
+def test_a_tab_sees_what_another_one_has_sent(
+    tab: Browser, second: Browser, server: Server
+) -> None:
     for one in (tab, second):
         opened(one, server)
         answer(one, origin="JFK")

@@ -125,7 +125,10 @@ def test_full_files_are_closed(tmp_path: Path) -> None:
 
 
 def a_batch(name: str, size: int) -> dict[str, bytes]:
-    return {f"{name}.{place}": b"%b%04d" % (name.encode().ljust(4, b"A"), place) for place in range(size)}
+    return {
+        f"{name}.{place}": b"%b%04d" % (name.encode().ljust(4, b"A"), place)
+        for place in range(size)
+    }
 
 
 @pytest.mark.parametrize("lines", [1, 4, 7, 10, 1000])
