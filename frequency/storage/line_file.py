@@ -2,8 +2,9 @@
 
 A line is one report, its wire and payload, in base64; or that, a space and an idempotency key: who
 is not sure that a report arrived sends it again with the same key, and of lines with one key in a
-file the first counts, however many keys there are. Lines that begin with "#" are comments; if the first one is
-``# mechdesign reports`` and 32 hexadecimal digits, drawn at random, the file is known by them.
+file the first counts, however many keys there are. Lines that begin with "#" are comments; if the
+first one is ``# mechdesign reports`` and 32 hexadecimal digits, drawn at random, the file is known
+by them.
 
 Lines are decoded many at a time. What is not a report of the channel is judged one by one.
 """
