@@ -56,35 +56,65 @@ class Memory:
         self.cost, self._most = 0, keys
         # The number of the first key of each run, and the hashes; of which the oldest goes quickly
         self._runs = OrderedDict[str, "tuple[int, array[int]]"]()
+        self._loose = False  # whether some key KEY.N may be by itself
         self.names = OrderedDict[str, str]()
 
     def _place(self, key: str) -> tuple[str, int]:
         """In which run a key is or would be, and where: by itself unless it goes on with one."""
         front, _, number = key.rpartition(".")
-        if front and number.isdecimal() and len(number) < 9 and str(int(number)) == number:
-            run = f"{front} "  # a space is in no key
-            first, hashes = self._runs.get(run, (int(number), ()))
-            if 0 <= int(number) - first <= len(hashes):
-                return run, int(number) - first
+        if front and number.isdecimal() and len(number) < 9 and (number[0] != "0" or number == "0"):
+            run, at = f"{front} ", int(number)  # a space is in no key
+            entry = self._runs.get(run)
+            if entry is None:
+                return run, 0
+            if 0 <= at - entry[0] <= len(entry[1]):
+                return run, at - entry[0]
         return key, 0
+
+    def _new_run(self, keys: list[str]) -> str | None:
+        """The run that these keys are, if it is certain that none of them is known."""
+        front = keys[0].rpartition(".")[0] if keys else ""
+        run = f"{front} "
+        if not front or self._loose or run in self._runs:
+            return None
+        return run if keys == [f"{front}.{place}" for place in range(len(keys))] else None
 
     def get(self, key: str) -> int | None:
         """The hash of the report that came with a key; None if it is not known."""
         run, place = self._place(key)
-        for name, at in ((run, place), (key, 0)):
-            _, hashes = self._runs.get(name, (0, ()))
-            if at < len(hashes):
-                return hashes[at]
-        return None
+        entry = self._runs.get(run)
+        if entry is not None and place < len(entry[1]):
+            return entry[1][place]
+        entry = self._runs.get(key)
+        return None if entry is None else entry[1][0]
 
-    def add(self, key: str, report: bytes) -> None:
-        """Remember a key that is not known."""
-        run, place = self._place(key)
-        if not place:
-            first = 0 if run == key else int(key[len(run) :])
-            self._runs[run] = first, array("q")
-        self._runs[run][1].append(hash(report))
-        self.cost += place % SHARE == 0
+    def new(self, reports: dict[str, bytes]) -> dict[str, bytes]:
+        """Those whose keys are not known; KeyTaken if one came with another report."""
+        if self._new_run([*reports]) is not None:
+            return reports
+        found = dict[str, bytes]()
+        for key, report in reports.items():
+            known = self.get(key)
+            if known is None:
+                found[key] = report
+            elif known != hash(report):
+                raise KeyTaken(f"the key {key} came with another report before")
+        return found
+
+    def add(self, reports: dict[str, bytes]) -> None:
+        """Remember keys that are not known."""
+        run = self._new_run([*reports])
+        if run is not None:
+            self._runs[run] = 0, array("q", map(hash, reports.values()))
+            self.cost += -(-len(reports) // SHARE)
+            return
+        for key, report in reports.items():
+            run, place = self._place(key)
+            if not place:
+                self._runs[run] = 0 if run == key else int(key[len(run) :]), array("q")
+                self._loose |= run == key and f"{key.rpartition('.')[0]} " in self._runs
+            self._runs[run][1].append(hash(report))
+            self.cost += place % SHARE == 0
 
     def remove(self, key: str) -> None:
         """Forget a key, and before it all that came after it."""
@@ -108,17 +138,25 @@ class Memory:
         while len(self.names) > self._most and f"# {next(iter(self.names))}" not in spared:
             self.names.popitem(last=False)
 
-    def read(self, path: Path) -> int:
-        """Remember what a file holds: how much more that is."""
-        before = self.cost
+    def read(self, path: Path) -> None:
+        """Remember what a file holds."""
         for report, name, key in LINE.findall(path.read_bytes()):
+            text = key.decode()
             if name:
-                self.names.setdefault(name.decode(), key.decode())
-            elif self.get(key.decode()) is None:
-                self.add(key.decode(), report)
+                self.names.setdefault(name.decode(), text)
+            elif self.get(text) is None:
+                self.add({text: report})
             else:  # it came again when it was forgotten
-                self._runs.move_to_end(self._place(key.decode())[0])
-        return self.cost - before
+                self._runs.move_to_end(self._place(text)[0])
+        self.forget(())
+
+
+def least_cost(path: Path) -> int:
+    """How many keys the memory of a file counts as, at least."""
+    content = path.read_bytes()
+    batches = len(re.findall(rb"\.[0-9]+\n", content))
+    alone = content.count(b"\n") - content.count(b"\n# ") - 1 - batches
+    return alone + max(content.count(b".0\n"), batches // SHARE)
 
 
 class ReportLog:
@@ -156,14 +194,13 @@ class ReportLog:
             part.unlink() if end == first else self._close(part, end)
         newest, cost = list[Path](), 0
         for path in sorted(folder.glob("*.b64"), reverse=True):
-            if cost > keys + len(newest):  # runs that go on from file to file are counted twice
+            if cost >= keys:
                 break
             newest.append(path)
-            cost += Memory(keys).read(path)
+            cost += least_cost(path)
         self._memory = Memory(keys)
         for path in reversed(newest):
             self._memory.read(path)
-        self._memory.forget(())
         self._begin()
 
     def _begin(self) -> None:
@@ -208,20 +245,14 @@ class ReportLog:
 
         On return all are durable. KeyTaken or NotStored if they are not.
         """
-        memory, new = self._memory, dict[str, bytes]()
-        for key, report in reports.items():
-            known = memory.get(key)
-            if known is None:
-                new[key] = report
-            elif known != hash(report):
-                raise KeyTaken(f"the key {key} came with another report before")
+        memory = self._memory
+        new = memory.new(reports)
+        memory.add(new)
         for name, key in (names or {}).items():
             if name != key and name not in memory.names:
                 memory.names[name] = key
                 self._group[f"# {name}"] = b"# name %b of %b\n" % (name.encode(), key.encode())
-        for key, report in new.items():
-            memory.add(key, report)
-            self._group[key] = b"%b %b\n" % (report, key.encode())
+        self._group |= {key: b"%b %b\n" % (one, key.encode()) for key, one in new.items()}
         self._wake.set()
         # Of known reports, too, which may still be on their way: groups are done in order.
         # Others wait for the same group, if this caller is cancelled

@@ -180,8 +180,7 @@ def test_more_is_remembered_than_can_be_on_its_way(monkeypatch: pytest.MonkeyPat
     keys = inspect.signature(log.ReportLog).parameters["keys"].default
     most = 2 * collector.CONNECTIONS  # the limit of the server
     memory = log.Memory(keys)
-    for place in range(collector.REPORTS):
-        memory.add(f"a.{place}", b"")
+    memory.add({f"a.{place}": b"" for place in range(collector.REPORTS)})
     assert most * memory.cost < keys
     assert most * 2 < keys  # of names, of which a batch has two
 

@@ -275,21 +275,34 @@ def test_other_names_of_a_batch_outlive_the_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_keys_in_runs_are_what_a_dictionary_holds(seed: int) -> None:
+    """One by one and in batches; the newest are removed first, the oldest forgotten."""
     rng = random.Random(seed)
     pool = [f"{name}.{place}" for name in ("a", "a.0", "") for place in range(8)]
     pool += ["a", "b", "a.", "a.00", "a.01", "a.0.", "1", "a.123456789123456789"]
-    memory, twin = Memory(1000), dict[str, int]()
+    memory, twin = Memory(1000 if seed % 2 else 6), dict[str, int]()
     for _ in range(400):
-        key, report = rng.choice(pool), b"%d" % rng.randrange(9)
-        if rng.random() < 0.6 and key not in twin:
-            memory.add(key, report)
-            twin[key] = hash(report)
-        elif twin and rng.random() < 0.5:
-            for _ in range(rng.randint(1, 3)):  # the newest first
-                if twin:
-                    last = [*twin][-1]
-                    memory.remove(last)
-                    del twin[last]
+        keys = [rng.choice(pool)]
+        if rng.random() < 0.3:
+            front = rng.choice(["a", "a.0", "b"])
+            keys = [f"{front}.{place}" for place in range(rng.randint(1, 5))]
+        batch = {key: b"%d" % rng.randrange(3) for key in keys}
+        if any(twin.get(key, hash(one)) != hash(one) for key, one in batch.items()):
+            with pytest.raises(KeyTaken):
+                memory.new(batch)
+        else:
+            new = memory.new(batch)
+            assert new == {key: one for key, one in batch.items() if key not in twin}
+            memory.add(new)
+            twin |= {key: hash(one) for key, one in new.items()}
+        if rng.random() < 0.3:
+            for last in list(reversed(twin))[: rng.randint(1, 3)]:
+                memory.remove(last)
+                del twin[last]
+        if seed % 2 == 0:
+            memory.forget(())
+            assert memory.cost <= 6
+            gone = [key for key in twin if memory.get(key) is None]
+            twin = {key: one for key, one in twin.items() if key not in gone}
         assert {one: memory.get(one) for one in pool} == {one: twin.get(one) for one in pool}
     for last in reversed([*twin]):
         memory.remove(last)
