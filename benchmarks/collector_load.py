@@ -29,7 +29,7 @@ from frequency.storage import save_protocol
 COLLECTOR = Path(__file__).parent.parent / "examples" / "survey" / "collector.py"
 CONNECTIONS = 100
 SECONDS = 5.0
-BATCHES = (1, 100, 1000, 10_000)
+BATCHES = (1, 100, 1000)
 
 
 def started(protocol: Path, folder: Path) -> tuple[subprocess.Popen[str], int]:
