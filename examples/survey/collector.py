@@ -51,6 +51,7 @@ class Connection(H11Protocol):
     Where there are too many, the one ends whose client has kept waiting longest.
     """
 
+    most = CONNECTIONS
     _since = 0.0
     _timer: asyncio.TimerHandle | None = None
 
@@ -58,11 +59,10 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._begin()
         everyone = cast("set[Connection]", self.connections)
-        # Half of what the server allows: the requests of those that end take a moment to do so
-        if 2 * len(everyone) > (self.limit_concurrency or 0):
+        if len(everyone) > self.most:
             others = [one for one in everyone if one is not self and one.waits(for_body=True)]
-            if others:  # or else all are being answered
-                min(others, key=lambda one: one._since)._end()
+            # If all are being answered this one has to come again
+            min(others, key=lambda one: one._since, default=self)._end()
 
     def waits(self, for_body: bool) -> bool:
         """Whether nothing goes on before the client reads or sends something."""
@@ -221,15 +221,14 @@ def main() -> None:
         raise SystemExit(f"{given.folder}: another collector writes there") from None
     # For this machine alone: others come through a server that encrypts
     app = application(protocol, log, given.page)
-    most = connections()
+    Connection.most = connections()
     uvicorn.run(
         app,
         port=given.port,
         access_log=False,
         http=Connection,
         ws="none",
-        backlog=most,
-        limit_concurrency=2 * most,
+        backlog=Connection.most,
     )
 
 

@@ -28,7 +28,7 @@ _KEY = rb"[A-Za-z0-9._-]{1,64}"
 LINE = re.compile(
     rb"^(?:([A-Za-z0-9+/]+={0,2})|# name (%b) of) (%b)\n" % (_KEY, _KEY), re.MULTILINE
 )
-SHARE = 25
+SHARE = 40
 """So many reports of a batch take the memory of one key."""
 
 
@@ -174,12 +174,13 @@ class ReportLog:
     seconds : float
         After how many seconds a file is closed.
     keys : int
-        How many keys are remembered, in about 250 bytes each; in a batch `SHARE` count as one. It
-        must be more than can be on their way, such as of those who try again at the same time.
+        How many keys are remembered, in about 350 bytes each; in a batch `SHARE` count as one. As
+        many other names of batches are, in about 250 bytes. It must be more than can be on their
+        way, such as of those who try again at the same time.
     """
 
     def __init__(
-        self, folder: Path, lines: int = 100_000, seconds: float = 3600.0, keys: int = 2_000_000
+        self, folder: Path, lines: int = 100_000, seconds: float = 3600.0, keys: int = 1_000_000
     ) -> None:
         self._folder, self._most, self._seconds = folder, lines, seconds
         folder.mkdir(parents=True, exist_ok=True)

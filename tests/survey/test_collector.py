@@ -178,7 +178,7 @@ def test_more_is_remembered_than_can_be_on_its_way(monkeypatch: pytest.MonkeyPat
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     collector, log = import_module("collector"), import_module("report_log")
     keys = inspect.signature(log.ReportLog).parameters["keys"].default
-    most = 2 * collector.CONNECTIONS  # the limit of the server
+    most = 2 * collector.CONNECTIONS  # with those that end
     memory = log.Memory(keys)
     memory.add({f"a.{place}": b"" for place in range(collector.REPORTS)})
     assert most * memory.cost < keys
