@@ -52,6 +52,9 @@ async def sender(port: int, bodies: Any, end: float) -> list[float]:
         if begun > end:
             break
         body = next(bodies)
+        if body.startswith(b"LDPF"):  # a batch is known by its id, too
+            start = body.index(b'"id":"') + 6
+            body = body[:start] + secrets.token_hex(16).encode() + body[start + 32 :]
         head = (
             "POST /reports HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream"
             f"\r\nIdempotency-Key: {own}-{number}\r\nContent-Length: {len(body)}\r\n\r\n"

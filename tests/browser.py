@@ -34,37 +34,21 @@ FLAGS = (
 )
 
 
-class Browser:
-    """One tab: made by `browser`."""
+class Pipe:
+    """Messages to a browser and from it, which all of its tabs share."""
 
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing, self._number, self._rest = reading, writing, 0, b""
-        self._session: str | None = None
-        self.errors: list[str] = []
-        """What came to the console."""
-        target = self.command("Target.createTarget", url="about:blank")["targetId"]
-        made = self.command("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = made["sessionId"]
-        for domain in ("Page", "Log", "Runtime"):
-            self.command(f"{domain}.enable")
 
-    def command(self, method: str, **given: Any) -> Any:
-        """What the browser answers to a command of its DevTools protocol."""
+    def send(self, message: dict[str, Any]) -> int:
+        """The number by which its answer is known."""
         self._number += 1
-        message = {"id": self._number, "method": method, "params": given}
-        if self._session is not None:
-            message["sessionId"] = self._session
+        message["id"] = self._number
         os.write(self._writing, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._message()
-            if answer.get("id") == self._number:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']['message']}")
-                return answer["result"]
-            if answer.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
-                self.errors.append(json.dumps(answer["params"]))
+        return self._number
 
-    def _message(self, seconds: float = 30.0) -> Any:
+    def message(self, seconds: float = 30.0) -> Any:
+        """The next one."""
         while b"\0" not in self._rest:
             if not select.select([self._reading], [], [], seconds)[0]:
                 raise TimeoutError(f"Chromium said nothing for {seconds} seconds")
@@ -74,6 +58,40 @@ class Browser:
             self._rest += part
         message, _, self._rest = self._rest.partition(b"\0")
         return json.loads(message)
+
+
+class Browser:
+    """One tab: made by `browser`, or another one of the same browser."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self.pipe = pipe
+        self._session: str | None = None
+        self.errors: list[str] = []
+        """What came to the console."""
+        self._target = self.command("Target.createTarget", url="about:blank")["targetId"]
+        made = self.command("Target.attachToTarget", targetId=self._target, flatten=True)
+        self._session = made["sessionId"]
+        for domain in ("Page", "Log", "Runtime"):
+            self.command(f"{domain}.enable")
+
+    def command(self, method: str, **given: Any) -> Any:
+        """What the browser answers to a command of its DevTools protocol."""
+        message = {"method": method, "params": given}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        number = self.pipe.send(message)
+        while True:
+            answer = self.pipe.message()
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']['message']}")
+                return answer["result"]
+            if answer.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
+                self.errors.append(json.dumps(answer["params"]))
+
+    def close(self) -> None:
+        """End this tab."""
+        self.command("Target.closeTarget", targetId=self._target)
 
     def open(self, address: str) -> None:
         """Go to a page."""
@@ -147,7 +165,7 @@ def browser(profile: Path) -> Iterator[Browser]:
     for file in (to_it, from_it, *ends):
         os.close(file)
     try:
-        yield Browser(reading, writing)
+        yield Browser(Pipe(reading, writing))
     finally:
         os.killpg(run.pid, signal.SIGKILL)  # with all of its processes
         run.wait()

@@ -7,7 +7,17 @@ export class ClientError extends Error {
   }
 }
 
-export const utf8 = new TextEncoder();
+/** The bytes of a text. Those of ASCII need nothing of the system, which may be a small one. */
+export function utf8(text) {
+  if (!/^[\0-\x7f]*$/.test(text)) {
+    if (typeof TextEncoder === "undefined") throw new ClientError("this system has no TextEncoder");
+    return new TextEncoder().encode(text);
+  }
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
+
 export const hex = (bytes) =>
   Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 export const own = (object, key) => Object.prototype.hasOwnProperty.call(object, key);
@@ -69,7 +79,7 @@ export function sponge(text, size) {
   const rate = 136;
   const result = new Uint8Array(size);
   let place = 0;
-  for (const byte of utf8.encode(text)) {
+  for (const byte of utf8(text)) {
     state[place >> 2] ^= byte << (8 * (place & 3));
     place = (place + 1) % rate;
     if (place === 0) permute(state);

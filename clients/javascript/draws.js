@@ -4,6 +4,39 @@ import { ClientError } from "./description.js";
 
 export const WORD = 1n << 64n;
 
+/**
+ * Refuse a system whose integers of 64 bits are wrong: its reports would be wrong in silence.
+ *
+ * Some have signs where there are none. Each check is of an operation that draws are made of.
+ */
+export function checkIntegers() {
+  const half = 1n << 63n;
+  const bytes = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0x80);
+  const view = new DataView(bytes.buffer);
+  const lane = BigUint64Array.of(half | 5n);
+  lane[0] |= (WORD - 1n) & ~half;
+  const checks = {
+    "BigInt.asUintN":
+      BigInt.asUintN(64, half) === half &&
+      BigInt.asUintN(64, -1n) === WORD - 1n &&
+      BigInt.asUintN(64, WORD + half) === half &&
+      BigInt.asUintN(6, -7n) === 57n,
+    BigUint64Array: lane[0] === WORD - 1n && new BigUint64Array([half])[0] === half,
+    "DataView.getBigUint64": view.getBigUint64(0, true) === half,
+    BigInt:
+      BigInt("11482347865694053996") === 0x9f597e8c3a28a66cn &&
+      half / 3n === 0x2aaaaaaaaaaaaaaan &&
+      (WORD - 1n) % 10n === 5n &&
+      (half * half) >> 64n === 1n << 62n &&
+      (-1n >> 1n) + 1n === 0n &&
+      half > 0n &&
+      Number(half >> 60n) === 8,
+    SplitMix64: new Coins(12n).word(0n) === 0xbb907c16b9bbb361n,
+  };
+  const wrong = Object.keys(checks).filter((name) => !checks[name]);
+  if (wrong.length) throw new ClientError(`this system computes wrongly with ${wrong.join(", ")}`);
+}
+
 export function systemRandom(bytes) {
   const source = globalThis.crypto;
   if (!source || typeof source.getRandomValues !== "function") {

@@ -54,7 +54,7 @@ export interface Client {
  * @param words Gives uniform integers 0n .. 2^64 - 1, for tests; by default those of
  *   `crypto.getRandomValues`.
  * @throws ClientError for a file that is damaged, was changed or is of an unknown kind, and where
- *   there is no source of randomness.
+ *   there is no source of randomness, or integers of 64 bits are computed wrongly.
  */
 export function load(json: string | Description, words?: () => bigint): Client;
 

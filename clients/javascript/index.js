@@ -11,7 +11,7 @@
  */
 
 import { ClientError, canonical, checked, hex, numbers, utf8 } from "./description.js";
-import { put, systemRandom, systemWords } from "./draws.js";
+import { checkIntegers, put, systemRandom, systemWords } from "./draws.js";
 import { memoised } from "./memoised.js";
 import { node } from "./nodes.js";
 import { SKIPPED, taker } from "./values.js";
@@ -39,6 +39,7 @@ export function loadMemoised(json, store, start, words) {
 }
 
 function loaded(json, version, make) {
+  checkIntegers();
   try {
     return make(checked(typeof json === "string" ? JSON.parse(json) : json, version));
   } catch (error) {
@@ -92,10 +93,10 @@ export function batch(client, reports) {
   }
   const id = hex(systemRandom(new Uint8Array(16)));
   const header = { count: told.length, id, kind: "reports", protocol: client.wire, version: 2 };
-  const text = utf8.encode(canonical(header));
+  const text = utf8(canonical(header));
   const body = (size - 8) * told.length;
   const result = new Uint8Array(8 + text.length + (told.length && body));
-  result.set(utf8.encode("LDPF"));
+  result.set(utf8("LDPF"));
   put(result, 4, 4, BigInt(text.length));
   result.set(text, 8);
   told.forEach((one, k) => result.set(one.subarray(8), 8 + text.length + k * (size - 8)));

@@ -25,7 +25,7 @@ function integerTaker(size) {
 /** The bytes of a text; null of anything else, of U+0000 and of half a surrogate pair. */
 function spelling(value) {
   const text = typeof value === "string" && !value.includes("\0") && !/\p{Surrogate}/u.test(value);
-  return text ? utf8.encode(value) : null;
+  return text ? utf8(value) : null;
 }
 
 function stringTaker({ bytes }) {
@@ -57,7 +57,7 @@ function speltTaker({ bytes, limbs, codes: lengths }) {
     check(value);
     let word = 0n;
     let bits = 64 * limbs;
-    for (const byte of [...utf8.encode(value), 0]) {
+    for (const byte of [...utf8(value), 0]) {
       const inside = byte >= 0x80 && byte < 0xc0;
       bits -= inside ? 6 : lengths[byte];
       word |= (inside ? BigInt(byte & 0x3f) : codes[byte]) << BigInt(bits);

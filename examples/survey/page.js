@@ -3,7 +3,8 @@
  *
  * A report is drawn once for the same answers, and what is sent again is the same report with the
  * same key: retries reveal nothing more. From the moment it is to be sent the report (never the
- * answers) is kept in the browser's storage, so that it outlives the page.
+ * answers) is kept in the browser's storage, so that it outlives the page. All tabs send what is
+ * kept there, one tab at a time: of two that made a report, the second one's is never sent.
  */
 
 import { base64, load } from "./client/index.js";
@@ -16,7 +17,8 @@ const main = document.querySelector("main");
 const form = at("questions");
 const controls = [...form.querySelectorAll("[data-name]")];
 const drawn = new Map(); // answers -> report and key, while the page is open
-let client, shown, memory;
+let client, shown;
+let memory = null;
 
 // ------------------------------------------------------------------------------------ storage
 
@@ -33,14 +35,23 @@ function kept() {
 
 /** Keep this, or nothing: whether it outlives the page. */
 function keep(state) {
-  memory = state;
+  memory = null;
   try {
     if (state === null) localStorage.removeItem(place());
     else localStorage.setItem(place(), JSON.stringify(state));
     return true;
   } catch {
+    memory = state;
     return false;
   }
+}
+
+/** Do this while no other tab does; where there are no locks, at once. */
+function alone(work) {
+  if (!navigator.locks) return work();
+  // A page that was left may be kept as it is for a while: it must not keep the lock
+  const left = new Promise((done) => addEventListener("pagehide", done, { once: true }));
+  return navigator.locks.request(place(), () => Promise.race([work(), left]));
 }
 
 // ------------------------------------------------------------------------------------- answers
@@ -200,30 +211,37 @@ function forget() {
   for (const control of controls) control.disabled = false;
 }
 
-async function send() {
-  const state = kept();
+/** Send what is kept, or else this report; what another tab has sent meanwhile is the end of it. */
+async function send(made = null) {
   show(at("sending"));
   at("retry").hidden = true;
-  for (const pause of [...PAUSES, null]) {
-    const answer = await attempt(state);
-    if (answer?.taken) {
-      keep({ sent: true });
-      forget();
-      show(at("thanks"));
-      return;
+  await alone(async () => {
+    if (made && !kept()) at("outlives").hidden = !keep(made);
+    for (const pause of [...PAUSES, null]) {
+      const state = kept();
+      if (!state?.report) return settle();
+      const answer = await attempt(state);
+      if (answer) {
+        if (kept()?.key === state.key) keep(answer.taken ? { sent: true } : null);
+        if (answer.taken) return settle();
+        at("reason").textContent = answer.reason;
+        return show(at("refused"));
+      }
+      if (pause === null) break;
+      at("status").textContent = "The collector does not answer yet: trying again …";
+      await wait(pause);
     }
-    if (answer) {
-      keep(null);
-      at("reason").textContent = answer.reason;
-      show(at("refused"));
-      return;
-    }
-    if (pause === null) break;
-    at("status").textContent = "The collector does not answer yet: trying again …";
-    await wait(pause);
-  }
-  at("status").textContent = "The collector does not answer. Your report is kept for later.";
-  at("retry").hidden = false;
+    at("status").textContent = "The collector does not answer. Your report is kept for later.";
+    at("retry").hidden = false;
+  });
+}
+
+/** Show what is kept: a report that was sent, one that is to be sent, or none. */
+function settle() {
+  const state = kept();
+  if (state?.report) return send();
+  if (state?.sent) forget();
+  show(state?.sent ? at("thanks") : form);
 }
 
 // --------------------------------------------------------------------------------------- start
@@ -240,11 +258,14 @@ for (const control of controls) {
     again();
   });
 }
-at("send").addEventListener("click", () => {
-  at("outlives").hidden = !keep(shown);
-  send();
+at("send").addEventListener("click", () => send(shown));
+at("retry").addEventListener("click", () => send());
+addEventListener("storage", ({ key }) => {
+  if (!client || key !== place()) return;
+  // Another tab has sent the report, or asks for another person
+  const idle = at("sending").hidden || !at("retry").hidden;
+  if (idle && (kept()?.sent || (!kept() && !at("thanks").hidden))) settle();
 });
-at("retry").addEventListener("click", send);
 for (const id of ["back", "again"]) at(id).addEventListener("click", () => show(form));
 at("next").addEventListener("click", () => {
   keep(null);
@@ -254,9 +275,7 @@ at("next").addEventListener("click", () => {
 
 try {
   client = load(await (await fetch("protocol.json")).text());
-  const state = kept();
-  if (state?.report) send();
-  else show(state?.sent ? at("thanks") : form);
+  settle();
 } catch (error) {
   at("status").textContent = `No report can be made here: ${error.message}`;
 }

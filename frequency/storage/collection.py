@@ -117,9 +117,10 @@ def aggregate_files(
 
     Memory holds the counts at most three times here (what has been counted, those of a task, and
     those of a batch), and at most twice in each worker, which also holds three batches of reports
-    and a row group of a file. The counts of tasks that wait to be added up, two for each worker,
-    are held in as few bytes as their largest needs; Dask copies them as they travel. Progress shows
-    on standard error: a bar on a terminal, a line every few seconds elsewhere.
+    and a row group of a file, or the keys of 2^20 lines. The counts of tasks that wait to be added
+    up, two for each worker, are held in as few bytes as their largest needs; Dask copies them as
+    they travel. Progress shows on standard error: a bar on a terminal, a line every few seconds
+    elsewhere.
 
     Parameters
     ----------

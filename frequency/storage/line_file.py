@@ -2,8 +2,9 @@
 
 A line is one report, its wire and payload, in base64; or that, a space and an idempotency key: who
 is not sure that a report arrived sends it again with the same key, and of lines with one key in a
-file the first counts. Lines that begin with "#" are comments; if the first one is
-``# mechdesign reports`` and 32 hexadecimal digits, drawn at random, the file is known by them.
+file the first counts, however many keys there are. Lines that begin with "#" are comments; if the
+first one is ``# mechdesign reports`` and 32 hexadecimal digits, drawn at random, the file is known
+by them.
 
 Lines are decoded many at a time. What is not a report of the channel is judged one by one.
 """
@@ -16,6 +17,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from tempfile import SpooledTemporaryFile
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -40,7 +43,10 @@ _CHUNK = 1 << 20
 """Bytes that are decoded at a time."""
 
 _KEYS = 1 << 20
-"""The most lines with keys in a file, since they are held in memory, in about 150 bytes each."""
+"""How many keys are held in memory, in about 150 bytes each: a file with more is read in turns."""
+
+_HELD = 1 << 25
+"""Bytes of lines that wait for the next turn in memory, not in a temporary file."""
 
 _KEY = 64
 """The longest key."""
@@ -88,12 +94,12 @@ class LineFile(ReportsFile):
 
     def _accepted(self, stream: IO[bytes], tally: Counter[str] | None) -> Iterator[Reports]:
         """The valid reports of an open file; RefusedFile in the end if no line is a report."""
-        left_out, found, keys = Counter[str](), 0, set[bytes]()
-        for content in _whole_lines(stream, max(_CHUNK, 4 * (self._length + _KEY + 2))):
+        left_out, found = Counter[str](), 0
+        for content, keys, later in self._turns(stream):
             if not content.endswith(b"\n"):
                 wrong, reports = [(content, "truncated")], None
             else:
-                reports, repeated, lines = self._read(content, keys)
+                reports, repeated, lines = self._read(content, keys, later)
                 wrong = [(line, self._wrong(line)) for line in lines]
                 found += len(reports) + repeated
                 left_out["repeated"] += repeated
@@ -111,10 +117,32 @@ class LineFile(ReportsFile):
         if tally is not None:
             tally.update(left_out)
 
-    def _read(self, content: bytes, keys: set[bytes]) -> tuple[Reports, int, list[bytes]]:
+    def _turns(self, stream: IO[bytes]) -> Iterator[tuple[bytes, set[bytes], IO[bytes]]]:
+        """Whole lines, the keys that came before them, and a file for lines of the next turn.
+
+        When there are as many keys as are held, all lines that follow and have none of these wait
+        for the next turn, which begins without any. So their order stays, and memory is bounded;
+        each turn reads what the one before left.
+        """
+        size = max(_CHUNK, 4 * (self._length + _KEY + 2))
+        with ExitStack() as stack:
+            while True:
+                with stack.pop_all():  # which closes the file that this turn reads
+                    later = stack.enter_context(SpooledTemporaryFile(_HELD))
+                    keys = set[bytes]()
+                    for content in _whole_lines(stream, size):
+                        yield content, keys, later
+                if not later.tell():
+                    return
+                later.seek(0)
+                stream = later
+
+    def _read(
+        self, content: bytes, keys: set[bytes], later: IO[bytes]
+    ) -> tuple[Reports, int, list[bytes]]:
         """The channel's reports, how many known keys kept out, and other lines but comments.
 
-        New keys are added.
+        New keys are added while there is room; then lines go to the file for the next turn.
         """
         text = np.frombuffer(content, dtype=np.uint8)
         ends = np.flatnonzero(text == _NEWLINE)
@@ -131,20 +159,25 @@ class LineFile(ReportsFile):
         new = good.copy()
         named = np.flatnonzero(keyed & good)
         first, behind = (starts[named] + self._length + 1).tolist(), ends[named].tolist()
+        full = 0 if later.tell() else len(starts)  # from this line on nothing is read in this turn
         for k, start, end in zip(named.tolist(), first, behind, strict=True):
             key = content[start:end]
             if key.translate(None, _IN_KEYS):
                 good[k] = new[k] = False
             elif key in keys:
                 new[k] = False
-            else:
+            elif len(keys) < _KEYS:
                 keys.add(key)
-        if len(keys) > _KEYS:
-            raise RefusedFile(f"it has more than {_KEYS} lines with keys: write several files")
+            else:
+                full = min(full, k)
+        repeated = int((good & ~new).sum())
+        for k in (np.flatnonzero(new[full:]) + full).tolist():
+            later.write(content[starts[k] : ends[k] + 1])
+        new[full:] = False
         payloads = np.ascontiguousarray(raw[new[shaped], WIRE:])
         reports = payloads.reshape(-1).view(self.channel.report_dtype)
         lines = np.flatnonzero(~good & ~comments)
-        return reports, int((good & ~new).sum()), [content[starts[k] : ends[k]] for k in lines]
+        return reports, repeated, [content[starts[k] : ends[k]] for k in lines]
 
     def _wrong(self, line: bytes) -> str:
         """Why a line is left out, which is no report of the channel."""

@@ -509,6 +509,94 @@ def test_without_randomness_there_is_no_client(crypto):
     assert found == 2 * ["this system has no crypto.getRandomValues to draw randomness from"]
 
 
+WRONG_INTEGERS = {
+    "BigInt.asUintN": [
+        "BigInt.asUintN = BigInt.asIntN",
+        # The sign alone, where it is the only bit
+        "const right = BigInt.asUintN; const half = 1n << 63n;"
+        " BigInt.asUintN = (n, x) => right(n, x) === half && n === 64 ? -half : right(n, x)",
+        "BigInt.asUintN = (n, x) => x",
+        "const right = BigInt.asUintN; BigInt.asUintN = (n, x) => right(64, x)",
+    ],
+    "BigUint64Array": [
+        "globalThis.BigUint64Array = BigInt64Array",
+        "const Right = BigUint64Array; globalThis.BigUint64Array = class extends Right {"
+        " constructor(given) { super(given); if (this[0] >> 63n) this[0] = 0n; } }",
+    ],
+    "DataView.getBigUint64": [
+        "DataView.prototype.getBigUint64 = DataView.prototype.getBigInt64",
+        "const right = DataView.prototype.getBigUint64; DataView.prototype.getBigUint64 ="
+        " function (at) { return right.call(this, at, false); }",
+    ],
+}
+"""What takes the place of the system's own, which is right."""
+
+
+@pytest.mark.parametrize("name", WRONG_INTEGERS)
+@pytest.mark.parametrize("load", ["load(given)", "loadMemoised(given, {}, 1)"])
+def test_a_system_whose_integers_are_wrong_is_refused(name, load):
+    """Before it draws reports that would be wrong in silence: it reads no word."""
+    for wrong in WRONG_INTEGERS[name]:
+        found = evaluated(
+            f"""
+            let drawn = 0;
+            const crypto = {{ getRandomValues: (bytes) => (drawn++, bytes) }};
+            Object.defineProperty(globalThis, "crypto", {{ value: crypto }});
+            const {{ ClientError, load, loadMemoised }} = await import("CLIENT/index.js");
+            {wrong};
+            let message = null;
+            try {{
+              {load};
+            }} catch (error) {{
+              if (error instanceof ClientError) message = error.message;
+            }}
+            console.log(JSON.stringify([message, drawn]));
+            """,
+            GRR,
+        )
+        assert found[0] is not None, wrong
+        assert found[0].startswith("this system computes wrongly with ")
+        assert name in found[0]
+        assert found[1] == 0
+
+
+def test_a_system_without_text_encoder_reports_all_but_other_texts():
+    """Of ASCII nothing needs it: descriptions, batches, texts; of others the client says so."""
+    text = heavy.PrefixExtension(16, 2.0, text=True).client()
+    schema = frequency.Schema([frequency.Categorical("a", ["\u00e4", "b"])])
+    survey = frequency.Survey(frequency.GRR(2, 1.0), schema).client()
+    found = evaluated(
+        """
+        delete globalThis.TextEncoder;
+        const { ClientError, batch, load } = await import("CLIENT/index.js");
+        const [text, survey] = given.map((one) => load(one));
+        const sizes = [text.report("ab").length, survey.report("\u00e4").length];
+        sizes.push(batch(text, [text.report("a")]).length > 8);
+        let message = null;
+        try {
+          text.report("\u00e4");
+        } catch (error) {
+          if (error instanceof ClientError) message = error.message;
+        }
+        console.log(JSON.stringify([...sizes, message]));
+        """,
+        [text, survey],
+    )
+    assert found == [8 + text["bytes"], 9, True, "this system has no TextEncoder"]
+
+
+def test_the_bytes_of_a_text_are_those_of_utf8():
+    found = evaluated(
+        """
+        const { utf8 } = await import("CLIENT/description.js");
+        console.log(JSON.stringify(given.map((text) => [...utf8(text)])));
+        """,
+        ODD_TEXTS,
+    )
+    lone = re.compile("[\ud800-\udfff]")
+    assert found == [[*lone.sub("\ufffd", text).encode()] for text in ODD_TEXTS]
+
+
 def test_randomness_that_fails_makes_no_report():
     found = evaluated(
         """

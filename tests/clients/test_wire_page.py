@@ -9,15 +9,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from frequency.clients import ClientError, load_client
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import channel_of
 from frequency.schema.column import NO_VALUE
 from rangeq.grids import HIO
 from rangeq.grids.level_sketch import LevelSketch
+from tests.clients.node import Node
+from tests.clients.test_javascript import GRR, described
 from tests.clients.value_cases import schemas
 from tests.contracts.examples import COLLECTED, PROTOCOLS
+
+pytest.importorskip("tools.vectors", reason="the tests may be of an installed package")
+from tools.vectors import value_of
 
 ROOT = Path(__file__).parents[2]
 VECTORS = ROOT / "clients" / "vectors"
@@ -152,10 +159,115 @@ def test_every_key_of_a_description_is_there():
     assert taken == set(kinds)
 
 
+def integers(content, found=()):
+    """Where integers are, as numbers or as texts: the keys and places that lead there."""
+    if isinstance(content, (dict, list)):
+        pairs = content.items() if isinstance(content, dict) else enumerate(content)
+        for key, one in pairs:
+            yield from integers(one, (*found, key))
+    elif type(content) is int or (isinstance(content, str) and content.isdecimal()):
+        yield found, content
+
+
+def vectors_of_protocols():
+    """Each description in the vectors, with a value, a tape and a report if it has any."""
+    for path in sorted(VECTORS.glob("*.json")):
+        for part in json.loads(path.read_text(encoding="utf-8")).get("protocols", []):
+            some = (one for one in part.get("vectors", []) if one["reports"])
+            first = ((one["value"], *one["reports"][0]) for one in some)
+            yield part["client"], next(first, None)
+
+
+TEXTS = ("protocol", "wire", "epsilon", "odds", "digest", "name", "names", "labels", "cuts", "day")
+"""Keys of a description whose texts are no integers, even of digits."""
+
+
+def test_integers_are_texts_where_the_page_says():
+    """No others are in the vectors; and of those both clients read smaller ones as texts, too."""
+    line = section("## Numbers and texts").split("**Integers in JSON**")[1].split("\n- ")[0]
+    parts = "(description's.*?always|its `memoised`.*?and in|its `takes`.*?All)"
+    report, memoised, takes = (quoted(part) for part in re.findall(parts, line, re.DOTALL))
+    assert (report, memoised[0], takes[0]) == (["report"], "memoised", "takes")
+
+    def a_text(where):
+        keys = [key for key in where if type(key) is str]
+        of = {"memoised": memoised[1:], "takes": takes[1:]}
+        return keys[0] == "report" or keys[-1] in of.get(keys[0], ())
+
+    seen = set()
+    with Node() as node:
+        for description, vector in vectors_of_protocols():
+            kind = description["takes"]["kind"]
+            for where, found in integers(description):
+                keys = tuple(key for key in where if type(key) is str)
+                if set(keys) & set(TEXTS):
+                    continue
+                if isinstance(found, str):
+                    assert a_text(where), where
+                    assert int(found) >= 1 << 53, where
+                if vector is None or (kind, keys) in seen or keys[0] not in ("report", "takes"):
+                    continue
+                if a_text(where):
+                    seen.add((kind, keys))
+                    check_text(node, description, where, found, *vector)
+        refused = described({**GRR, "version": "1"})
+        assert "version" in node.ask(refused, 1)["error"]
+        with pytest.raises(ClientError, match="version"):
+            load_client(refused)
+    assert {keys[-1] for _, keys in seen if keys[0] == "takes"} == set(takes[1:])
+
+
+def check_text(node, description, where, number, value, tape, report):
+    """That clients make the same report of a description with an integer as a text."""
+    content = json.loads(json.dumps(description))
+    inside = content
+    for key in where[:-1]:
+        inside = inside[key]
+    inside[where[-1]] = str(number)
+    changed, words = described(content), np.frombuffer(bytes.fromhex(tape), "<u8").tolist()
+    client = load_client(changed, words=iter(words).__next__)
+    value = value_of(value)
+    expected = report and bytes.fromhex(report)
+    assert node.ask(changed, value, words)["report"] == client.report(value) == expected, where
+
+
+def test_values_of_schemas_have_the_forms_that_the_page_says():
+    """Forms that are taken, and no others, have results of their values in the vectors."""
+    text = section("## Values in labels and units")
+    table = re.findall(r"^\| of \|.*\n(?:\|.*\n)+", text, re.MULTILINE)[0]
+    said = {
+        (row[0], k): cell.split(":")[0] for row in rows(table) for k, cell in enumerate(row[1:])
+    }
+    found, unlike_its_value = dict.fromkeys(said, "no"), False
+    vectors = json.loads((VECTORS / "values.json").read_text(encoding="utf-8"))
+    for group in vectors["groups"]:
+        names = [one["name"] for one in group["client"]["takes"]["attributes"]]
+        row = "one attribute" if len(names) == 1 else "several"
+        told = [*zip([*vectors["values"], *group["own"]], group["results"], strict=True)]
+        lists = [result for value, result in told if isinstance(value, list)]
+        of_others = {str(value): result for value, result in told if not isinstance(value, list)}
+        for value, result in told:
+            if isinstance(value, dict):
+                assert result is False or set(names) <= set(value)
+                found[row, 0] = "yes" if result is not False else found[row, 0]
+            elif isinstance(value, list) and len(names) > 1:
+                assert result is False or len(value) == len(names)
+                found[row, 1] = "yes" if result is not False else found[row, 1]
+            elif isinstance(value, list):  # all are alike, whatever is in them
+                assert result == lists[0]
+                if value and of_others[str(value[0])] != result:
+                    unlike_its_value = True
+            elif result is not False:
+                found[row, 2] = "yes"
+    assert unlike_its_value
+    assert said == found
+
+
 def test_every_attribute_is_there():
     text = section("## Values in labels and units")
     always = set(quoted(text.split("An attribute has the keys")[1].split(", and more")[0]))
-    keys = {json.loads(quoted(kind)[0]): always | set(quoted(more)) for kind, more, _ in rows(text)}
+    table = rows(text.split("An attribute has the keys")[1])
+    keys = {json.loads(quoted(kind)[0]): always | set(quoted(more)) for kind, more, _ in table}
     told = [attribute.client_values for _, schema, _ in schemas() for attribute in schema]
     assert {one["kind"]: set(one) for one in told} == keys
     for word in NO_VALUE[1:]:

@@ -18,13 +18,20 @@ BYTES = "application/octet-stream"
 
 
 class Collector:
-    """Runs until the end of a ``with`` statement; started again on the same port."""
+    """Runs until the end of a ``with`` statement; started again on the same port.
 
-    def __init__(self, protocol: Path, folder: Path, page: Path | None = None) -> None:
+    ``changed`` are statements that change constants of the module ``collector`` before.
+    """
+
+    def __init__(
+        self, protocol: Path, folder: Path, page: Path | None = None, changed: str = ""
+    ) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self._command = [sys.executable, "-W", "error", str(SCRIPT), str(protocol), str(folder)]
+        own = f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import collector"
+        run = ["-c", f"{own}; {changed}; collector.main()"] if changed else [str(SCRIPT)]
+        self._command = [sys.executable, "-W", "error", *run, str(protocol), str(folder)]
         self._command += ["--port", str(self.port), *(["--page", str(page)] if page else [])]
         self.address = f"http://127.0.0.1:{self.port}/"
 
@@ -39,10 +46,9 @@ class Collector:
         return self
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End it; `said` is then what it wrote to standard error meanwhile."""
         self._run.send_signal(how)
-        self._run.wait(20)
-        assert self._run.stderr is not None
-        self._run.stderr.close()
+        _, self.said = self._run.communicate(timeout=20)
 
     def __enter__(self) -> Collector:
         return self.start()
@@ -75,5 +81,7 @@ def lines_of(folder: Path) -> Iterable[tuple[bytes, str]]:
         first, *lines = path.read_bytes().splitlines()
         assert first.startswith(b"# mechdesign reports ")
         for line in lines:
+            if line.startswith(b"# name "):
+                continue
             report, key = line.split(b" ")
             yield report, key.decode()

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import base64
 import http.client
+import inspect
 import re
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +127,64 @@ def test_a_body_that_is_announced_as_too_large_is_not_waited_for(
         connection.close()
 
 
+def batch_of(items: np.ndarray | list[int]) -> bytes:
+    return PROTOCOL.reports_to_bytes(np.array(items, "<u2").view(PROTOCOL.report_dtype))
+
+
+def test_a_request_has_at_most_so_many_reports(protocol: Path, tmp_path: Path) -> None:
+    """One more makes nothing of others uncountable, nor do hundreds of thousands."""
+    most = np.arange(10_000)
+    with Collector(protocol, tmp_path / "reports") as collector:
+        assert collector.post(batch_of(most), "a") == (200, '{"new":10000}')
+        for count in (10_001, 500_000):
+            found, text = collector.post(batch_of(np.zeros(count, int)), "b")
+            assert (found, text) == (413, "more than 10000 reports: send several batches")
+        text64 = base64.b64encode(batch_of(np.zeros(10_001, int)))
+        assert collector.post(text64, "b", "text/plain")[0] == 413
+        assert collector.post(report(1), "b") == (200, '{"new":1}')  # none of these took the key
+    assert aggregate_files(PROTOCOL, tmp_path / "reports").aggregate.n == 10_001
+
+
+def test_a_batch_is_known_by_its_key_and_by_its_id(protocol: Path, tmp_path: Path) -> None:
+    """Whichever of them is the same when it is sent again, also after a restart."""
+    first, other = batch_of([1, 2, 3]), batch_of([4, 5])
+    again = batch_of([1, 2, 3])  # the same reports with an id of their own
+    start = first.index(b'"id":"') + 6
+    forged = batch_of([6, 7, 8]).replace(batch_of([])[start : start + 32], b"")
+    forged = forged[:start] + first[start : start + 32] + forged[start + 32 :]
+    alone = batch_of([9])
+    collector = Collector(protocol, tmp_path / "reports").start()
+    assert collector.post(first, "a") == (200, '{"new":3}')
+    assert collector.post(alone, "z") == (200, '{"new":1}')
+    for how in (signal.SIGTERM, signal.SIGKILL, signal.SIGTERM):
+        assert collector.post(first, "a") == (200, '{"new":0}')
+        assert collector.post(first, "b") == (200, '{"new":0}')
+        assert collector.post(again, "b") == (200, '{"new":0}')  # by a key that named it since
+        assert collector.post(again, f"c-{how.name}") == (200, '{"new":0}')
+        assert collector.post(alone, f"y-{how.name}") == (200, '{"new":0}')
+        assert collector.post(forged, "d")[0] == 409
+        for key in "abc":
+            assert collector.post(other, key if key != "c" else f"c-{how.name}")[0] == 409
+        collector.stop(how)
+        collector.start()
+    assert collector.post(other, "d") == (200, '{"new":2}')  # which nobody has taken
+    collector.stop()
+    counts = aggregate_files(PROTOCOL, tmp_path / "reports").aggregate.counts
+    assert np.flatnonzero(counts).tolist() == [1, 2, 3, 4, 5, 9]
+    assert counts.max() == 1
+
+
+def test_more_is_remembered_than_can_be_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    collector, log = import_module("collector"), import_module("report_log")
+    keys = inspect.signature(log.ReportLog).parameters["keys"].default
+    most = 2 * collector.CONNECTIONS  # with those that end
+    memory = log.Memory(keys)
+    memory.add({f"a.{place}": b"" for place in range(collector.REPORTS)})
+    assert most * memory.cost < keys
+    assert most * 2 < keys  # of names, of which a batch has two
+
+
 def test_a_key_counts_once_also_after_a_restart(protocol: Path, tmp_path: Path) -> None:
     collector = Collector(protocol, tmp_path / "reports").start()
     assert collector.post(report(1), "a") == (200, '{"new":1}')
@@ -228,3 +292,128 @@ def test_the_end_of_a_collector_waits_for_who_was_sending(protocol: Path, tmp_pa
     connection.close()
     stopping.join(20)
     assert [key for _, key in lines_of(tmp_path / "reports")] == ["a"]
+
+
+# --------------------------------------------------------------------------- clients that wait
+
+HEAD = b"POST /reports HTTP/1.1\r\nHost: a\r\nContent-Type: application/octet-stream\r\n"
+STALLED = {
+    "nothing": b"",
+    "half a line": b"POST /rep",
+    "half a head": HEAD,
+    "half a body": HEAD + b"Idempotency-Key: x\r\nContent-Length: 10\r\n\r\nab",
+    "half a chunk": HEAD + b"Idempotency-Key: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+    "half a body that nobody wants": HEAD.replace(b"POST", b"PUT") + b"Content-Length: 9\r\n\r\na",
+    "no reading": b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n",
+}
+
+
+@contextmanager
+def stalled(port: int, sent: bytes, count: int) -> Iterator[list[socket.socket]]:
+    """Connections that send this, and then nothing."""
+    with ExitStack() as stack:
+        made = []
+        for _ in range(count):
+            made.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), 20)))
+            made[-1].sendall(sent)
+        yield made
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """With a file that no buffers of sockets hold."""
+    folder = tmp_path / "page"
+    folder.mkdir()
+    (folder / "large").write_bytes(bytes(1 << 25))
+    return folder
+
+
+@pytest.fixture
+def many_files() -> Iterator[int]:
+    """How many connections the server has, if there may be so many open files here."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 4096:
+        pytest.skip("no 4096 open files are allowed")
+    if soft != resource.RLIM_INFINITY and soft < 4096:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, hard))
+    yield 1000
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("sent", ["nothing", "half a head", "half a body"])
+def test_connections_that_wait_keep_nobody_out(
+    protocol: Path, tmp_path: Path, many_files: int, sent: str
+) -> None:
+    with Collector(protocol, tmp_path / "reports") as collector:
+        for turn in range(2):
+            with stalled(collector.port, STALLED[sent], many_files + 50):
+                for place in range(3):
+                    status = collector.post(report(place), f"{turn}-{place}")
+                    assert status == (200, '{"new":1}')
+    assert len(list(lines_of(tmp_path / "reports"))) == 6
+
+
+def test_downloads_that_nobody_reads_keep_nobody_out(
+    protocol: Path, tmp_path: Path, page: Path
+) -> None:
+    folder = tmp_path / "reports"
+    few = Collector(protocol, folder, page, "collector.CONNECTIONS = 20")
+    with few as collector, stalled(collector.port, STALLED["no reading"], 30):
+        assert collector.post(report(1), "a") == (200, '{"new":1}')
+
+
+def test_who_sends_is_not_closed_for_who_waits(protocol: Path, tmp_path: Path) -> None:
+    """A client that came before others do, and sends slowly, if there are not too many."""
+    folder = tmp_path / "reports"
+    with Collector(protocol, folder, changed="collector.CONNECTIONS = 20") as collector:
+        head = HEAD + b"Idempotency-Key: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n"
+        with (
+            stalled(collector.port, b"", 18),
+            stalled(collector.port, head, 1) as (slow,),
+            stalled(collector.port, b"", 15),  # for which the first 18 are closed
+        ):
+            slow.sendall(report(1))
+            assert slow.recv(1000).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("sent", [name for name in STALLED if name != "no reading"])
+def test_a_connection_that_waits_ends(protocol: Path, tmp_path: Path, sent: str) -> None:
+    """The first one of it, and one on which a request was answered before."""
+    answered = HEAD + b"Idempotency-Key: b\r\nContent-Length: 10\r\n\r\n" + report(2)
+    patience = "collector.SECONDS = 1.0"
+    with Collector(protocol, tmp_path / "reports", changed=patience) as collector:
+        for before in (b"", answered):
+            with stalled(collector.port, before + STALLED[sent], 1) as (one,):
+                one.settimeout(20)
+                try:
+                    while one.recv(1 << 16):
+                        pass
+                except ConnectionResetError:
+                    pass
+        assert collector.post(report(1), "a") == (200, '{"new":1}')
+
+
+def test_a_download_that_nobody_reads_ends(protocol: Path, tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "reports"
+    impatient = Collector(protocol, folder, page, "collector.SECONDS = 1.0").start()
+    with stalled(impatient.port, STALLED["no reading"], 1):
+        time.sleep(0.2)
+        impatient.stop()  # which waits for connections
+    assert impatient.said.count("Traceback") == 0
+
+
+def test_who_leaves_writes_no_traceback(protocol: Path, tmp_path: Path, page: Path) -> None:
+    """At whatever moment; a report that came whole is stored all the same."""
+    whole = HEAD + b"Idempotency-Key: whole\r\nContent-Length: 10\r\n\r\n" + report(3)
+    collector = Collector(protocol, tmp_path / "reports", page).start()
+    for sent in (*STALLED.values(), whole):
+        for reset in (False, True):
+            with stalled(collector.port, sent, 1) as (one,):
+                time.sleep(0.1)
+                if reset:
+                    linger = (1).to_bytes(4, sys.byteorder) + bytes(4)
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    assert collector.post(report(1), "a") == (200, '{"new":1}')
+    collector.stop()
+    assert not re.search("Traceback|Exception|Error", collector.said), collector.said
+    assert [key for _, key in lines_of(tmp_path / "reports")] == ["whole", "a"]

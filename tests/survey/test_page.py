@@ -399,6 +399,87 @@ def test_a_report_outlives_the_page(tab: Browser, server: Server) -> None:
     assert server.posts[2][0] != server.posts[0][0]  # another person's
 
 
+@pytest.fixture
+def second(tab: Browser) -> Iterator[Browser]:
+    """A second tab of the same browser."""
+    made = Browser(tab.pipe)
+    yield made
+    made.close()
+
+
+WITHOUT_LOCKS = "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined });"
+
+
+@in_a_browser
+@pytest.mark.parametrize(
+    "answers", [[], [503], [None, 503]], ids=["at once", "later", "much later"]
+)
+@pytest.mark.parametrize("locks", [True, False])
+def test_two_tabs_send_one_report(
+    tab: Browser, second: Browser, server: Server, answers: list[int | None], locks: bool
+) -> None:
+    server.answers = answers
+    for one in (tab, second):
+        if not locks:
+            made = one.command("Page.addScriptToEvaluateOnNewDocument", source=WITHOUT_LOCKS)
+        opened(one, server)
+        if not locks:
+            assert one.run("navigator.locks === undefined")
+            one.command("Page.removeScriptToEvaluateOnNewDocument", **made)
+        answer(one, origin="JFK")
+        one.wait(visible("report"))
+    first = travelling(tab)
+    for one in (tab, second):
+        click(one, "#send")
+    for one in (tab, second):
+        one.wait(visible("thanks"), 25)
+        assert one.run("document.querySelector('[data-name=origin]').value") == ""
+    assert set(server.posts) == {(server.posts[0][0], first)}
+    assert len(server.posts) > len(answers)
+
+
+@in_a_browser
+def test_a_tab_sees_what_another_one_has_sent(
+    tab: Browser, second: Browser, server: Server
+) -> None:
+    for one in (tab, second):
+        opened(one, server)
+        answer(one, origin="JFK")
+        one.wait(visible("report"))
+    click(tab, "#send")
+    for one in (tab, second):
+        one.wait(visible("thanks"))
+    assert len(server.posts) == 1
+    click(second, "#next")
+    tab.wait(visible("questions"))
+    for one in (tab, second):
+        answer(one, origin="LGA")
+    click(second, "#send")
+    for one in (second, tab):
+        one.wait(visible("thanks"))
+    assert len(server.posts) == 2
+    assert server.posts[1][0] != server.posts[0][0]  # another person's
+
+
+@in_a_browser
+def test_a_tab_goes_on_with_what_another_one_has_left(
+    tab: Browser, second: Browser, server: Server
+) -> None:
+    server.answers = [503]
+    opened(second, server)
+    opened(tab, server)
+    answer(second, origin="JFK")
+    answer(tab, origin="LGA")
+    first = travelling(second)
+    click(second, "#send")
+    while not server.posts:
+        tab.run("new Promise((done) => setTimeout(done, 20))")
+    click(tab, "#send")
+    second.open("about:blank")  # before it tries again
+    tab.wait(visible("thanks"), 25)
+    assert set(server.posts) == {(server.posts[0][0], first)}
+
+
 @in_a_browser
 def test_what_the_collector_refuses_is_not_sent_again(tab: Browser, server: Server) -> None:
     server.answers = [422]

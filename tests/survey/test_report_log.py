@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 from filelock import Timeout
 
-from examples.survey.report_log import KeyTaken, NotStored, ReportLog
+from examples.survey import report_log
+from examples.survey.report_log import KeyTaken, Memory, NotStored, ReportLog
 from tests.survey.collector import lines_of
 
 HEADER = b"# mechdesign reports 0123456789abcdef0123456789abcdef\n"
@@ -122,6 +124,63 @@ def test_full_files_are_closed(tmp_path: Path) -> None:
     assert len({path.read_bytes()[:60] for path in tmp_path.glob("*.b64")}) == 3
 
 
+def a_batch(name: str, size: int) -> dict[str, bytes]:
+    return {
+        f"{name}.{place}": b"%b%04d" % (name.encode().ljust(4, b"A"), place)
+        for place in range(size)
+    }
+
+
+@pytest.mark.parametrize("lines", [1, 4, 7, 10, 1000])
+def test_no_file_has_more_lines_than_it_may(tmp_path: Path, lines: int) -> None:
+    """However many batches come at the same time, and however large they are."""
+    sizes = [1, 3, 7, 8, 25, 2, 10]
+    batches = [a_batch(f"b{number}", size) for number, size in enumerate(sizes)]
+
+    async def collect() -> list[int]:
+        log = ReportLog(tmp_path, lines=lines)
+        async with log.taking():
+            return await asyncio.gather(*map(log.add, batches), *map(log.add, batches))
+
+    assert asyncio.run(collect()) == sizes + [0] * len(sizes)
+    found = [path.read_bytes().splitlines() for path in sorted(tmp_path.glob("*.b64"))]
+    assert [len(one) - 1 for one in found[:-1]] == [lines] * (len(found) - 1)
+    assert len(found[-1]) - 1 <= lines
+    assert keys(tmp_path) == [key for batch in batches for key in batch]
+    assert asyncio.run(stored(ReportLog(tmp_path), *batches)) == [0] * len(sizes)
+
+
+@pytest.mark.parametrize("failing", range(1, 12))
+def test_what_is_stored_of_many_files_is_stored_once_when_the_disk_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """At the n-th fsync, with some of a group in files that are closed."""
+    sync, calls = os.fsync, [0]
+
+    def failed(file: int) -> None:
+        calls[0] += 1
+        if calls[0] == failing:
+            raise OSError(errno.ENOSPC, "no space left")
+        sync(file)
+
+    batches = [a_batch(f"b{number}", 5) for number in range(3)]
+
+    async def collect() -> int:
+        log = ReportLog(tmp_path, lines=4)
+        refused = 0
+        async with log.taking():
+            for turn in range(2):
+                told = [log.add(one, {f"id{turn}": "b0"}) for one in batches]
+                found = await asyncio.gather(*told, return_exceptions=True)
+                refused += sum(isinstance(one, NotStored) for one in found)
+            assert [await log.add(one) for one in batches] == [0, 0, 0]
+        return refused
+
+    monkeypatch.setattr(os, "fsync", failed)
+    assert asyncio.run(collect()) == 3
+    assert sorted(keys(tmp_path)) == sorted(key for one in batches for key in one)
+
+
 def test_old_files_are_closed_although_nothing_comes(tmp_path: Path) -> None:
     async def collect() -> None:
         log = ReportLog(tmp_path, seconds=0.1)
@@ -143,6 +202,111 @@ def test_the_newest_keys_are_remembered(tmp_path: Path) -> None:
     assert asyncio.run(stored(log, *groups, *groups[2:], groups[0])) == [1] * 5 + [0] * 3 + [1]
     log = ReportLog(tmp_path, keys=3)  # which reads them: 3, 4 and 0 again
     assert asyncio.run(stored(log, reports(0), reports(4), reports(3), reports(2))) == [0, 0, 0, 1]
+
+
+def test_a_batch_is_remembered_until_so_many_others_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of more reports than keys are remembered, at the limit and one beyond."""
+    monkeypatch.setattr(report_log, "SHARE", 5)
+    first = a_batch("a", 50)  # as much as ten keys
+    for restarted in (False, True):
+        for others, forgotten in ((2, 0), (3, 50)):
+            folder = tmp_path / f"{restarted}{others}"
+            rest = [reports(number) for number in range(others)]
+            log = ReportLog(folder, lines=20, keys=12)
+            if restarted:
+                assert asyncio.run(stored(log, first, *rest)) == [50] + [1] * others
+                log = ReportLog(folder, lines=20, keys=12)
+                assert asyncio.run(stored(log, first)) == [forgotten]
+            else:
+                assert asyncio.run(stored(log, first, *rest, first))[-1] == forgotten
+
+
+@pytest.mark.parametrize("size", [1, 40])
+def test_what_is_on_its_way_is_never_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Although only one key is remembered: each batch comes a second time before it is stored."""
+    sync: Callable[[int], None] = os.fsync
+
+    def slow(file: int) -> None:
+        time.sleep(0.02)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
+
+    async def collect() -> int:
+        log, new = ReportLog(tmp_path, keys=1), 0
+        async with log.taking():
+            waiting = set[asyncio.Task[int]]()
+            for number in range(30):
+                for name in ("x", "y"):
+                    key = log.key_of([f"id{number}"], f"{name}{number}")
+                    one = log.add(a_batch(key, size), {f"id{number}": key})
+                    waiting.add(asyncio.create_task(one))
+                    await asyncio.sleep(0.001)
+            for task in waiting:
+                new += await task
+        return new
+
+    assert asyncio.run(collect()) == 30 * size
+    assert len(keys(tmp_path)) == 30 * size
+
+
+def test_other_names_of_a_batch_outlive_the_log(tmp_path: Path) -> None:
+    batch = a_batch("a", 3)
+
+    async def collect(log: ReportLog, name: str) -> tuple[str, int]:
+        async with log.taking():
+            key = log.key_of((name, "b"), "b")
+            return key, await log.add(batch, {name: key, "b": key, "a": "a"})
+
+    async def begin(log: ReportLog) -> int:
+        async with log.taking():
+            return await log.add(batch, {"id": "a"})
+
+    assert asyncio.run(begin(ReportLog(tmp_path))) == 3
+    assert asyncio.run(collect(ReportLog(tmp_path), "id")) == ("a", 0)
+    assert asyncio.run(collect(ReportLog(tmp_path), "another")) == ("a", 0)  # by "b"
+    assert ReportLog(tmp_path).key_of(["another"], "c") == "a"
+    assert keys(tmp_path) == list(batch)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_keys_in_runs_are_what_a_dictionary_holds(seed: int) -> None:
+    """One by one and in batches; the newest are removed first, the oldest forgotten."""
+    rng = random.Random(seed)
+    pool = [f"{name}.{place}" for name in ("a", "a.0", "") for place in range(8)]
+    pool += ["a", "b", "a.", "a.00", "a.01", "a.0.", "1", "a.123456789123456789"]
+    memory, twin = Memory(1000 if seed % 2 else 6), dict[str, int]()
+    for _ in range(400):
+        keys = [rng.choice(pool)]
+        if rng.random() < 0.3:
+            front = rng.choice(["a", "a.0", "b"])
+            keys = [f"{front}.{place}" for place in range(rng.randint(1, 5))]
+        batch = {key: b"%d" % rng.randrange(3) for key in keys}
+        if any(twin.get(key, hash(one)) != hash(one) for key, one in batch.items()):
+            with pytest.raises(KeyTaken):
+                memory.new(batch)
+        else:
+            new = memory.new(batch)
+            assert new == {key: one for key, one in batch.items() if key not in twin}
+            memory.add(new)
+            twin |= {key: hash(one) for key, one in new.items()}
+        if rng.random() < 0.3:
+            for last in list(reversed(twin))[: rng.randint(1, 3)]:
+                memory.remove(last)
+                del twin[last]
+        if seed % 2 == 0:
+            memory.forget(())
+            assert memory.cost <= 6
+            gone = [key for key in twin if memory.get(key) is None]
+            twin = {key: one for key, one in twin.items() if key not in gone}
+        assert {one: memory.get(one) for one in pool} == {one: twin.get(one) for one in pool}
+    for last in reversed([*twin]):
+        memory.remove(last)
+    assert memory.cost == 0
 
 
 def test_two_logs_do_not_share_a_folder(tmp_path: Path) -> None:

@@ -204,14 +204,52 @@ def test_of_lines_with_one_key_in_a_file_the_first_counts(tmp_path):
     assert aggregate_files(PROTOCOL, tmp_path).aggregate.n == 10
 
 
-def test_so_many_keys_are_held(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_file, "_KEYS", 9)
+@pytest.mark.parametrize("chunk", [1, 600, 1 << 20])
+@pytest.mark.parametrize("held", [1, 2, 9, 59, 60])
+def test_a_file_may_have_any_number_of_keys(held, chunk, tmp_path, monkeypatch):
+    """More than are held: lines without keys, known keys and odd lines stay where they are."""
+    monkeypatch.setattr(line_file, "_CHUNK", chunk)
+    monkeypatch.setattr(line_file, "_KEYS", held)
+    keyed, plain = some_lines(PROTOCOL, 60, keys=True), some_lines(PROTOCOL, 60, 2)
     path = tmp_path / "a.b64"
-    path.write_bytes(b"".join(some_lines(PROTOCOL, 9, keys=True) * 2))
-    assert aggregate_files(PROTOCOL, path).aggregate.n == 9
-    path.write_bytes(b"".join(some_lines(PROTOCOL, 10, keys=True)))
-    collected = aggregate_files(PROTOCOL, path)
-    assert "more than 9 lines with keys" in collected.refused[str(path)]
+    check(PROTOCOL, b"".join(keyed * 2), path)
+    check(PROTOCOL, b"".join(keyed + keyed[::-1])[:-3], path)
+    lines = [*keyed, *plain, *keyed[::2], *ODD]
+    rng = np.random.default_rng(held)
+    for header in (b"", HEADER):
+        order = rng.permutation(len(lines)).tolist()
+        check(PROTOCOL, header + b"".join(lines[k] for k in order), path)
+
+
+def test_the_keys_of_large_files_take_bounded_memory(tmp_path, monkeypatch):
+    """Also what waits for its turn does."""
+    monkeypatch.setattr(line_file, "_KEYS", 1 << 12)
+    monkeypatch.setattr(line_file, "_HELD", 1 << 16)
+    reports = PROTOCOL.privatize(numbers(16, 30_000), np.random.default_rng(1))
+    single = PROTOCOL.single_reports_to_bytes(reports)
+    peaks = []
+    for count in (10_000, 30_000):
+        path = tmp_path / f"{count}.b64"
+        path.write_bytes(
+            b"".join(line_of(single[k % count], b"%064d" % (k % count)) for k in range(2 * count))
+        )
+        tracemalloc.start()
+        parts = file_of(path, PROTOCOL).batches(None, 1 << 10, tally := Counter[str]())
+        assert sum(map(len, parts)) == count
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        peaks.append(peak)
+        assert tally == Counter(repeated=count)
+    assert peaks[1] < 1.2 * peaks[0], peaks
+
+
+def test_more_keys_than_are_held_are_counted(tmp_path):
+    """A million and some more, as they come."""
+    count = line_file._KEYS + 1000
+    report = base64.b64encode(PROTOCOL.wire + b"\1\1")
+    (tmp_path / "a.b64").write_bytes(b"".join(b"%b %d\n" % (report, k) for k in range(count)))
+    collected = aggregate_files(PROTOCOL, tmp_path)
+    assert (collected.aggregate.n, collected.refused, collected.left_out) == (count, {}, {})
 
 
 def test_a_file_is_known_by_its_id_or_else_by_its_content(tmp_path):
