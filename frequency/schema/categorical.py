@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -110,13 +110,19 @@ class Categorical(Labelled):
         return {"labels": list(self.labels)}
 
 
+_LONG = Context(prec=4300, traps=[InvalidOperation])
+"""Of as many digits as Python writes, whatever the caller's context."""
+
+
 def _text(value: Any) -> Any:
     """A value as its label is written: integers and dates as text, whatever else as it is."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
     try:
-        if isinstance(value, (float, Decimal, Fraction)) and value % 1 == 0:
+        if isinstance(value, Decimal):
+            value = int(value) if _LONG.remainder(value, 1) == 0 else value
+        elif isinstance(value, (float, Fraction)) and value % 1 == 0:
             value = int(value)
         if isinstance(value, int):
             return str(value)
