@@ -26,8 +26,8 @@ _STIFF = 10.0
 _BALANCE = 3.0
 """The ratio of the two residuals at which the penalty changes."""
 
-_RIDGE = 1e-14
-"""Of correlations."""
+_ROUNDED = 2e-13
+"""How far entries of a product are off at most, relative to the roots of the diagonal's."""
 
 
 class MostProbable(NamedTuple):
@@ -37,26 +37,39 @@ class MostProbable(NamedTuple):
     converged: bool
 
 
-def updated(root: Floats, precision: Floats) -> Floats:
-    """((root root')^-1 + precision)^-1, whatever the rank of root and however small."""
-    inner = np.eye(len(root)) + root.T @ precision @ root
-    # Scales differ by far, and shapes may be all but the same
-    scale = np.sqrt(np.diag(inner))
-    inner = inner / scale / scale[:, None] + _RIDGE * np.eye(len(root))
-    return np.asarray(root / scale @ np.linalg.solve(inner, (root / scale).T))
+class Updated(NamedTuple):
+    """A root U, and the logarithm of the determinant of I + gram: see `updated`."""
+
+    root: Floats
+    volume: float
+
+
+def updated(root: Floats, gram: Floats) -> Updated:
+    """A root of root (I + gram)^-1 root', whatever the rank of gram and however large.
+
+    If the gram is root' P root, that is the posterior covariance ((root root')^-1 + P)^-1. U U' is
+    positive semidefinite in any order of summation, and so is the gram if it is a product W W'.
+    """
+    size = len(gram)
+    # Scales differ by far, and shapes may be all but the same. Entries are off by up to _ROUNDED
+    scale = np.sqrt(1 + np.diag(gram))
+    inner = (np.eye(size) + gram) / scale / scale[:, None] + size * _ROUNDED * np.eye(size)
+    triangle = np.linalg.cholesky(inner)
+    half = np.linalg.solve(triangle, (root / scale).T)
+    return Updated(half.T, 2 * float(np.log(np.diag(triangle) * scale).sum()))
 
 
 def most_probable(
     mean: Floats,
     precisions: Floats,
     lean: Floats,
-    covariance: Floats,
+    root: Floats,
     shape: tuple[int, int],
     tolerance: float,
 ) -> MostProbable:
     """The distribution x that minimises (x - mean)' C^-1 (x - mean), C the posterior's covariance.
 
-    In `coordinates`, where C is diag(1 / precisions) + lean' covariance lean.
+    In `coordinates`, where C is diag(1 / precisions) + lean' root root' lean.
 
     Parameters
     ----------
@@ -66,8 +79,8 @@ def most_probable(
         Shape (coordinates,), positive.
     lean : numpy.ndarray of float64
         Shape (rank, coordinates).
-    covariance : numpy.ndarray of float64
-        Shape (rank, rank), positive semidefinite.
+    root : numpy.ndarray of float64
+        Shape (rank, rank).
     shape : tuple of int
         The items of the circular domain, and those of the domain: the others hold nothing.
     tolerance : float
@@ -82,11 +95,11 @@ def most_probable(
     start = items_of(mean, 1.0, size)
     if start.min() >= 0 and size == domain:
         return MostProbable(start / start.sum(), True)
-    # By Woodbury's formula C^-1 is diag(precisions) - pushed' middle pushed.
-    pushed = precisions * lean
-    middle = updated(_root(covariance), pushed @ lean.T)
-    root = _root(middle)
-    target = precisions * mean - (middle @ (pushed @ mean)) @ pushed
+    # By Woodbury's formula C^-1 is diag(precisions) - pushed' middle middle' pushed.
+    pushed, along = precisions * lean, root.T @ lean
+    seen = along * np.sqrt(precisions)
+    middle = updated(root, seen @ seen.T).root
+    target = precisions * mean - (middle @ (middle.T @ (pushed @ mean))) @ pushed
     rho = _STIFF * float(np.exp(np.mean(np.log(np.minimum(precisions, precisions.min() * 1e6)))))
     z = np.concatenate([norm_sub(start[:domain]), np.zeros(size - domain)])
     dual = np.zeros(size)
@@ -95,9 +108,11 @@ def most_probable(
         if stale:
             shift, stale = precisions + rho, False
             up = pushed / shift
-            small = updated(root, -(pushed @ up.T))
+            # Of C^-1 + rho: p - p^2 / (p + rho) is p rho / (p + rho), which is no difference
+            seen = along * np.sqrt(precisions * (rho / shift))
+            small = updated(root, seen @ seen.T).root
         right = (target + rho * coordinates(z - dual)) / shift
-        x = items_of(right + (small @ (pushed @ right)) @ up, 1.0, size)
+        x = items_of(right + (small @ (small.T @ (pushed @ right))) @ up, 1.0, size)
         before, relaxed = z, _RELAXED * x - (_RELAXED - 1) * z
         z = np.maximum(relaxed + dual, 0.0)
         z[domain:] = 0.0
@@ -113,13 +128,3 @@ def most_probable(
                 factor = float(np.clip(np.sqrt(primal / max(other, 1e-300)), 0.1, 10.0))
                 rho, dual, stale = rho * factor, dual / factor, True
     return MostProbable(norm_sub(z[:domain]), converged)
-
-
-def _root(covariance: Floats) -> Floats:
-    """A matrix whose product with its transpose is the covariance.
-
-    Relative to each deviation, as they differ by far.
-    """
-    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
