@@ -29,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="K/N",
         help="of all that is selected the K-th of N parts, K = 0 .. N - 1",
     )
+    group.addoption(
+        "--once",
+        action="store_true",
+        help="do not repeat numerical tests with results of linear algebra that are a little off",
+    )
 
 
 def _number(item: pytest.Item) -> int:
@@ -58,12 +63,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Repeat each numerical test with matrix products that are off by 1e-13 relative.
+    """Repeat each numerical test with results of linear algebra that are off by 1e-13 relative.
 
-    That is a test beside which linear algebra of floats is done; where it passes, it is run again,
-    and reported only if it fails then. Fixtures of modules and caches are those of the first run.
+    A test is numerical if the packages multiply matrices of floats while it runs, or solve or
+    factor any. If it passes it is run again, and reported again only if it fails then. Fixtures of
+    modules, and what caches hold, are those of the first run.
     """
-    if not isinstance(item, pytest.Function):
+    if not isinstance(item, pytest.Function) or item.config.getoption("--once"):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     before = perturbation.results()
@@ -75,7 +81,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         if any(report.failed for report in again):
             reports = again
             for report in reports:
-                report.sections.append(("perturbation", "of matrix products by 1e-13 relative"))
+                report.sections.append(
+                    ("perturbation", "results of linear algebra are off by 1e-13")
+                )
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)

@@ -46,13 +46,13 @@ def results() -> int:
 
 
 @contextmanager
-def perturbed(number: int) -> Iterator[None]:
-    """Results are off within, each number in another way."""
-    _State.number = number
+def perturbed(number: int | None) -> Iterator[None]:
+    """Results are off within, each number in another way; None: they are as they are."""
+    before, _State.number = _State.number, number
     try:
         yield
     finally:
-        _State.number = None
+        _State.number = before
 
 
 def install(packages: Sequence[str]) -> None:

@@ -345,9 +345,10 @@ class Mean:
                 exponents = part.logarithms + t * part.floats
                 p = np.exp(exponents - exponents.max())
                 p /= p.sum()
-                own = float(p @ part.floats)
+                # Not by a library of products: the same on every processor
+                own = float((p * part.floats).sum())
                 mean += part.times * own
-                variance += part.times * float(p @ (part.floats - own) ** 2)
+                variance += part.times * float((p * (part.floats - own) ** 2).sum())
             return mean, variance
 
         low, high = (math.log(scale / size) for scale in (1e-15, 1e15))

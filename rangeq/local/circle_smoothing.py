@@ -20,6 +20,7 @@ import numpy.typing as npt
 import scipy
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.definite import posterior_root
 from rangeq.local.circle_coordinates import (
     Transform,
     coordinates,
@@ -27,7 +28,7 @@ from rangeq.local.circle_coordinates import (
     of_transform,
     transform_of,
 )
-from rangeq.local.positive_smoothing import MostProbable, Updated, most_probable, updated
+from rangeq.local.positive_smoothing import MostProbable, most_probable
 
 _STEEP = 4.0
 """Parts of the prior have the spectra 1 / (1 + (k / corner)^4): cubic smoothing splines, beyond
@@ -139,8 +140,7 @@ class Smoothing:
             self._search(_BRIEFLY)
         self.converged = self._search(_STEPS)
         self._prior = self._strengths @ self._spectra + self._white
-        self._total, _, posterior, height, rest = self._solved(self._prior, self._variances)
-        self._root = posterior.root
+        self._total, _, (self._root, _), height, rest = self._solved(self._prior, self._variances)
         gain = np.repeat(self._prior / self._total, 2)
         self._mean = self._even + height @ self._shapes + gain * rest
 
@@ -151,19 +151,19 @@ class Smoothing:
 
     def _solved(
         self, prior: Floats, heights: Floats
-    ) -> tuple[Floats, Floats, Updated, Floats, Floats]:
+    ) -> tuple[Floats, Floats, tuple[Floats, float], Floats, Floats]:
         """What follows from these variances of frequencies and shapes.
 
-        The variances of y's frequencies but for the shapes; the shapes' precision from y, root of
-        the posterior covariance and mean; and what y has besides them.
+        The variances of y's frequencies but for the shapes; the shapes' precision from y,
+        `posterior_root` and posterior mean; and what y has besides them.
         """
         total, root = prior + self._noise, np.sqrt(heights)
         each = np.repeat(np.sqrt(total), 2)
         scaled = self._shapes / each
         precision = scaled @ scaled.T
-        posterior = updated(np.diag(root), root[:, None] * precision * root)
-        height = posterior.root @ (posterior.root.T @ (scaled @ (self._y / each)))
-        return total, precision, posterior, height, self._y - height @ self._shapes
+        half, volume = posterior_root(np.diag(root), root[:, None] * precision * root)
+        height = half @ (half.T @ (scaled @ (self._y / each)))
+        return total, precision, (half, volume), height, self._y - height @ self._shapes
 
     def _loss(self, logarithms: Floats) -> tuple[float, Floats]:
         """Minus the logarithm of the likelihood of strengths and heights, and its derivatives."""
@@ -172,14 +172,14 @@ class Smoothing:
             strengths @ self._spectra + self._white,
             self._least + self._ties @ heights,
         )
-        total, precision, posterior, height, rest = self._solved(prior, variances)
+        total, precision, (half, volume), height, rest = self._solved(prior, variances)
         misfit = _pairs(self._y * rest) / total
-        value = 0.5 * (float(self._times @ np.log(total) + misfit.sum()) + posterior.volume)
+        value = 0.5 * (float(self._times @ np.log(total) + misfit.sum()) + volume)
         # V^-1 y is rest / total; with b the mean of the shapes J and H their prior, J' V^-1 y is
         # H^-1 b, and J' V^-1 J is P C H^-1.
-        of_shapes = _pairs(((posterior.root.T @ self._shapes) ** 2).sum(axis=0))
+        of_shapes = _pairs(((half.T @ self._shapes) ** 2).sum(axis=0))
         excess = self._times / total - (of_shapes + _pairs(rest**2)) / total**2
-        told = ((precision @ posterior.root) * posterior.root).sum(axis=1)
+        told = ((precision @ half) * half).sum(axis=1)
         own = (told - height**2 / variances) / variances
         slopes = [strengths * (self._spectra @ excess), heights * (own @ self._ties)]
         return value, 0.5 * np.concatenate(slopes)
@@ -238,7 +238,7 @@ class Smoothing:
     def _new_shapes(self, together: int, most: int) -> bool:
         """Whether some item or step stands out: it gets a height of its own."""
         prior = self._strengths @ self._spectra + self._white
-        total, _, posterior, _, rest = self._solved(prior, self._variances)
+        total, _, (half, _), _, rest = self._solved(prior, self._variances)
         kinds = _spike_and_step(self._size)
         left = np.vstack([rest, self._shapes]) / np.repeat(total, 2)
         gains, variances, reach = [], [], 1
@@ -248,7 +248,7 @@ class Smoothing:
             turned = np.conj(transform) * transform_of(left, 0.0, self._size)
             score, *along = np.fft.irfft(turned, self._size)[:, : self._domain]
             own = np.fft.irfft(np.abs(transform) ** 2 / np.insert(total, 0, np.inf), self._size)
-            known = ((posterior.root.T @ along) ** 2).sum(axis=0) if along else 0.0
+            known = ((half.T @ along) ** 2).sum(axis=0) if along else 0.0
             precision = np.maximum(own[0] - known, 1e-6 * own[0])
             # Frequencies are not negative, steps go either way.
             seen = np.maximum(score, 0) if kind is kinds[0] else score
@@ -303,13 +303,13 @@ class Smoothing:
         prior = self._prior + (allowed * deviations) @ parts
         seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
         heights = self._variances + _ALLOWANCE * np.sqrt(2) / seen
-        total, _, posterior, _, _ = self._solved(prior, heights)
+        total, _, (half, _), _, _ = self._solved(prior, heights)
         k = np.arange(1, self._size // 2 + 1)
         spectrum = prior * self._noise / total / (2 * np.sin(np.pi * k / self._size) ** 2)
         covariances = np.fft.irfft(np.insert(spectrum, 0, 0.0), self._size)
         unknown = items_of(np.repeat(self._noise / total, 2) * self._shapes, 0.0, self._size)
         sums = np.pad(np.cumsum(unknown, axis=1), [(0, 0), (1, 0)])
-        return np.maximum(covariances[0] - covariances, 0.0), sums, posterior.root
+        return np.maximum(covariances[0] - covariances, 0.0), sums, half
 
     def variance(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> Floats:
         """The posterior variances of the sums over first .. last.

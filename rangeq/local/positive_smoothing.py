@@ -12,6 +12,7 @@ import numpy as np
 
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats
+from mechdesign._support.definite import posterior_root
 from rangeq.local.circle_coordinates import coordinates, items_of
 
 _TURNS, _EVERY = 1000, 10
@@ -26,37 +27,12 @@ _STIFF = 10.0
 _BALANCE = 3.0
 """The ratio of the two residuals at which the penalty changes."""
 
-_ROUNDED = 2e-13
-"""How far entries of a product are off at most, relative to the roots of the diagonal's."""
-
 
 class MostProbable(NamedTuple):
     """A distribution, and whether it is as near to the optimum as was asked for."""
 
     distribution: Floats
     converged: bool
-
-
-class Updated(NamedTuple):
-    """A root U, and the logarithm of the determinant of I + gram: see `updated`."""
-
-    root: Floats
-    volume: float
-
-
-def updated(root: Floats, gram: Floats) -> Updated:
-    """A root of root (I + gram)^-1 root', whatever the rank of gram and however large.
-
-    If the gram is root' P root, that is the posterior covariance ((root root')^-1 + P)^-1. U U' is
-    positive semidefinite in any order of summation, and so is the gram if it is a product W W'.
-    """
-    size = len(gram)
-    # Scales differ by far, and shapes may be all but the same. Entries are off by up to _ROUNDED
-    scale = np.sqrt(1 + np.diag(gram))
-    inner = (np.eye(size) + gram) / scale / scale[:, None] + size * _ROUNDED * np.eye(size)
-    triangle = np.linalg.cholesky(inner)
-    half = np.linalg.solve(triangle, (root / scale).T)
-    return Updated(half.T, 2 * float(np.log(np.diag(triangle) * scale).sum()))
 
 
 def most_probable(
@@ -98,7 +74,7 @@ def most_probable(
     # By Woodbury's formula C^-1 is diag(precisions) - pushed' middle middle' pushed.
     pushed, along = precisions * lean, root.T @ lean
     seen = along * np.sqrt(precisions)
-    middle = updated(root, seen @ seen.T).root
+    middle, _ = posterior_root(root, seen @ seen.T)
     target = precisions * mean - (middle @ (middle.T @ (pushed @ mean))) @ pushed
     rho = _STIFF * float(np.exp(np.mean(np.log(np.minimum(precisions, precisions.min() * 1e6)))))
     z = np.concatenate([norm_sub(start[:domain]), np.zeros(size - domain)])
@@ -110,7 +86,7 @@ def most_probable(
             up = pushed / shift
             # Of C^-1 + rho: p - p^2 / (p + rho) is p rho / (p + rho), which is no difference
             seen = along * np.sqrt(precisions * (rho / shift))
-            small = updated(root, seen @ seen.T).root
+            small, _ = posterior_root(root, seen @ seen.T)
         right = (target + rho * coordinates(z - dual)) / shift
         x = items_of(right + (small @ (small.T @ (pushed @ right))) @ up, 1.0, size)
         before, relaxed = z, _RELAXED * x - (_RELAXED - 1) * z
