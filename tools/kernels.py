@@ -85,7 +85,7 @@ def loaded(name: str) -> str | None:
 
 
 def main(options: list[str]) -> int:
-    """Run the tests under each kernel and print what came of it; the number of kernels that fail."""
+    """Run the tests under each kernel, and print the table; how many kernels fail."""
     asked: dict[str, str] = {}
     for name in kernels(instructions()):
         if taken := loaded(name):

@@ -1,7 +1,7 @@
 """Columns of every library and type: as if each value were looked at by itself."""
 
 import datetime as dt
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -240,3 +240,12 @@ def test_texts_are_numbers_in_every_library_or_in_none(library, text):
     else:
         expected = np.nan if is_no_value(text) else number_of(text)
         assert np.array_equal(column.numbers(), [3.0, expected, 4.0], equal_nan=True)
+
+
+def test_decimals_are_the_same_values_in_any_context() -> None:
+    long = str(10**30 + 1)
+    kind = Categorical("x", [long, "12345"])
+    for digits in (2, 28):
+        with localcontext(prec=digits):
+            coded = kind.coded([Decimal(long), Decimal("12345.0")])
+            assert [*coded] == [0, 1]
