@@ -519,8 +519,9 @@ class Pair:
         """
         left, right = self._seen
         several, rows, columns = slopes.shape
-        inner = (slopes.reshape(-1, columns) @ right).reshape(several, rows, -1)
-        seen = np.matmul(left.T, inner).reshape(several, -1)
+        inner = slopes.reshape(several * rows, columns) @ right
+        inner = inner.reshape(several, rows, right.shape[1])
+        seen = np.matmul(left.T, inner).reshape(several, left.shape[1] * right.shape[1])
         halves = np.matmul(slopes @ self.halves.right, self.halves.left)
         root = np.column_stack(
             [np.sqrt(self.precision) * seen, np.sqrt(self.halves.precision) * halves]
