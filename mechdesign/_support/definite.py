@@ -33,8 +33,8 @@ def cholesky(product: Floats, diagonal: Floats) -> Floats:
     size = len(product)
     scale = np.sqrt(np.diag(product) + diagonal)
     inner = (product + np.diag(diagonal)) / scale / scale[:, None]
-    result: Floats = np.linalg.cholesky(inner + size * _ROUNDED * np.eye(size))
-    return result * scale[:, None]
+    triangle = np.linalg.cholesky(inner + size * _ROUNDED * np.eye(size))
+    return np.asarray(triangle * scale[:, None], dtype=np.float64)
 
 
 def posterior_root(root: Floats, product: Floats) -> tuple[Floats, float]:
@@ -56,5 +56,5 @@ def posterior_root(root: Floats, product: Floats) -> tuple[Floats, float]:
         Shape (coordinates, rank); log det (I + product).
     """
     triangle = cholesky(product, np.ones(len(product)))
-    half: Floats = np.linalg.solve(triangle, root.T).T
+    half = np.asarray(np.linalg.solve(triangle, root.T).T, dtype=np.float64)
     return half, 2 * float(np.log(np.diag(triangle)).sum())

@@ -114,7 +114,10 @@ class SmoothDirections(NamedTuple):
         information = pair.information(slopes).reshape(flat.shape)
         # The prior of the turned coefficients is N(0, I)
         root = cholesky(pair.told_of(slopes), np.ones(len(flat)))
-        flat, information = (np.linalg.solve(root, table) for table in (flat, information))
+        flat, information = (
+            np.asarray(np.linalg.solve(root, table), dtype=np.float64)
+            for table in (flat, information)
+        )
         distances = (flat / (fit.joint.ravel() + _EMPTY)) @ flat.T
         return cls(flat.reshape(shape), information.reshape(shape), distances)
 

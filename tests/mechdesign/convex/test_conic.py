@@ -16,7 +16,7 @@ def test_threads_leave_the_filters_of_warnings_as_they_were() -> None:
     class Problem:
         status = "optimal"
 
-        def __init__(self, meanwhile: Callable[[], object]) -> None:
+        def __init__(self, meanwhile: Callable[[], None]) -> None:
             self.meanwhile = meanwhile
 
         def solve(self, **_: object) -> None:
@@ -24,15 +24,15 @@ def test_threads_leave_the_filters_of_warnings_as_they_were() -> None:
 
     first, second = threading.Event(), threading.Event()
 
-    def early() -> object:
+    def early() -> None:
         first.set()
-        return second.wait(1)
+        second.wait(1)
 
-    def late() -> object:
+    def late() -> None:
         second.set()
-        return threads[0].join(1)
+        threads[0].join(1)
 
-    def solve(meanwhile: Callable[[], object]) -> None:
+    def solve(meanwhile: Callable[[], None]) -> None:
         if meanwhile is late:
             first.wait(10)
         _solved(Problem(meanwhile))
