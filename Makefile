@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Matrices here are small: threads of the linear algebra libraries only get in each other's way.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo survey check test test-all fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
+.PHONY: demo survey check test test-all kernels fuzz docs notebooks vectors wheel wheel-quick reproduce bench bench-all clean
 
 # Five questions, each with its answer and its picture, in demo/.
 demo: .venv/demo
@@ -21,6 +21,10 @@ test: check
 # All cases, and the slow tests: an hour on two cores. PART=3/16: the fourth of sixteen parts.
 test-all: .venv/test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or not slow" $(if $(PART),--part $(PART))
+
+# The numerical tests under each kernel of OpenBLAS that this processor can run: by hand, twenty minutes.
+kernels: .venv/test
+	$(BIN)/python tools/kernels.py
 
 # What reads the code, and does not run it.
 check: .venv/test

@@ -193,7 +193,7 @@ def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
     low = max(down.create_decimal(Decimal(request.privacy.epsilon)), _LEAST_EPSILON)
     high: Decimal | None = None
     before = last = low, proof.excess
-    guess = min(max(4 * low, _FIRST_EPSILON), max(LARGEST_EPSILON, low))
+    guess = min(max(up.multiply(4, low), _FIRST_EPSILON), max(LARGEST_EPSILON, low))
     while high is None or up.next_plus(low) < high:
         if low >= LARGEST_EPSILON:
             return None, proof.request.privacy
@@ -202,14 +202,14 @@ def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
         except SolverFailure:
             break
         if found is None:
-            high, guess = guess, up.sqrt(low * guess)
+            high, guess = guess, up.sqrt(up.multiply(low, guess))
         else:
             low, proof = guess, found
             before, last = last, (low, found.excess)
-            guess = min(4 * low, LARGEST_EPSILON)
+            guess = min(up.multiply(4, low), LARGEST_EPSILON)
             if high is not None:
                 # The least price goes to 0: the last two predict where, by a secant.
-                guess = min(_zero(before, last, up) or up.sqrt(low * high), high)
+                guess = min(_zero(before, last, up) or up.sqrt(up.multiply(low, high)), high)
         if high is not None:
             guess = min(max(guess, up.next_plus(low)), up.next_minus(high))
     return None if high is None else at(high).privacy, proof.request.privacy

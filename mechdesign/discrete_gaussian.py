@@ -13,9 +13,10 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb
 
 from mechdesign._support.arrays import Booleans, Floats, Integers, Words
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import brief
@@ -67,8 +68,8 @@ class DiscreteGaussian:
             value = self.sigma2
             found = float(value)
             return found if Fraction(found) >= value else math.nextafter(found, math.inf)
-        with ctx.workprec(128):
-            rate = -1 / (2 * _ball(self.sigma2))
+        with precision(128):
+            rate = -1 / (2 * ball(self.sigma2))
             # Beyond 16 deviations, and 16, the rest is below e^-127 of the sums
             last = 16 * (math.isqrt(math.ceil(self.sigma2)) + 1)
             weights = [(x, (rate * x * x).exp()) for x in range(1, last + 1)]
@@ -134,13 +135,13 @@ class DiscreteGaussian:
     @cached_property
     def _floats(self) -> tuple[float, float]:
         """c and 2 sigma2, to nearest."""
-        with ctx.workprec(128):
+        with precision(128):
             centre = self._centre()
         return float(centre.mid()), float(2 * self.sigma2)
 
     def _centre(self) -> arb:
         """c, a ball."""
-        return _ball(Fraction(self._t, self._t - 1)).log() * _ball(self.sigma2)
+        return ball(Fraction(self._t, self._t - 1)).log() * ball(self.sigma2)
 
     def _below(self, tried: int, prefix: int, source: BitSource) -> bool:
         """Whether U < exp(-g).
@@ -149,9 +150,9 @@ class DiscreteGaussian:
         """
         words = 1
         while True:
-            with ctx.workprec(64 * words + 192):
+            with precision(64 * words + 192):
                 away = abs(tried) - self._centre()
-                scaled = (-away * away / (2 * _ball(self.sigma2))).exp() * arb(2) ** (64 * words)
+                scaled = (-away * away / (2 * ball(self.sigma2))).exp() * arb(2) ** (64 * words)
                 if scaled >= prefix + 1:
                     return True
                 if scaled <= prefix:
@@ -160,7 +161,3 @@ class DiscreteGaussian:
 
     def __repr__(self) -> str:
         return f"DiscreteGaussian({brief(self.sigma2, 12)})"
-
-
-def _ball(x: Fraction) -> arb:
-    return arb(fmpq(x.numerator, x.denominator))

@@ -15,9 +15,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
+from flint import arb_mat, fmpq, fmpq_mat, fmpz_mat
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.balls import precision
 from mechdesign._support.numbers import Rational, exact
 from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import prior_over
@@ -173,8 +174,8 @@ class ApproximateEstimate(NamedTuple):
         """
         if table.outputs == table.inputs and isinstance(table.input_values, Counts):
             columns = fmpz_mat([*zip(*table.weights, strict=True)])
-            for precision in _PRECISIONS:
-                with ctx.workprec(precision):
+            for bits in _PRECISIONS:
+                with precision(bits):
                     found = _enclosed(columns, table.denominator)
                 if found is not None:
                     return cls(*found)

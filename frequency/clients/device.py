@@ -632,15 +632,18 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _digits(value: Any) -> str | None:
     """A number in full; None if it has no end, or too many digits."""
     try:
-        if value % 1 == 0:
-            return str(int(value))
         if isinstance(value, Fraction):
-            text = _digits(float(value))
+            text = _digits(value.numerator if value.denominator == 1 else float(value))
             return text if text is not None and Fraction(text) == value else None
-        exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
-        if not exact.is_finite() or exact.as_tuple().exponent < -400:  # type: ignore[operator]
+        if not isinstance(value, Decimal):
+            if value % 1 == 0:
+                return str(int(value))
+            value = Decimal(repr(float(value)))
+        exponent = value.as_tuple().exponent
+        if not isinstance(exponent, int) or exponent < -400 or value.adjusted() > 400:
             return None
-        return f"{exact:f}".rstrip("0")
+        whole = value.to_integral_value()  # which no context rounds
+        return str(int(whole)) if whole == value else f"{value:f}".rstrip("0")
     except (ArithmeticError, TypeError, ValueError):  # of so many digits that Python refuses
         return None
 

@@ -344,7 +344,11 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
 def to_mbi(estimate: MarginalEstimate) -> list[Any]:
     """`measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation``.
 
-    This needs the package mbi (private-pgm).
+    This needs the package mbi (private-pgm). That of version 2.0.0 computes in single precision
+    unless JAX is told otherwise, which is too coarse for what many users tell: of a million its
+    LBFGS was off by 257 standard deviations, and InteriorGradient gave NaN. Call
+    ``jax.config.update("jax_enable_x64", True)`` before anything else of JAX, or set
+    ``JAX_ENABLE_X64=1`` in the environment: then both are right.
 
     Parameters
     ----------

@@ -30,6 +30,7 @@ import scipy
 
 from frequency.schema import Domain
 from mechdesign._support.arrays import Floats, Items
+from mechdesign._support.definite import cholesky
 
 _ROUNDS = 60
 """Gauss-Newton steps, each with new scales of the parameters."""
@@ -223,11 +224,8 @@ class LogLinear:
 
     def _root(self, joint: Floats) -> Floats:
         """Cholesky's factor of the curvature of half the loss, by Gauss and Newton."""
-        covariances = self._covariances(self._spectrum(joint))
-        curvature = (covariances * self._precisions) @ covariances
-        curvature[np.diag_indices_from(curvature)] += self.scales**-2.0
-        result: Floats = scipy.linalg.cholesky(curvature, lower=True, check_finite=False)
-        return result
+        half = self._covariances(self._spectrum(joint)) * np.sqrt(self._precisions)
+        return cholesky(half @ half.T, self.scales**-2.0)
 
     def _stepped(
         self, start: Floats, joint: Floats, root: Floats, values: Floats, centre: Floats

@@ -32,7 +32,7 @@ _COARSE, _FINE = ("Y", "M", "W", "D", "h", "m"), ("ns", "ps", "fs")
 _LAST_SECOND = 1 << 62
 _MIDNIGHT = "T00:00:00"
 _DIGITS = 400
-"""Places after the point that a label may have: more than any float."""
+"""Digits on either side of the point that the label of a decimal may have."""
 
 READABLE = "a text, a number, true or false, or a date, perhaps with a time"
 A_TIME = (
@@ -420,15 +420,18 @@ def texts_of(value: Any) -> tuple[str, ...]:
 def _digits(value: Any) -> str | None:
     """A number in full; None if it has no end, or too many digits."""
     try:
-        if value % 1 == 0:
-            return str(int(value))
         if isinstance(value, Fraction):
-            text = _digits(float(value))
+            text = _digits(value.numerator if value.denominator == 1 else float(value))
             return text if text is not None and Fraction(text) == value else None
-        exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
-        if not exact.is_finite() or exact.as_tuple().exponent < -_DIGITS:  # type: ignore[operator]
+        if not isinstance(value, Decimal):
+            if value % 1 == 0:
+                return str(int(value))
+            value = Decimal(repr(float(value)))
+        exponent = value.as_tuple().exponent
+        if not isinstance(exponent, int) or exponent < -_DIGITS or value.adjusted() > _DIGITS:
             return None
-        return f"{exact:f}".rstrip("0")
+        whole = value.to_integral_value()  # which no context rounds
+        return str(int(whole)) if whole == value else f"{value:f}".rstrip("0")
     except (ArithmeticError, TypeError, ValueError):  # of so many digits that Python refuses
         return None
 

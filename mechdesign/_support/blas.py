@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar
+
+_LOCK = Lock()
+_RUNNING: list[Any] = []
+"""The limit once for every wrapped function that runs, in whatever thread."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -18,8 +23,8 @@ _R = TypeVar("_R")
 def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Wrap a function so that the BLAS of numpy and that of scipy use one thread while it runs.
 
-    The limit applies to the whole process until the function returns. Other threads may run slower
-    meanwhile; their results do not change.
+    The limit applies to the whole process until the last of the wrapped functions that run at the
+    same time returns. Other threads may run slower meanwhile; their results do not change.
     """
 
     @wraps(function)
@@ -28,7 +33,14 @@ def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
         import scipy.linalg  # noqa: F401
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        with threadpool_limits(1, "blas"):
+        with _LOCK:
+            _RUNNING.append(_RUNNING[0] if _RUNNING else threadpool_limits(1, "blas"))
+        try:
             return function(*args, **kwargs)
+        finally:
+            with _LOCK:
+                limit = _RUNNING.pop()
+                if not _RUNNING:
+                    limit.restore_original_limits()
 
     return limited

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from textwrap import fill
+from threading import RLock
 from typing import Any, Literal
 
 import numpy as np
@@ -83,6 +84,8 @@ def look(series: int) -> dict[str, Any]:
 
 _LOOKS = [look(series) for series in range(len(COLOURS) * len(MARKERS))]
 
+_LOCK = RLock()
+
 STYLE: Any = {
     "axes.axisbelow": True,
     "axes.formatter.limits": (-4, 7),  # plain numbers, with no factor at the end of the axis
@@ -119,7 +122,8 @@ def style() -> Iterator[None]:
     Behind them is a light grid, around them no frame. Panels have room for their texts, all of one
     size. Pictures are saved with 200 dots an inch, or as vectors; the texts of a PDF can be
     searched. Fonts and their size remain those of ``matplotlib.rcParams``, where everything is
-    afterwards as it was. It decorates functions, too: ``@style()``.
+    afterwards as it was. Threads take turns, as these settings belong to the whole process. It
+    decorates functions, too: ``@style()``.
 
     Examples
     --------
@@ -132,7 +136,7 @@ def style() -> Iterator[None]:
     >>> axes.lines[1].get_color(), axes.lines[1].get_marker(), axes.spines["top"].get_visible()
     ('#D55E00', 's', False)
     """
-    with rc_context(STYLE):
+    with _LOCK, rc_context(STYLE):
         yield
 
 

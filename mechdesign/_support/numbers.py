@@ -7,7 +7,7 @@ Wherever this library promises an exact answer it refuses binary floats: the flo
 from __future__ import annotations
 
 import numbers
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeGuard
 
@@ -22,6 +22,9 @@ Rational: TypeAlias = Fraction | int | str | Decimal
 
 Such as ``Fraction(9, 10)``, ``1``, ``"9/10"``, ``"0.9"`` or ``Decimal("0.9")``.
 """
+
+_STRICT = Context(traps=[InvalidOperation])
+"""What is no number is refused, whatever the caller's context."""
 
 _EXPONENT_LIMIT = 100_000
 
@@ -48,7 +51,7 @@ def exact(value: Rational, name: str = "value") -> Fraction:
     try:
         # A short string such as 1e999999999 can stand for a number that no memory holds.
         if (isinstance(value, Decimal) or "e" in value.lower()) and abs(
-            Decimal(value).adjusted()
+            Decimal(value, _STRICT).adjusted()
         ) > _EXPONENT_LIMIT:
             raise ValueError("the exponent is too large")
         return Fraction(value)

@@ -194,7 +194,7 @@ def percent(share: Fraction, decimals: int = 0, *, up: bool = False) -> str:
         return ">99.99 %"
     scale = 100 * 10**decimals
     units = -(-share * scale // 1) if up else share * scale // 1
-    return f"{Decimal(units).scaleb(-decimals)} %"
+    return f"{Decimal(units).scaleb(-decimals, Context())} %"
 
 
 def shown(value: object) -> str:

@@ -9,13 +9,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from flint import arb, ctx
+from flint import arb
 
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.numbers import Rational
 from mechdesign.accounting.dp_accounting_export import dp_event, pessimistic_pld
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.gaussian_loss import GaussianLoss
-from mechdesign.accounting.inversion import Advantage, Mean, Summands, ball
+from mechdesign.accounting.inversion import Advantage, Mean, Summands
 from mechdesign.accounting.privacy_curve import PrivacyCurve, float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.renyi_divergence import RenyiCurve, exact_order
@@ -47,10 +48,11 @@ class Composition(PrivacyCurve):
     def largest_epsilon(self) -> float:
         if self.gaussian or any(loss.infinite for loss in self.losses):
             return math.inf
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             logs = (times * ball(loss.ratios[-1][0]).log() for loss, times in self.losses.items())
             return float_above(sum(logs, arb(0)))
 
+    @precision()
     def renyi(self, order: float | Rational) -> float:
         """An upper bound on the Renyi divergence, the largest between neighbours.
 
@@ -79,6 +81,7 @@ class Composition(PrivacyCurve):
         return float_above(self._renyi_curve.divergence(exactly) + self._rho * ball(exactly))
 
     @cached_property
+    @precision()
     def rho(self) -> float:
         """The least rho of zero-concentrated privacy (rho-zCDP), to within a millionth of it.
 
@@ -160,11 +163,13 @@ class Composition(PrivacyCurve):
             return self.gaussian.epsilon(delta)
         return super().epsilon(delta)
 
+    @precision()
     def above(self, ratio: Fraction, smoothing: float) -> arb:
         if self.gaussian and not self.losses:
             return self.gaussian.above(ratio, smoothing)
         return _mean(self._summands, ratio).upper(smoothing) + _infinite(self._finite)
 
+    @precision()
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         return _mean(self._known_summands, ratio).lower(smoothing) + _infinite(self._known)
 
@@ -187,7 +192,7 @@ class Composition(PrivacyCurve):
 
 def _summands(losses: Counter[PrivacyLoss]) -> list[Summands]:
     """The privacy losses where both neighbours make the outputs possible."""
-    with ctx.workprec(_BITS):
+    with precision(_BITS):
         return [
             Summands(
                 tuple(ball(p) for _, p in loss.ratios),
@@ -200,13 +205,13 @@ def _summands(losses: Counter[PrivacyLoss]) -> list[Summands]:
 
 
 def _mean(summands: list[Summands], ratio: Fraction) -> Mean:
-    with ctx.workprec(_BITS):
+    with precision(_BITS):
         return Mean(summands, ball(ratio).log(), Advantage)
 
 
 def _infinite(losses: Counter[PrivacyLoss]) -> arb:
     """The probability that some output is one that the second neighbour makes impossible."""
-    with ctx.workprec(_BITS):
+    with precision(_BITS):
         possible = arb(1)
         for loss, times in losses.items():
             possible *= ball(1 - loss.infinite) ** times

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb
 
-from mechdesign.accounting.inversion import ball
+from mechdesign._support.balls import ball, precision
 from mechdesign.accounting.privacy_curve import float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 
@@ -51,7 +51,7 @@ def pessimistic_pld(parts: Sequence[tuple[PrivacyLoss, int]], interval: float) -
     make = distributions.PrivacyLossDistribution.create_from_rounded_probability
     found = None
     for loss, times in parts:
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             one = make(_on_multiples(loss, interval), float_above(ball(loss.infinite)), interval)
         many = one if times == 1 else one.self_compose(times)
         found = many if found is None else found.compose(many)

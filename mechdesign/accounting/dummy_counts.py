@@ -36,12 +36,12 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
+from flint import arb
 
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import BitSource
 from mechdesign._support.text import brief
-from mechdesign.accounting.inversion import ball
 from mechdesign.accounting.privacy_curve import (
     PrivacyCurve,
     exact_delta,
@@ -78,6 +78,7 @@ class DummyCounts:
     centre: int
 
     @classmethod
+    @precision()
     def hiding(cls, ratio: Fraction, delta: Fraction) -> DummyCounts:
         """Nearly the least dummies with ``H_ratio <= delta``.
 
@@ -124,14 +125,14 @@ class DummyCounts:
         return self._of(0)
 
     def _of(self, distance: int) -> arb:
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             alpha = ball(self.alpha)
             whole = 1 + alpha - 2 * alpha ** (self.centre + 1)
             return alpha**distance * (1 - alpha) / whole
 
     def divergence(self, ratio: Fraction) -> arb:
         """H_ratio, for a ratio of at least 1, as a ball."""
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             beyond = (1 - ball(ratio * self.alpha**2)).max(arb(0))
             more = (1 + self.middle) / 2 - self.end
             return 2 * self.end - self.end**2 + more**2 * beyond
@@ -154,7 +155,7 @@ class DummyCounts:
             that the second kind does not reach; the one also where both counts have the ratio
             1 / alpha.
         """
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             end, high, low = self.end, (1 + self.middle) / 2, (1 - self.middle) / 2
             # The probability of the guess if the report is of the first kind, the second, another
             tests = (
@@ -266,7 +267,7 @@ class AmongDummies(PrivacyCurve):
         return cls(counts, distance, attack)
 
     def above(self, ratio: Fraction, smoothing: float) -> arb:
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             own = self.counts.divergence(1 + (ratio - 1) / self.distance)
             return ball(self.distance) * own
 

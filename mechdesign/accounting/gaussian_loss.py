@@ -39,12 +39,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from flint import arb, ctx
+from flint import arb
 
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import brief
-from mechdesign.accounting.inversion import ball
 from mechdesign.accounting.privacy_curve import PrivacyCurve, exact_delta, exp_below
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.discrete_gaussian import DiscreteGaussian
@@ -157,7 +157,7 @@ class GaussianLoss(PrivacyCurve):
         return math.inf
 
     def above(self, ratio: Fraction, smoothing: float) -> arb:
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             mu = ball(self.squared_mu * _SPREAD).sqrt()
             along = ball(ratio).log() / mu
             found = _below(mu / 2 - along) - ball(ratio) * _below(-mu / 2 - along)
@@ -166,6 +166,7 @@ class GaussianLoss(PrivacyCurve):
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         return arb(0)
 
+    @precision()
     def epsilon(self, delta: float | Rational) -> float:
         """As `PrivacyCurve.epsilon`, and nearer to the least."""
         target = exact_delta(delta)
@@ -204,7 +205,7 @@ def _below(x: arb) -> arb:
 
 def _rounded_up(x: arb) -> Fraction:
     """A short rational number of at least a ball, at most 1."""
-    with ctx.workprec(_BITS):
+    with precision(_BITS):
         units = (x * arb(2) ** _PLACES).upper().ceil().unique_fmpz()
     assert units is not None
     return min(Fraction(int(units), 1 << _PLACES), Fraction(1))

@@ -29,13 +29,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, reduce
 
 import numpy as np
-from flint import acb, acb_mat, arb, ctx, fmpq
+from flint import acb, acb_mat, arb
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.balls import precision
 
 _UPPER_PERIOD, _LOWER_PERIOD = 16.0, 24.0
 """The period P, relative to the standard deviation of the tilted S."""
@@ -101,12 +101,12 @@ class Summands:
         """The values, with 0 as the last one; in floats."""
         return np.array([*map(float, self.values), 0.0])
 
-    def moments(self, tilt: float, period: float, rows: int) -> acb_mat:
-        """E e^(zX) of one variable at z = tilt + 2 pi i j / period: row by row.
+    def moments(self, tilt: float, period: float, rows: int, bits: int) -> acb_mat:
+        """E e^(zX) of one variable at z = tilt + 2 pi i j / period: row by row, of so many bits.
 
         Those that were asked for last are kept: another epsilon of a composition takes them again.
         """
-        asked = tilt, period, rows, ctx.prec
+        asked = tilt, period, rows, bits
         if asked not in self._kept:
             self._kept.clear()
             c, h = arb(tilt), 2 * arb.pi() / arb(period)
@@ -222,7 +222,7 @@ class Mean:
         """
         if self._most < _LEAST:
             return self._most
-        with ctx.workprec(self._precision):
+        with precision(self._precision):
             tilt, deviation = self._saddle
             added = smoothing * self._scale
             period = _UPPER_PERIOD * deviation
@@ -254,7 +254,7 @@ class Mean:
         """
         if self._most < _LEAST:
             return arb(0)
-        with ctx.workprec(self._precision):
+        with precision(self._precision):
             tilt, deviation = self._saddle
             added = smoothing * self._scale
             period = _LOWER_PERIOD * deviation
@@ -277,6 +277,7 @@ class Mean:
             return total.nonnegative_part()
 
     @cached_property
+    @precision()
     def _most(self) -> arb:
         """The largest value of S less the shift, if that is above 0; f is never above it."""
         most = sum((part.times * part.largest for part in self.parts), arb(0)) - self.shift
@@ -307,7 +308,7 @@ class Mean:
         factors: list[tuple[list[acb], int]] = []
         seen: Sequence[int] = range(1, rows * _BLOCK)
         for part in self.parts:
-            moments, times = part.moments(tilt, period, rows).entries(), part.times
+            moments, times = part.moments(tilt, period, rows, self._precision).entries(), part.times
             least = moments[0].real * (arb(-_UNSEEN) / times).exp()
             seen = [j for j in seen if not moments[j].abs_upper() < least]
             factors.append((moments, times))
@@ -344,9 +345,10 @@ class Mean:
                 exponents = part.logarithms + t * part.floats
                 p = np.exp(exponents - exponents.max())
                 p /= p.sum()
-                own = float(p @ part.floats)
+                # Not by a library of products: the same on every processor
+                own = float((p * part.floats).sum())
                 mean += part.times * own
-                variance += part.times * float(p @ (part.floats - own) ** 2)
+                variance += part.times * float((p * (part.floats - own) ** 2).sum())
             return mean, variance
 
         low, high = (math.log(scale / size) for scale in (1e-15, 1e15))
@@ -364,8 +366,3 @@ class Mean:
 def _rounded(x: float) -> float:
     """To a power of 2^(1/4): near enough, and often the same for another epsilon."""
     return math.exp2(round(4 * math.log2(x)) / 4)
-
-
-def ball(x: Fraction) -> arb:
-    """A rational number as a ball of the present precision."""
-    return arb(fmpq(x.numerator, x.denominator))

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 
-from flint import arb, ctx, fmpq
+from flint import arb
 
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import brief
 from mechdesign.privacy import exact_epsilon
@@ -69,6 +70,7 @@ class PrivacyCurve(ABC):
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         """At most delta at ln(ratio): a ball whose lower end is the bound."""
 
+    @precision()
     def delta(self, epsilon: float | Rational) -> float:
         """An upper bound on delta.
 
@@ -90,6 +92,7 @@ class PrivacyCurve(ABC):
         ratio = exp_below(exact_epsilon(epsilon))
         return min(1.0, *(float_above(self.above(ratio, x)) for x in (*_SMOOTHINGS, _FINEST)))
 
+    @precision()
     def delta_at_least(self, epsilon: float | Rational) -> float:
         """A lower bound on delta: no better accounting could show less.
 
@@ -114,6 +117,7 @@ class PrivacyCurve(ABC):
         ratio = exp_above(asked)
         return _float_below(self.below(ratio, 2 * _FINEST))
 
+    @precision()
     def epsilon(self, delta: float | Rational) -> float:
         """An epsilon that holds with this delta.
 
@@ -147,6 +151,7 @@ class PrivacyCurve(ABC):
             return found
         return min(found, self._crossing(self.above, fine, target, 0.98 * found)[1])
 
+    @precision()
     def epsilon_at_least(self, delta: float | Rational) -> float:
         """A lower bound on the epsilon that holds with this delta.
 
@@ -230,8 +235,8 @@ class PrivacyCurve(ABC):
 
 def _margin(bound: arb, target: Fraction) -> float:
     """Positive if the bound is above the target, else at most 0; nearly linear in epsilon."""
-    with ctx.workprec(_BITS):
-        goal = arb(fmpq(target.numerator, target.denominator))
+    with precision(_BITS):
+        goal = ball(target)
         if not bound > 0:
             return -1e3
 
@@ -264,24 +269,20 @@ def exp_below(epsilon: Fraction) -> Fraction:
 
     It is nearly equal to that up to an epsilon of 2^20, and the same beyond.
     """
-    with ctx.workprec(_BITS + 16):
-        return max(Fraction(1), _fraction(_ball(min(epsilon, _LIMIT)).exp().lower()))
+    with precision(_BITS + 16):
+        return max(Fraction(1), _fraction(ball(min(epsilon, _LIMIT)).exp().lower()))
 
 
 def exp_above(epsilon: Fraction) -> Fraction:
     """A rational number of at least e^epsilon, nearly equal to it."""
-    with ctx.workprec(_BITS + 16):
-        return _fraction(_ball(epsilon).exp().upper()) if epsilon else Fraction(1)
+    with precision(_BITS + 16):
+        return _fraction(ball(epsilon).exp().upper()) if epsilon else Fraction(1)
 
 
 def log_above(ratio: Fraction) -> float:
     """The logarithm, rounded up."""
-    with ctx.workprec(_BITS):
-        return float_above(_ball(ratio).log()) if ratio != 1 else 0.0
-
-
-def _ball(x: Fraction) -> arb:
-    return arb(fmpq(x.numerator, x.denominator))
+    with precision(_BITS):
+        return float_above(ball(ratio).log()) if ratio != 1 else 0.0
 
 
 def _fraction(x: arb) -> Fraction:
@@ -290,6 +291,7 @@ def _fraction(x: arb) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
+@precision()
 def float_above(x: arb) -> float:
     """The upper end of a ball, rounded up; infinite if it has none."""
     top = x.upper()
@@ -299,6 +301,7 @@ def float_above(x: arb) -> float:
     return value if arb(value) >= top else math.nextafter(value, math.inf)
 
 
+@precision()
 def _float_below(x: arb) -> float:
     bottom = x.lower()
     if not bottom.is_finite() or not bottom > 0:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.text import brief, shown
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, LEAST_DELTA, GaussianLoss
-from mechdesign.accounting.inversion import ball
 from mechdesign.accounting.privacy_curve import exact_delta, exp_below
 from mechdesign.privacy import exact_epsilon
 
@@ -89,6 +89,7 @@ class ApproximateDP:
         set_fields(self, epsilon=_within(epsilon, "epsilon"), delta=exactly)
 
     @cached_property
+    @precision()
     def noise_ratio(self) -> Fraction:
         """A sigma^2 of Gaussian noise, over the squared sensitivity, that is proved to keep it.
 

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from flint import arb, ctx
+from flint import arb
 
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.text import brief
-from mechdesign.accounting.inversion import ball
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 
 _BITS = 192
@@ -58,7 +58,7 @@ class RenyiCurve:
         """The divergence of an order above 1: a ball, infinite if a loss may be."""
         if self._unbounded:
             return arb("inf")
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             s = ball(order - 1)
             return self._log_moment(s) / s
 
@@ -66,7 +66,7 @@ class RenyiCurve:
         """At least the least rho of zero-concentrated privacy; a ball whose upper end is it."""
         if self._unbounded:
             return arb("inf")
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             moments = {Fraction(0): arb(0), Fraction(1): self._log_moment(arb(1))}
             pieces: dict[tuple[Fraction, Fraction | None], arb] = {}
 

@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import brief
 from mechdesign.accounting.convex_order import dominating
-from mechdesign.accounting.inversion import Function, Mean, Summands, ball
+from mechdesign.accounting.inversion import Function, Mean, Summands
 from mechdesign.accounting.pair_law import (
     PairLaw,
     PairLaws,
@@ -107,6 +108,7 @@ class Shuffled(PrivacyCurve):
                 f" each other less; each of them alone keeps epsilon {self.local_epsilon:.6g}"
             )
 
+    @precision()
     def above(self, ratio: Fraction, smoothing: float) -> arb:
         if not self._laws or ratio >= self.largest_ratio:
             return arb(0)
@@ -142,9 +144,11 @@ class Shuffled(PrivacyCurve):
         roundings = self._laws.terms + longest + 64
         return arb(found) + roundings * arb(2) ** -50 * arb(1 + times)
 
+    @precision()
     def nearly(self, ratio: Fraction, smoothing: float) -> arb:
         return self._delta(self._by_variance[:1], ratio, smoothing) if self._laws else arb(0)
 
+    @precision()
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         best = arb(0)
         for law in self._attacks:
@@ -186,7 +190,7 @@ class Shuffled(PrivacyCurve):
 
     def _mean(self, law: Iterable[tuple[Fraction, Fraction]]) -> Mean:
         """That of the positive part of a sum of n variables."""
-        with ctx.workprec(_BITS):
+        with precision(_BITS):
             pairs = [(ball(weight), ball(value)) for weight, value in law if value]
             weights, values = tuple(w for w, _ in pairs), tuple(x for _, x in pairs)
             return Mean([Summands(weights, values, self.n, True)], arb(0), Function)

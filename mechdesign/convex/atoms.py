@@ -20,9 +20,10 @@ from functools import reduce
 from typing import ClassVar
 
 import numpy as np
-from flint import arb, fmpq
+from flint import arb
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.balls import ball
 
 Slope = tuple[Fraction, ...]
 """An exact slope, one number for each argument."""
@@ -31,11 +32,6 @@ _GRID = 1 << 60
 """Slopes are rounded to multiples of 1 / _GRID."""
 
 _TINY = 1e-30
-
-
-def ball(value: Fraction) -> arb:
-    """A ball around an exact number."""
-    return arb(fmpq(value.numerator, value.denominator))
 
 
 def rational(value: float) -> Fraction:

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx
-
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import exact
 from mechdesign._support.text import brief
 from mechdesign.certificate import Certificate, Verification
-from mechdesign.convex.atoms import OutsideDomain, ball, upper
+from mechdesign.convex.atoms import OutsideDomain, upper
 from mechdesign.convex.program import (
     ConvexProgram,
     NoMinorant,
@@ -103,7 +102,7 @@ class ConvexCertificate:
         ConvexCertificate
             Not verified yet.
         """
-        with ctx.workprec(PRECISION):
+        with precision(PRECISION):
             value = objective_of(program, table)
             bound = _bound(program, planes, multipliers, linear)
         return cls(program, value, bound, planes, multipliers, linear)
@@ -140,7 +139,7 @@ class ConvexCertificate:
         verdict = self.linear.verify(mechanism)
         if not verdict:
             return verdict
-        with ctx.workprec(PRECISION):
+        with precision(PRECISION):
             try:
                 reason = self._refuted(mechanism)
             except (NoMinorant, OutsideDomain) as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from mechdesign.convex.polytope import Polytope
 from mechdesign.convex.reading import load
 from mechdesign.convex.statement import Statement
 from mechdesign.exceptions import Infeasible, SolverFailure
+
+_FILTERS = Lock()
 
 _ATTEMPTS: tuple[tuple[str, dict[str, float]], ...] = (
     ("CLARABEL", {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}),
@@ -111,8 +114,10 @@ def _solved(problem: Any) -> None:
     cvxpy, reasons = load(), []
     for solver, options in _ATTEMPTS:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of inaccurate solutions: they are certified later
+            # Filters belong to the whole process: threads take turns, and other warnings are shown
+            with _FILTERS, warnings.catch_warnings():
+                # Of inaccurate solutions: they are certified later
+                warnings.filterwarnings("ignore", module=r"(cvxpy|mechdesign\.convex)\b")
                 problem.solve(solver=solver, **options)
         except (cvxpy.SolverError, ArithmeticError, ValueError) as error:
             reasons.append(f"{solver}: {error}")

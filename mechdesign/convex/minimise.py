@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from flint import ctx
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.balls import precision
 from mechdesign.certificate import Certificate, dual_bound
 from mechdesign.convex import conic
 from mechdesign.convex.affine import Affine
@@ -120,7 +120,7 @@ def _repaired(
 
 def _satisfied(program: ConvexProgram, mechanism: Mechanism) -> bool:
     """Whether the convex constraints hold and the objective is finite, in balls."""
-    with ctx.workprec(PRECISION):
+    with precision(PRECISION):
         values = program.balls(mechanism)
         try:
             objective_of(program, mechanism)
@@ -131,7 +131,7 @@ def _satisfied(program: ConvexProgram, mechanism: Mechanism) -> bool:
 
 def _planes(program: ConvexProgram, polytope: Polytope, near: Floats) -> Suggestion:
     """Planes and multipliers that prove about the optimum."""
-    with ctx.workprec(PRECISION):
+    with precision(PRECISION):
         relaxation = Relaxation(program, polytope, near)
         best = relaxation.solve()
         value = _float_objective(program, near)
@@ -198,7 +198,7 @@ def _certified(
         dual_bound(linear, multipliers),
         multipliers,
     )
-    with ctx.workprec(PRECISION):
+    with precision(PRECISION):
         return ConvexCertificate.of(
             program, mechanism, found.planes, found.multipliers, certificate
         )

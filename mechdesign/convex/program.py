@@ -16,8 +16,9 @@ import numpy as np
 from flint import arb
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.balls import ball, precision
 from mechdesign.convex.affine import Affine, combined
-from mechdesign.convex.atoms import Atom, Slope, ball, upper
+from mechdesign.convex.atoms import Atom, Slope, upper
 from mechdesign.losses import Costs
 from mechdesign.table import Table
 from mechdesign.values import Values
@@ -131,6 +132,7 @@ class ConvexProgram:
             found.values.append(node.atom.value(arguments))
         return found
 
+    @precision()
     def floats(self, matrix: Floats) -> tuple[list[Floats], Floats]:
         """The arguments of all nodes at a table of floats, and the table and their values, flat."""
         values = matrix.ravel().tolist()

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from flint import ctx, fmpq
+from flint import fmpq
 
+from mechdesign._support.balls import precision
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.text import brief
 from mechdesign.local.column_generation import Candidates, generated
@@ -129,7 +130,7 @@ def extremal(
     alpha = to_fmpq(privacy.alpha)
     merged = utility.merged()
     # The differences between rows shrink with the square of 1 - alpha.
-    with ctx.workprec(
+    with precision(
         PRECISION + 4 * max(0, int(alpha.q).bit_length() - int(alpha.q - alpha.p).bit_length())
     ):
         patterns = Candidates(merged.utility, alpha)

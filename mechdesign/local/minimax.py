@@ -48,10 +48,10 @@ def saddle_point(
     """
     count, k = rows.shape
     # Rows of ratio near 1 are all but parallel: in these coordinates they are orthogonal
-    values, vectors = np.linalg.eigh(rows.T @ rows)
-    apart = vectors / np.sqrt(values)
+    turned, lengths, vectors = np.linalg.svd(rows, full_matrices=False)
+    apart = vectors.T / lengths
     sums = np.zeros((count + k, k + 1))
-    sums[:count, :k], sums[count:, k] = rows @ apart, 1.0
+    sums[:count, :k], sums[count:, k] = turned, 1.0
     asked = np.append(apart.sum(axis=0), 1.0)
     x = np.concatenate([np.maximum(part, _LEAST * part.mean()) for part in (theta, prior)])
     sign = np.repeat([1.0, -1.0], [count, k])

@@ -6,6 +6,7 @@ This is the only file that imports highspy. Nothing here is trusted: it only sug
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -182,16 +183,36 @@ class _SilentHighs(highspy.Highs):
 
 
 def _run(highs: highspy.Highs) -> None:
-    """Run the solver in a thread of its own, so that a keyboard interrupt is handled at once."""
-    highs.HandleUserInterrupt = True
-    highs.startSolve()
+    """Run the solver in a thread of its own, so that a keyboard interrupt is handled at once.
+
+    Not by `startSolve`, whose locks belong to the class: it refuses where any thread solves.
+    """
+    stopped, failures = threading.Event(), list[BaseException]()
+
+    def stop(event: Any) -> None:
+        if stopped.is_set():
+            event.data_in.user_interrupt = True
+
+    def solve() -> None:
+        try:
+            highs.run()
+        except BaseException as failure:
+            failures.append(failure)
+
+    highs.cbSimplexInterrupt.subscribe(stop)
+    highs.cbIpmInterrupt.subscribe(stop)
+    solver = threading.Thread(target=solve, daemon=True)
     try:
-        while not highs.wait(0.1)[0]:
-            pass
-    except KeyboardInterrupt:
-        highs.cancelSolve()  # type: ignore[no-untyped-call]
-        highs.wait()
+        solver.start()
+        while solver.is_alive():
+            solver.join(0.1)
+    except BaseException:
+        stopped.set()
+        if solver.ident is not None:
+            solver.join()
         raise
+    if failures:
+        raise failures[0]
 
 
 def _report(highs: highspy.Highs, progress: Progress) -> None:

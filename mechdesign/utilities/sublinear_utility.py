@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
+from mechdesign._support.balls import precision
 from mechdesign._support.numbers import Rational
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
@@ -138,7 +139,7 @@ class Utility(ABC):
                 "an output is possible under one item and impossible under another: there is no"
                 " privacy at all"
             )
-        with ctx.workprec(PRECISION + 2 * mechanism.denominator.bit_length()):
+        with precision(PRECISION + 2 * mechanism.denominator.bit_length()):
             total = sum((self.worth([to_fmpq(entry) for entry in row]) for row in rows), ZERO)
             return to_fraction(lower(total)), to_fraction(upper(total))
 

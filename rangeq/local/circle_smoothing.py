@@ -20,6 +20,7 @@ import numpy.typing as npt
 import scipy
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.definite import posterior_root
 from rangeq.local.circle_coordinates import (
     Transform,
     coordinates,
@@ -27,7 +28,7 @@ from rangeq.local.circle_coordinates import (
     of_transform,
     transform_of,
 )
-from rangeq.local.positive_smoothing import MostProbable, most_probable, updated
+from rangeq.local.positive_smoothing import MostProbable, most_probable
 
 _STEEP = 4.0
 """Parts of the prior have the spectra 1 / (1 + (k / corner)^4): cubic smoothing splines, beyond
@@ -139,7 +140,7 @@ class Smoothing:
             self._search(_BRIEFLY)
         self.converged = self._search(_STEPS)
         self._prior = self._strengths @ self._spectra + self._white
-        self._total, _, self._covariance, height, rest = self._solved(self._prior, self._variances)
+        self._total, _, (self._root, _), height, rest = self._solved(self._prior, self._variances)
         gain = np.repeat(self._prior / self._total, 2)
         self._mean = self._even + height @ self._shapes + gain * rest
 
@@ -150,18 +151,19 @@ class Smoothing:
 
     def _solved(
         self, prior: Floats, heights: Floats
-    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    ) -> tuple[Floats, Floats, tuple[Floats, float], Floats, Floats]:
         """What follows from these variances of frequencies and shapes.
 
-        The variances of y's frequencies but for the shapes; the shapes' precision from y, posterior
-        covariance and mean; and what y has besides them.
+        The variances of y's frequencies but for the shapes; the shapes' precision from y,
+        `posterior_root` and posterior mean; and what y has besides them.
         """
-        total = prior + self._noise
-        scaled = self._shapes / np.repeat(total, 2)
-        precision = scaled @ self._shapes.T
-        covariance = updated(np.diag(np.sqrt(heights)), precision)
-        height = covariance @ (scaled @ self._y)
-        return total, precision, covariance, height, self._y - height @ self._shapes
+        total, root = prior + self._noise, np.sqrt(heights)
+        each = np.repeat(np.sqrt(total), 2)
+        scaled = self._shapes / each
+        precision = scaled @ scaled.T
+        half, volume = posterior_root(np.diag(root), root[:, None] * precision * root)
+        height = half @ (half.T @ (scaled @ (self._y / each)))
+        return total, precision, (half, volume), height, self._y - height @ self._shapes
 
     def _loss(self, logarithms: Floats) -> tuple[float, Floats]:
         """Minus the logarithm of the likelihood of strengths and heights, and its derivatives."""
@@ -170,16 +172,15 @@ class Smoothing:
             strengths @ self._spectra + self._white,
             self._least + self._ties @ heights,
         )
-        total, precision, covariance, height, rest = self._solved(prior, variances)
-        root = np.sqrt(variances)
-        volume = np.linalg.slogdet(np.eye(len(root)) + root[:, None] * precision * root)[1]
+        total, precision, (half, volume), height, rest = self._solved(prior, variances)
         misfit = _pairs(self._y * rest) / total
         value = 0.5 * (float(self._times @ np.log(total) + misfit.sum()) + volume)
         # V^-1 y is rest / total; with b the mean of the shapes J and H their prior, J' V^-1 y is
         # H^-1 b, and J' V^-1 J is P C H^-1.
-        of_shapes = _pairs(((covariance @ self._shapes) * self._shapes).sum(axis=0))
+        of_shapes = _pairs(((half.T @ self._shapes) ** 2).sum(axis=0))
         excess = self._times / total - (of_shapes + _pairs(rest**2)) / total**2
-        own = (np.einsum("ij,ji->i", precision, covariance) - height**2 / variances) / variances
+        told = ((precision @ half) * half).sum(axis=1)
+        own = (told - height**2 / variances) / variances
         slopes = [strengths * (self._spectra @ excess), heights * (own @ self._ties)]
         return value, 0.5 * np.concatenate(slopes)
 
@@ -237,7 +238,7 @@ class Smoothing:
     def _new_shapes(self, together: int, most: int) -> bool:
         """Whether some item or step stands out: it gets a height of its own."""
         prior = self._strengths @ self._spectra + self._white
-        total, _, covariance, _, rest = self._solved(prior, self._variances)
+        total, _, (half, _), _, rest = self._solved(prior, self._variances)
         kinds = _spike_and_step(self._size)
         left = np.vstack([rest, self._shapes]) / np.repeat(total, 2)
         gains, variances, reach = [], [], 1
@@ -247,7 +248,7 @@ class Smoothing:
             turned = np.conj(transform) * transform_of(left, 0.0, self._size)
             score, *along = np.fft.irfft(turned, self._size)[:, : self._domain]
             own = np.fft.irfft(np.abs(transform) ** 2 / np.insert(total, 0, np.inf), self._size)
-            known = ((covariance @ along) * along).sum(axis=0) if along else 0.0
+            known = ((half.T @ along) ** 2).sum(axis=0) if along else 0.0
             precision = np.maximum(own[0] - known, 1e-6 * own[0])
             # Frequencies are not negative, steps go either way.
             seen = np.maximum(score, 0) if kind is kinds[0] else score
@@ -282,7 +283,7 @@ class Smoothing:
             self._mean,
             np.repeat(precisions, 2),
             np.repeat(self._noise / self._total, 2) * self._shapes,
-            self._covariance,
+            self._root,
             (self._size, self._domain),
             _PRECISION * float(np.sqrt(by_length.mean())),
         )
@@ -291,7 +292,7 @@ class Smoothing:
     def _curve(self) -> tuple[Floats, Floats, Floats]:
         """The variances of ranges by length but for the shapes, and the shapes' part.
 
-        That is prefix sums of what shapes leave unknown, and the shapes' covariance.
+        That is prefix sums of what shapes leave unknown, and a root of the shapes' covariance.
 
         Strengths count with an allowance for their own errors: a deviation is (sum P_j^2 / (2
         total^2))^(-1/2), by Fisher's information, for one part of each octave.
@@ -302,13 +303,13 @@ class Smoothing:
         prior = self._prior + (allowed * deviations) @ parts
         seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
         heights = self._variances + _ALLOWANCE * np.sqrt(2) / seen
-        total, _, covariance, _, _ = self._solved(prior, heights)
+        total, _, (half, _), _, _ = self._solved(prior, heights)
         k = np.arange(1, self._size // 2 + 1)
         spectrum = prior * self._noise / total / (2 * np.sin(np.pi * k / self._size) ** 2)
         covariances = np.fft.irfft(np.insert(spectrum, 0, 0.0), self._size)
         unknown = items_of(np.repeat(self._noise / total, 2) * self._shapes, 0.0, self._size)
         sums = np.pad(np.cumsum(unknown, axis=1), [(0, 0), (1, 0)])
-        return np.maximum(covariances[0] - covariances, 0.0), sums, covariance
+        return np.maximum(covariances[0] - covariances, 0.0), sums, half
 
     def variance(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> Floats:
         """The posterior variances of the sums over first .. last.
@@ -323,11 +324,11 @@ class Smoothing:
         numpy.ndarray of float64
             Of the ends' shape.
         """
-        by_length, sums, covariance = self._curve
+        by_length, sums, root = self._curve
         lean = sums[:, last + 1] - sums[:, first]
         return np.asarray(
             by_length[(last - first + 1) % self._size]
-            + np.einsum("i...,ij,j...->...", lean, covariance, lean)
+            + (np.tensordot(root, lean, (0, 0)) ** 2).sum(axis=0)
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats
+from mechdesign._support.definite import posterior_root
 from rangeq.local.circle_coordinates import coordinates, items_of
 
 _TURNS, _EVERY = 1000, 10
@@ -26,9 +27,6 @@ _STIFF = 10.0
 _BALANCE = 3.0
 """The ratio of the two residuals at which the penalty changes."""
 
-_RIDGE = 1e-14
-"""Of correlations."""
-
 
 class MostProbable(NamedTuple):
     """A distribution, and whether it is as near to the optimum as was asked for."""
@@ -37,26 +35,17 @@ class MostProbable(NamedTuple):
     converged: bool
 
 
-def updated(root: Floats, precision: Floats) -> Floats:
-    """((root root')^-1 + precision)^-1, whatever the rank of root and however small."""
-    inner = np.eye(len(root)) + root.T @ precision @ root
-    # Scales differ by far, and shapes may be all but the same
-    scale = np.sqrt(np.diag(inner))
-    inner = inner / scale / scale[:, None] + _RIDGE * np.eye(len(root))
-    return np.asarray(root / scale @ np.linalg.solve(inner, (root / scale).T))
-
-
 def most_probable(
     mean: Floats,
     precisions: Floats,
     lean: Floats,
-    covariance: Floats,
+    root: Floats,
     shape: tuple[int, int],
     tolerance: float,
 ) -> MostProbable:
     """The distribution x that minimises (x - mean)' C^-1 (x - mean), C the posterior's covariance.
 
-    In `coordinates`, where C is diag(1 / precisions) + lean' covariance lean.
+    In `coordinates`, where C is diag(1 / precisions) + lean' root root' lean.
 
     Parameters
     ----------
@@ -66,8 +55,8 @@ def most_probable(
         Shape (coordinates,), positive.
     lean : numpy.ndarray of float64
         Shape (rank, coordinates).
-    covariance : numpy.ndarray of float64
-        Shape (rank, rank), positive semidefinite.
+    root : numpy.ndarray of float64
+        Shape (rank, rank).
     shape : tuple of int
         The items of the circular domain, and those of the domain: the others hold nothing.
     tolerance : float
@@ -82,11 +71,11 @@ def most_probable(
     start = items_of(mean, 1.0, size)
     if start.min() >= 0 and size == domain:
         return MostProbable(start / start.sum(), True)
-    # By Woodbury's formula C^-1 is diag(precisions) - pushed' middle pushed.
-    pushed = precisions * lean
-    middle = updated(_root(covariance), pushed @ lean.T)
-    root = _root(middle)
-    target = precisions * mean - (middle @ (pushed @ mean)) @ pushed
+    # By Woodbury's formula C^-1 is diag(precisions) - pushed' middle middle' pushed.
+    pushed, along = precisions * lean, root.T @ lean
+    seen = along * np.sqrt(precisions)
+    middle, _ = posterior_root(root, seen @ seen.T)
+    target = precisions * mean - (middle @ (middle.T @ (pushed @ mean))) @ pushed
     rho = _STIFF * float(np.exp(np.mean(np.log(np.minimum(precisions, precisions.min() * 1e6)))))
     z = np.concatenate([norm_sub(start[:domain]), np.zeros(size - domain)])
     dual = np.zeros(size)
@@ -95,9 +84,11 @@ def most_probable(
         if stale:
             shift, stale = precisions + rho, False
             up = pushed / shift
-            small = updated(root, -(pushed @ up.T))
+            # Of C^-1 + rho: p - p^2 / (p + rho) is p rho / (p + rho), which is no difference
+            seen = along * np.sqrt(precisions * (rho / shift))
+            small, _ = posterior_root(root, seen @ seen.T)
         right = (target + rho * coordinates(z - dual)) / shift
-        x = items_of(right + (small @ (pushed @ right)) @ up, 1.0, size)
+        x = items_of(right + (small @ (small.T @ (pushed @ right))) @ up, 1.0, size)
         before, relaxed = z, _RELAXED * x - (_RELAXED - 1) * z
         z = np.maximum(relaxed + dual, 0.0)
         z[domain:] = 0.0
@@ -113,13 +104,3 @@ def most_probable(
                 factor = float(np.clip(np.sqrt(primal / max(other, 1e-300)), 0.1, 10.0))
                 rho, dual, stale = rho * factor, dual / factor, True
     return MostProbable(norm_sub(z[:domain]), converged)
-
-
-def _root(covariance: Floats) -> Floats:
-    """A matrix whose product with its transpose is the covariance.
-
-    Relative to each deviation, as they differ by far.
-    """
-    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))

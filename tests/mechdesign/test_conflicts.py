@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Inexact, localcontext
 from fractions import Fraction
 from itertools import combinations
 
@@ -286,3 +287,11 @@ def test_larger_requests_are_refused_with_a_proof(n):
     assert caught.value.conflict == ("privacy", "within:1=1/2")
     assert caught.value.proof.verify()
     assert caught.value.possible is not None
+
+
+def test_the_critical_epsilon_is_the_same_in_any_context_of_decimals():
+    asked = refutation(request(1, Privacy("19/20"), ["at-least:0,0=4/5", "at-most:0,1=1/10"], None))
+    alone = critical_privacy(asked)
+    with localcontext(prec=2) as context:
+        context.traps[Inexact] = True
+        assert critical_privacy(asked) == alone

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx, fmpq
 
 from frequency.core.answer import Answer, normal_quantile
 from mechdesign import Privacy
 from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.balls import ball, precision
 from mechdesign._support.randomness import bit_source
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
@@ -473,7 +473,7 @@ class MatrixEstimate(Summed):
 
 def _power_above(base: Fraction, exponent: int) -> Fraction:
     """A rational number of at least a power, nearly equal to it."""
-    with ctx.workprec(_BITS):
-        top = (arb(fmpq(base.numerator, base.denominator)) ** exponent).upper()
+    with precision(_BITS):
+        top = (ball(base) ** exponent).upper()
         mantissa, shift = top.man_exp()
         return Fraction(int(mantissa)) * Fraction(2) ** int(shift)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.definite import posterior_root
 from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 
@@ -331,11 +332,9 @@ def _mode(
     if near is not None:
         other = root.T @ near / (root**2).sum(axis=0)  # columns of roots are orthogonal
         start = other if at(other, None)[0] > value else start
-    w, value, p, (slopes, _, hessian) = climb(start, at, around, _STEPS, _GAIN)
-    evidence = value - 0.5 * float(np.linalg.slogdet(hessian)[1])
-    return _Mode(
-        p, root @ w, evidence, lambda: np.asarray(slopes @ np.linalg.solve(hessian, slopes.T))
-    )
+    w, value, p, (slopes, _, _) = climb(start, at, around, _STEPS, _GAIN)
+    half, volume = posterior_root(slopes, slopes.T @ precision @ slopes)
+    return _Mode(p, root @ w, value - 0.5 * volume, lambda: np.asarray(half @ half.T))
 
 
 @lru_cache(maxsize=16)

@@ -499,10 +499,8 @@ class WaveEstimate(ConjunctionEstimate):
             [inside, *(inside[:, [j]] * inside[:, [k]] for j, k in pairs)], axis=1
         )
         mean = flat @ features
-        second = np.matmul(features.T, flat[:, :, None] * features)
-        covariance = (
-            second - mean[:, :, None] * mean[:, None, :] + _RIDGE * np.eye(features.shape[1])
-        )
+        apart = np.sqrt(flat)[:, :, None] * (features - mean[:, None])
+        covariance = np.matmul(apart.transpose(0, 2, 1), apart) + _RIDGE * np.eye(features.shape[1])
         both = flat[:, :1] * (1 - mean)
         found = np.clip(
             np.linalg.solve(covariance, both[:, :, None])[:, :, 0], -_STEEPEST, _STEEPEST

@@ -482,8 +482,12 @@ class Pair:
         by_column = (psi.T @ joint)[:, None] * phi.T
         by_row, by_column = by_row.reshape(-1, len(rows)), by_column.reshape(-1, len(columns))
         # beta' is known but for a constant: the outer product fixes that.
-        matrix = np.outer(columns, columns) - joint.T @ (joint / rows[:, None])
-        matrix.flat[:: len(columns) + 1] += columns + 1e-13
+        # A Laplacian matrix, whose columns sum to 0: the diagonal is a sum, and not a difference
+        root = joint / np.sqrt(rows)[:, None]
+        shared = root.T @ root
+        np.fill_diagonal(shared, 0.0)
+        matrix = np.outer(columns, columns) - shared
+        matrix.flat[:: len(columns) + 1] += shared.sum(axis=0) + 1e-12
         beta = np.linalg.solve(matrix, (by_column - (by_row / rows) @ joint).T).T
         alpha = (by_row - beta @ joint.T) / rows
         slopes = products - alpha[:, :, None]
@@ -500,16 +504,29 @@ class Pair:
         )
         return left, right
 
-    def _information(self, slopes: Floats) -> Floats:
-        """Fisher's, about the coefficients."""
+    def told_of(self, slopes: Floats) -> Floats:
+        """Fisher's information about the sizes of some changes of P: a product.
+
+        Parameters
+        ----------
+        slopes : numpy.ndarray of float64
+            Shape (changes, rows, columns).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (changes, changes).
+        """
         left, right = self._seen
         several, rows, columns = slopes.shape
-        inner = (slopes.reshape(-1, columns) @ right).reshape(several, rows, -1)
-        seen = np.matmul(left.T, inner).reshape(several, -1)
+        inner = slopes.reshape(several * rows, columns) @ right
+        inner = inner.reshape(several, rows, right.shape[1])
+        seen = np.matmul(left.T, inner).reshape(several, left.shape[1] * right.shape[1])
         halves = np.matmul(slopes @ self.halves.right, self.halves.left)
-        return np.asarray(
-            self.precision * seen @ seen.T + self.halves.precision * np.outer(halves, halves)
+        root = np.column_stack(
+            [np.sqrt(self.precision) * seen, np.sqrt(self.halves.precision) * halves]
         )
+        return np.asarray(root @ root.T)
 
     def _gradient(self, slopes: Floats, joint: Floats) -> Floats:
         """Of the log-likelihood, in the coefficients."""
@@ -553,7 +570,7 @@ class Pair:
                 information, gradient = fit.information, fit.pull - fit.information @ theta
             else:
                 slopes = self._slopes(products, psi, phi, state[0])
-                information, gradient = self._information(slopes), self._gradient(slopes, state[0])
+                information, gradient = self.told_of(slopes), self._gradient(slopes, state[0])
             return Expansion(
                 information,
                 gradient - weights * (theta - middle),

@@ -117,7 +117,10 @@ class Shrinkage(NamedTuple):
     def posterior(self, scores: Floats) -> tuple[Floats, Floats]:
         """Means and variances of the coefficients: shape (scales, a, b)."""
         means = self.times_covariance(scores[None]).reshape(self.alone.shape)
-        return means, self.alone - self.along**2 / self.stretched[:, None, None]
+        # Of the others halves tell at least nothing
+        stretched = self.stretched[:, None, None]
+        others = np.maximum(stretched - self.along**2 / self.alone, 1.0)
+        return means, self.alone * (others / stretched)
 
 
 def _sums(tables: Floats, weights: Floats) -> Floats:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign._support.arrays import Floats
+from mechdesign._support.definite import cholesky
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales
 from rangeq.grids.wavegrid.shrinkage import Shrinkage
 from rangeq.grids.wavegrid.term_kinds import TermBasis
@@ -112,8 +113,11 @@ class SmoothDirections(NamedTuple):
         shape, flat = slopes.shape, slopes.reshape(len(slopes), fit.joint.size)
         information = pair.information(slopes).reshape(flat.shape)
         # The prior of the turned coefficients is N(0, I)
-        root = np.linalg.cholesky(np.eye(len(flat)) + flat @ information.T)
-        flat, information = (np.linalg.solve(root, table) for table in (flat, information))
+        root = cholesky(pair.told_of(slopes), np.ones(len(flat)))
+        flat, information = (
+            np.asarray(np.linalg.solve(root, table), dtype=np.float64)
+            for table in (flat, information)
+        )
         distances = (flat / (fit.joint.ravel() + _EMPTY)) @ flat.T
         return cls(flat.reshape(shape), information.reshape(shape), distances)
 

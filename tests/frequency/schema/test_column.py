@@ -4,7 +4,7 @@ import datetime as dt
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -498,3 +498,12 @@ def test_texts_are_numbers_in_every_library_or_in_none(library, text):
         read = column.numbers()
         found = np.where(read.absent, np.nan, read.values)
         assert np.array_equal(found, [3.0, expected, 4.0], equal_nan=True)
+
+
+def test_decimals_are_the_same_values_in_any_context() -> None:
+    long = str(10**30 + 1)
+    kind = Categorical("x", [long, "12345"])
+    for digits in (2, 28):
+        with localcontext(prec=digits):
+            coded = kind.coded([Decimal(long), Decimal("12345.0")])
+            assert coded[0].tolist() == [0, 1]

@@ -43,3 +43,49 @@ def test_the_function_is_otherwise_itself() -> None:
 
     assert divided(3, by=4) == 0.75
     assert (divided.__name__, divided.__doc__) == ("divided", "A fraction.")
+
+
+OVERLAPPING = """
+import json, threading
+from mechdesign._support.blas import one_thread
+from threadpoolctl import threadpool_info
+import scipy.linalg
+
+def threads():
+    return sorted({item["num_threads"] for item in threadpool_info() if item["user_api"] == "blas"})
+
+before = threads()
+first, second, seen = threading.Event(), threading.Event(), []
+
+@one_thread
+def early():
+    first.set()
+    second.wait(10)
+
+@one_thread
+def late():
+    second.set()
+    one.join(10)
+    seen.append(threads())
+
+one = threading.Thread(target=early)
+two = threading.Thread(target=lambda: first.wait(10) and late())
+one.start(), two.start(), one.join(), two.join()
+print(json.dumps([before, seen[0], threads()]))
+"""
+
+
+def test_functions_that_overlap_leave_as_many_threads_as_there_were() -> None:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", OVERLAPPING],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    before, within, after = json.loads(done.stdout)
+    assert within == [1]
+    assert after == before

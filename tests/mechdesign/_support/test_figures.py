@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from itertools import pairwise
 from pathlib import Path
 
@@ -264,3 +265,25 @@ def test_saved_texts_can_be_searched(tmp_path) -> None:
     assert b"/FontFile2" in (tmp_path / "figure.pdf").read_bytes()
     figure.savefig(tmp_path / "plain.pdf")
     assert b"/FontFile2" not in (tmp_path / "plain.pdf").read_bytes()
+
+
+def test_threads_take_turns_and_leave_settings_as_they_were() -> None:
+    before, first, second = dict(rcParams), threading.Event(), threading.Event()
+
+    def early() -> None:
+        with style():
+            first.set()
+            second.wait(1)
+
+    def late() -> None:
+        first.wait(10)
+        with style():
+            second.set()
+            threads[0].join(1)
+
+    threads = [threading.Thread(target=early), threading.Thread(target=late)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert dict(rcParams) == before

@@ -1,6 +1,6 @@
 """Exact numbers: what is let in, and what is refused."""
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -154,3 +154,13 @@ def test_sums_of_integers_are_exact(kind):
         found = exact_sum(values)
         assert type(found) is int
         assert found == sum(map(int, values.ravel()))
+
+
+def test_numbers_are_read_in_the_same_way_in_any_context_of_decimals():
+    with localcontext(prec=2) as context:
+        context.traps[InvalidOperation] = False
+        for text in ("1e99999999999999999999", "1e99999999"):
+            with pytest.raises(ValueError, match="finite rational"):
+                exact(text)
+        assert exact(Decimal("0.123456")) == Fraction(123456, 10**6)
+        assert exact("1.25e3") == 1250

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from decimal import ROUND_UP, localcontext
 from fractions import Fraction
 
 import pytest
@@ -215,3 +216,8 @@ def test_a_percentage_never_claims_more_than_is_so(share, decimals, up):
 def test_what_is_rounded_up_is_no_less_and_nearly_the_same(value):
     assert value <= Fraction(rounded_up(value)) <= value * Fraction(101, 100)
     assert rounded_up(value, 1) == rounded_up(Fraction(rounded_up(value, 1)), 1)
+
+
+def test_percentages_do_not_depend_on_the_context_of_decimals():
+    with localcontext(prec=1, rounding=ROUND_UP):
+        assert percent(Fraction(2, 3), 1) == "66.6 %"

@@ -15,9 +15,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mechdesign import Privacy, named
+from mechdesign._support.balls import ball
 from mechdesign.accounting import compose, shuffled
 from mechdesign.accounting.convex_order import dominating
-from mechdesign.accounting.inversion import Advantage, Function, Mean, Summands, ball
+from mechdesign.accounting.inversion import Advantage, Function, Mean, Summands
 from mechdesign.accounting.pair_law import TableLaws, attack_laws_of
 from mechdesign.accounting.privacy_curve import exp_above, exp_below
 from mechdesign.exceptions import UnboundedRatio

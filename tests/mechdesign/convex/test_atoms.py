@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 
+from mechdesign._support.balls import ball
 from mechdesign.convex.atoms import (
     Atom,
     EuclideanNorm,
@@ -26,7 +27,6 @@ from mechdesign.convex.atoms import (
     RealPower,
     RelativeEntropy,
     Square,
-    ball,
     lower,
     upper,
 )
