@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign._support.csv_rows import read_csv
+from mechdesign._support.csv_rows import NOT_UTF8, kind_of_file, read_csv
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
@@ -212,10 +212,16 @@ class _Utf8(io.RawIOBase):
         try:
             self._decoder.decode(part, final=not part)
         except UnicodeDecodeError as error:
+            if not self._ends and (kind := kind_of_file(part)):
+                raise InvalidTable(f"{self._source} is {kind}; nothing was written") from None
             # What is wrong may have begun in the part before, but not a line before.
-            raise self._refusal(part[: max(error.start, 0)], "is not UTF-8") from None
+            raise self._refusal(part[: max(error.start, 0)], f"is not UTF-8: {NOT_UTF8}") from None
         if b"\0" in part:
-            raise self._refusal(part[: part.index(b"\0")], "holds a NUL byte")
+            if not self._ends and (kind := kind_of_file(part)):
+                raise InvalidTable(f"{self._source} is {kind}; nothing was written")
+            raise self._refusal(
+                part[: part.index(b"\0")], "holds a NUL byte: save the table as CSV in UTF-8"
+            )
         full = part.rstrip(b"\r\n")
         if full:
             self.lines = self._ends + self._line_ends(full) + 1
@@ -235,10 +241,7 @@ class _Utf8(io.RawIOBase):
 
     def _refusal(self, before: bytes, wrong: str) -> InvalidTable:
         line = self._ends + self._line_ends(before) + 1
-        return InvalidTable(
-            f"{self._source}, line {line}, {wrong}: save the table as CSV in UTF-8; nothing was"
-            " written"
-        )
+        return InvalidTable(f"{self._source}, line {line}, {wrong}; nothing was written")
 
 
 def _text(source: Path) -> io.TextIOWrapper:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -19,6 +22,28 @@ _HEADER = 1 << 24
 """The longest header line, in characters: what has a longer one is no table."""
 
 _BOM = "\ufeff"
+
+_FIRST = 1 << 16
+"""Bytes that are decoded at a time where a file is not UTF-8."""
+
+_SAVE = "save the table as CSV in UTF-8"
+NOT_UTF8 = (
+    "the file may be in Latin-1, as Windows writes it. Save the table as CSV in UTF-8, or convert"
+    " it: iconv -f WINDOWS-1252 -t UTF-8"
+)
+"""What helps where a file has bytes that are not UTF-8."""
+
+_KINDS = (
+    (b"PK\x03\x04", f"an Excel workbook or another zip archive: {_SAVE}"),
+    (b"\xd0\xcf\x11\xe0", f"an old Excel workbook: {_SAVE}"),
+    (b"$FL", f"a file of SPSS: {_SAVE}"),
+    (b"<stata_dta>", f"a file of Stata: {_SAVE}"),
+    (b"HEADER RECORD*******LIB", f"a transport file of SAS: {_SAVE}"),
+    (b"PAR1", "a Parquet file: its name must end in .parquet"),
+    (b"\x1f\x8b", "compressed by gzip: its name must end in .gz, or unpack it"),
+    (b"\xff\xfe", f"in UTF-16: {_SAVE}"),
+    (b"\xfe\xff", f"in UTF-16: {_SAVE}"),
+)
 
 _COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 
@@ -101,7 +126,7 @@ def read_csv(stream: TextIO, source: Path, separator: str | None = None) -> CsvR
     try:
         first = stream.readline(_HEADER)
     except UnicodeDecodeError as error:
-        raise _unreadable(source, 0, error) from error
+        raise not_utf8(source) from error
     if len(first) == _HEADER:
         raise InvalidTable(f"{source} has no header line, or one that is too long")
     mark = _BOM if first.startswith(_BOM) else ""
@@ -150,11 +175,50 @@ def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[
                 )
             else:
                 yield row, reader.line_num
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise _unreadable(source, reader.line_num, error) from error
+    except UnicodeDecodeError as error:
+        raise not_utf8(source) from error
+    except csv.Error as error:
+        where = f"after line {reader.line_num}" if reader.line_num else "line 1"
+        raise InvalidTable(
+            f"{source}, {where}, is not a CSV file: {error}; nothing was written"
+        ) from error
 
 
-def _unreadable(source: Path, line: int, error: Exception) -> InvalidTable:
-    return InvalidTable(
-        f"{source}, after line {line}, is not a CSV file in UTF-8: {error}; nothing was written"
-    )
+@contextmanager
+def opened_text(source: Path) -> Iterator[TextIO]:
+    """A file of UTF-8 with or without a byte order mark; InvalidTable for one that is not."""
+    try:
+        with source.open(newline="", encoding="utf-8-sig") as stream:
+            yield stream
+    except UnicodeDecodeError as error:
+        raise not_utf8(source) from error
+
+
+def kind_of_file(first: bytes) -> str:
+    """What a file is that is no CSV, by its first bytes, and what helps; or nothing."""
+    return next((text for start, text in _KINDS if first.startswith(start)), "")
+
+
+def not_utf8(source: Path) -> InvalidTable:
+    """What is wrong with a file that cannot be decoded: what it is, or the line."""
+    with gzip.open(source) if source.suffix.lower() == ".gz" else source.open("rb") as stream:
+        before, line = stream.read(_FIRST), 1
+        kind = kind_of_file(before)
+        if kind:
+            return InvalidTable(f"{source} is {kind}; nothing was written")
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        while True:
+            try:
+                decoder.decode(before)
+            except UnicodeDecodeError as error:
+                part = before[: error.start] if error.object == before else b""
+                line += _line_ends(part)
+                break
+            line += _line_ends(before)
+            if not (before := stream.read(_FIRST)):
+                break
+    return InvalidTable(f"{source}, line {line}, is not UTF-8: {NOT_UTF8}; nothing was written")
+
+
+def _line_ends(part: bytes) -> int:
+    return part.count(b"\n") or part.count(b"\r")

@@ -7,6 +7,7 @@ import csv
 import re
 from pathlib import Path
 
+from mechdesign._support.csv_rows import opened_text
 from mechdesign._support.numbers import exact
 from mechdesign.cli.options import member_of, prior_of
 from mechdesign.exceptions import InexactNumber, InvalidTable
@@ -172,12 +173,12 @@ def cells_of(path: Path) -> list[list[str]]:
     Raises InvalidTable for a file that is none.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
+        with opened_text(path) as stream:
             return [
                 [cell.strip() for cell in row] for row in csv.reader(stream, strict=True) if row
             ]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InvalidTable(f"{path} is not a CSV file in UTF-8: {error}") from error
+    except csv.Error as error:
+        raise InvalidTable(f"{path} is not a CSV file: {error}") from error
 
 
 def _costs(path: Path, outputs: Values, inputs: Values) -> list[list[str]]:

@@ -152,8 +152,9 @@ def test_a_cell_of_thousands_of_digits_names_its_line(here: Path) -> None:
         ("ward,count\nA,3\nB\n", "line 3: 1 cells under a header of 2"),
         ("count,count\n3,4\n", "2 column 'count'"),
         ('count\n3\n"3\n', "after line 3, is not a CSV file"),
-        (b"count\n3\n\xe9\n", "not a CSV file in UTF-8"),
-        (b"\xff\xfec\x00o\x00u\x00n\x00t\x00", "not a CSV file in UTF-8"),
+        (b"count\n3\n\xe9\n", "line 3, is not UTF-8: the file may be in Latin-1"),
+        (b"PK\x03\x04\xff", "is an Excel workbook"),
+        (b"\xff\xfec\x00o\x00u\x00n\x00t\x00", "is in UTF-16: save the table"),
     ],
 )
 def test_what_is_no_table_is_refused(content: str | bytes, reason: str, here: Path) -> None:

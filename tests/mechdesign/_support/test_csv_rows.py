@@ -55,8 +55,8 @@ def test_an_empty_file_has_no_header() -> None:
         ("a,b\n1,2\n3\n", "people.csv, line 3: 1 cells under a header of 2"),
         ('a,b\n"1\n",2\n3,4,5\n', "people.csv, line 4: 3 cells under a header of 2"),
         ("a,b\n1,2\n\n3,4\n", "people.csv, line 3: 0 cells under a header of 2"),
-        ('a,b\n1,"2\n3,4\n', "people.csv, after line 3, is not a CSV file in UTF-8: unexpected"),
-        ('a,b\n1,"2"x\n', "people.csv, after line 2, is not a CSV file in UTF-8: ',' expected"),
+        ('a,b\n1,"2\n3,4\n', "people.csv, after line 3, is not a CSV file: unexpected"),
+        ('a,b\n1,"2"x\n', "people.csv, after line 2, is not a CSV file: ',' expected"),
     ],
 )
 def test_a_malformed_line_is_named(text: str, message: str) -> None:
