@@ -42,10 +42,10 @@ LARGEST = 2e6
 """How many steps a distribution of dp_accounting may take: more is minutes."""
 
 TABLES: dict[str, Callable[[float], Mechanism]] = {
-    "randomised response": lambda e: named.krr(2, Privacy.from_epsilon(e).alpha),
-    "GM": lambda e: named.geometric(8, Privacy.from_epsilon(e).alpha),
-    "EM": lambda e: named.explicit_fair(8, Privacy.from_epsilon(e).alpha),
-    "WM": lambda e: named.weakly_honest(8, Privacy.from_epsilon(e).alpha),
+    "randomised response": lambda e: named.krr(2, alpha=Privacy.from_epsilon(e).alpha),
+    "GM": lambda e: named.geometric(8, alpha=Privacy.from_epsilon(e).alpha),
+    "EM": lambda e: named.explicit_fair(8, alpha=Privacy.from_epsilon(e).alpha),
+    "WM": lambda e: named.weakly_honest(8, alpha=Privacy.from_epsilon(e).alpha),
 }
 
 

@@ -226,7 +226,7 @@ def main() -> int:
         start = time.perf_counter()
         d = design(
             Counts(0, worked.n),
-            Privacy(worked.alpha),
+            Privacy(alpha=worked.alpha),
             objective=worked.objective,
             constraints=worked.constraints,
             properties=worked.properties,

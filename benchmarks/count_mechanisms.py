@@ -63,7 +63,7 @@ def proofs(sizes: Sequence[int]) -> Iterable[Sequence[object]]:
     proved, slowest, unproved = 0, 0.0, []
     for n, alpha, loss, names in tqdm(cases, desc="grid", leave=False, disable=None):
         start = time.perf_counter()
-        certificate = design(n, Privacy(alpha), loss, names.split()).certificate
+        certificate = design(n, Privacy(alpha=alpha), loss, names.split()).certificate
         slowest = max(slowest, time.perf_counter() - start)
         proved += certificate.optimal
         if not certificate.optimal:
@@ -79,7 +79,7 @@ def times(sizes: Sequence[int], repeats: int) -> Iterable[Sequence[object]]:
                 found = []
                 took = median(
                     lambda: found.append(
-                        design(n, Privacy(alpha), loss, names.split()).certificate
+                        design(n, Privacy(alpha=alpha), loss, names.split()).certificate
                     ),
                     1 if n > 64 else repeats,
                 )
@@ -100,7 +100,9 @@ def large(n: int) -> Iterable[Sequence[object]]:
         row = []
         for alpha in ALPHAS:
             found = []
-            took = median(lambda: found.append(design(n, Privacy(alpha), L0(), names.split())), 1)
+            took = median(
+                lambda: found.append(design(n, Privacy(alpha=alpha), L0(), names.split())), 1
+            )
             assert found[0].certificate.optimal
             row.append(f"{took:.1f}")
         yield names or "none", *row
@@ -126,7 +128,7 @@ def floats_only(n: int, alpha: Fraction) -> None:
     """The same program up to the optimal basis in floats: built, reduced, solved, not certified."""
     size = n + 1
     program = mechanism_program(
-        size, size, Privacy(alpha), L0(), [resolve(name) for name in STRONGEST.split()]
+        size, size, Privacy(alpha=alpha), L0(), [resolve(name) for name in STRONGEST.split()]
     )
     reduced = reduce_by_symmetry(program, reflection(size, size, program.variables))
     assert reduced is not None
@@ -145,7 +147,7 @@ def against_cvxpy(sizes: Sequence[int], repeats: int) -> Iterable[Sequence[objec
 
 
 def draws(size: int, repeats: int) -> Iterable[Sequence[object]]:
-    mechanism = named.explicit_fair(16, "9/10")
+    mechanism = named.explicit_fair(16, alpha="9/10")
     counts = np.random.default_rng(1).integers(0, 17, size)
     mechanism.release(counts[:10])
     seeded, secure = np.random.default_rng(2), None

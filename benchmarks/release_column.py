@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     rows = 10_000_000 // (10 if parser.parse_args().quick else 1)
     one_core()
-    mechanism = named.geometric(LARGEST, "9/10")
+    mechanism = named.geometric(LARGEST, alpha="9/10")
     found = []
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "true.csv"), Path(folder, "released.csv")

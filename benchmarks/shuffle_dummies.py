@@ -74,7 +74,7 @@ def designs(n: int, items: int, epsilon: float, delta: float, quick: bool) -> It
         return [str(n), f"{epsilon:g}", name, shown, f"{reports:.2f}", f"{error:.2e}"]
 
     def private(alpha: float) -> bool:
-        return shuffled(named.krr(items, Fraction(alpha)), n).delta(epsilon) <= delta
+        return shuffled(named.krr(items, alpha=Fraction(alpha)), n).delta(epsilon) <= delta
 
     alone = -math.log(least(private, 1e-5, 0.5, 8 if quick else 11))
     yield row("shuffled", alone, 1, GRR(items, alone).variance(n) ** 0.5)

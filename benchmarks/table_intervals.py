@@ -31,10 +31,10 @@ CONFIDENCES = (0.5, 0.8, 0.95, 0.99)
 def mechanisms() -> Iterator[Mechanism]:
     for epsilon, n in product(EPSILONS, SIZES):
         privacy = Privacy.from_epsilon(epsilon)
-        geometric = named.geometric(n, privacy.alpha)
+        geometric = named.geometric(n, alpha=privacy.alpha)
         share = Fraction(1, 2 * (n + 1))
         yield geometric
-        yield named.explicit_fair(n, privacy.alpha)
+        yield named.explicit_fair(n, alpha=privacy.alpha)
         yield Mechanism([[p / 2 + share for p in row] for row in geometric.table], privacy)
 
 

@@ -25,15 +25,15 @@ SCALED = "scaled L0 (eq. 6.1)"
 
 @cache
 def weakly_honest(n: int, alpha: Fraction, *extra: str) -> Mechanism:
-    return design(n, Privacy(alpha), L0(), ["WH", *extra]).mechanism
+    return design(n, Privacy(alpha=alpha), L0(), ["WH", *extra]).mechanism
 
 
 def family(n: int, alpha: Fraction) -> dict[str, Mechanism]:
     """The four mechanisms of Figure 6.5, WM as in section 6.7."""
     return {
-        "GM": named.geometric(n, alpha),
-        "WM": named.weakly_honest(n, alpha, column_monotone=True),
-        "EM": named.explicit_fair(n, alpha),
+        "GM": named.geometric(n, alpha=alpha),
+        "WM": named.weakly_honest(n, alpha=alpha, column_monotone=True),
+        "EM": named.explicit_fair(n, alpha=alpha),
         "UM": named.uniform(n),
     }
 
@@ -83,7 +83,7 @@ def rmse_against_p(mechanisms: Mapping[str, Mechanism], ps: Sequence[Fraction]) 
 
 
 def figure_6_1() -> Figure:
-    privacy = Privacy("62/100")
+    privacy = Privacy(alpha="62/100")
     panels = {
         "L0, d = 1, n = 5": (5, L0(1)),
         "L1, n = 7": (7, L1()),
@@ -131,20 +131,20 @@ def figure_6_7a() -> Figure:
 
 def figure_6_7b() -> Figure:
     curves: dict[str, Callable[[Fraction], Mechanism]] = {
-        "GM": lambda alpha: named.geometric(8, alpha),
+        "GM": lambda alpha: named.geometric(8, alpha=alpha),
         "WH": lambda alpha: weakly_honest(8, alpha),
         "WH + CM": lambda alpha: weakly_honest(8, alpha, "CM"),
-        "EM": lambda alpha: named.explicit_fair(8, alpha),
+        "EM": lambda alpha: named.explicit_fair(8, alpha=alpha),
     }
     return l0_against_alpha(curves, [Fraction(k, 20) for k in range(8, 20)])
 
 
 def figure_6_8(alpha: Fraction) -> Figure:
     curves: dict[str, Callable[[int], Mechanism]] = {
-        "GM": lambda n: named.geometric(n, alpha),
+        "GM": lambda n: named.geometric(n, alpha=alpha),
         "WH": lambda n: weakly_honest(n, alpha),
         "WH + RM + CM": lambda n: weakly_honest(n, alpha, "RM", "CM"),
-        "EM": lambda n: named.explicit_fair(n, alpha),
+        "EM": lambda n: named.explicit_fair(n, alpha=alpha),
         "UM": named.uniform,
     }
     return l0_against_n(curves, range(2, 25, 2))

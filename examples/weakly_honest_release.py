@@ -47,11 +47,11 @@ def group_counts() -> npt.NDArray[np.int64]:
 
 
 def designed() -> tuple[Design, dict[str, Mechanism]]:
-    found = design(GROUP, Privacy(ALPHA), L0(), [WeakHonesty(), ColumnMonotone()])
+    found = design(GROUP, Privacy(alpha=ALPHA), L0(), [WeakHonesty(), ColumnMonotone()])
     table = {
         "WH+CM": found.mechanism,
-        "GM": named.geometric(GROUP, ALPHA),
-        "EM": named.explicit_fair(GROUP, ALPHA),
+        "GM": named.geometric(GROUP, alpha=ALPHA),
+        "EM": named.explicit_fair(GROUP, alpha=ALPHA),
         "UM": named.uniform(GROUP),
     }
     return found, table

@@ -59,7 +59,7 @@ class DiscreteGaussian:
             )
         # Proposals have alpha = 1 - 1/t, near exp(-1 / sigma)
         self._t = max(2, math.isqrt(math.floor(self.sigma2)) + 1)
-        self._proposal = DiscreteLaplace(Fraction(self._t - 1, self._t))
+        self._proposal = DiscreteLaplace(alpha=Fraction(self._t - 1, self._t))
 
     @cached_property
     def variance(self) -> float:

@@ -48,7 +48,7 @@ class DiscreteLaplace:
         For an alpha outside that range.
     """
 
-    def __init__(self, alpha: Rational) -> None:
+    def __init__(self, *, alpha: Rational) -> None:
         self.alpha = exact(alpha, "alpha")
         if not 0 < self.alpha <= 1 - Fraction(1, LARGEST_SCALE):
             raise ValueError(
@@ -207,7 +207,7 @@ class DiscreteLaplace:
             spare *= 2
 
     def __repr__(self) -> str:
-        return f"DiscreteLaplace({brief(self.alpha, 12)})"
+        return f"DiscreteLaplace(alpha={brief(self.alpha, 12)})"
 
 
 def _rate(alpha: Fraction) -> float:

@@ -360,7 +360,9 @@ class Explanation:
 
     def _risk(self, change: str, pairs: Iterable[tuple[int, int]]) -> PersonalRisk:
         table = self.table
-        audit = Table.from_weights(table.weights, table.denominator, Privacy(1, pairs)).audit()
+        audit = Table.from_weights(
+            table.weights, table.denominator, Privacy(alpha=1, neighbours=pairs)
+        ).audit()
         first, second = (table.input_values.labels[j] for j in audit.inputs)
         assert isinstance(audit.output, int)
         example = table.output_values.labels[audit.output], first, second
@@ -498,7 +500,7 @@ def explain(mechanism: Table, prior: Sequence[Rational] | None = None) -> Explan
         The prior is no distribution over the true counts.
 
     >>> from mechdesign import named
-    >>> told = explain(named.geometric(1, "1/4"))
+    >>> told = explain(named.geometric(1, alpha="1/4"))
     >>> told.within(0), told.risks[0].ratio
     (Fraction(4, 5), Fraction(4, 1))
     >>> print(told.answers[1])

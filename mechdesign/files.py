@@ -199,7 +199,7 @@ def _parse(content: Any, work: Work) -> tuple[Table, Certificate | None]:
     elif isinstance(neighbours, dict):
         distances = _list(keyed(neighbours, "distances")["distances"])
         neighbours = Metric([_list(row) for row in distances])
-    privacy = Privacy(from_text(content["alpha"]), neighbours)
+    privacy = Privacy(alpha=from_text(content["alpha"]), neighbours=neighbours)
     weights = [
         [integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])
     ]

@@ -1,6 +1,7 @@
 """The named mechanisms in closed form, exact (thesis 6.5, 6.6, 6.8).
 
-`recommend` says which of them is optimal according to theory.
+Each takes a `Privacy` or the epsilon of one, or ``alpha=`` by its name. `recommend` says which of
+them is optimal according to theory.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from flint import fmpz_poly
 
 from mechdesign._support.numbers import Rational, whole
+from mechdesign._support.text import shown
 from mechdesign.losses import L0
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design
@@ -24,7 +26,9 @@ Number = TypeVar("Number", Fraction, fmpz_poly)
 Weights: TypeAlias = tuple[list[list[Number]], Number]
 
 
-def geometric(n: int, alpha: Rational) -> Mechanism:
+def geometric(
+    n: int, privacy: Privacy | float | Rational | None = None, *, alpha: Rational | None = None
+) -> Mechanism:
     """GM, the range-restricted geometric mechanism (Definition 22, Figure 6.2).
 
     It adds two-sided geometric noise, clamped to 0 .. n.
@@ -33,7 +37,7 @@ def geometric(n: int, alpha: Rational) -> Mechanism:
     + alpha). (Definition 22 prints the noise as (1-alpha)^|d|/(1+alpha); it is (1-alpha) alpha^|d|
     / (1+alpha).)
     """
-    n, privacy = _respondents(n), Privacy(alpha)
+    n, privacy = _respondents(n), _privacy(privacy, alpha)
     if n == 0:
         return uniform(0, privacy)
     return _mechanism(*geometric_weights(n, privacy.alpha), privacy)
@@ -64,7 +68,9 @@ def geometric_weights(n: int, a: Number) -> Weights[Number]:
     return weights, one + a
 
 
-def explicit_fair(n: int, alpha: Rational) -> Mechanism:
+def explicit_fair(
+    n: int, privacy: Privacy | float | Rational | None = None, *, alpha: Rational | None = None
+) -> Mechanism:
     """EM, the explicit fair mechanism (eq. 6.15, Figure 6.3).
 
     It is optimal for L0 among fair mechanisms, and has all seven properties.
@@ -74,7 +80,7 @@ def explicit_fair(n: int, alpha: Rational) -> Mechanism:
     eq. 6.14, and y = 1 / (1 + 2 (alpha + ... + alpha^((n-1)/2)) + alpha^((n+1)/2)) for odd n, where
     eq. 6.14 does not hold.
     """
-    n, privacy = _respondents(n), Privacy(alpha)
+    n, privacy = _respondents(n), _privacy(privacy, alpha)
     return _mechanism(*explicit_fair_weights(n, privacy.alpha), privacy)
 
 
@@ -105,30 +111,35 @@ def explicit_fair_power(i: int, j: int, n: int) -> int:
     return distance if distance < margin else -(-(distance + margin) // 2)
 
 
-def uniform(n: int, privacy: Privacy | None = None) -> Mechanism:
+def uniform(n: int, privacy: Privacy | float | Rational | None = None) -> Mechanism:
     """UM (Definition 23): a uniformly distributed output, whatever the input.
 
     It claims perfect privacy, alpha = 1, unless ``privacy`` is given.
     """
     n = _respondents(n)
-    return Mechanism([[Fraction(1, n + 1)] * (n + 1)] * (n + 1), privacy or Privacy(1))
+    claimed = Privacy(alpha=1) if privacy is None else Privacy.of(privacy)
+    return Mechanism([[Fraction(1, n + 1)] * (n + 1)] * (n + 1), claimed)
 
 
-def randomized_response(alpha: Rational) -> Mechanism:
+def randomized_response(
+    privacy: Privacy | float | Rational | None = None, *, alpha: Rational | None = None
+) -> Mechanism:
     """RR on one bit: the truth with probability 1 / (1 + alpha) (Theorem 10).
 
     GM and EM for n = 1 are the same mechanism.
     """
-    return geometric(1, alpha)
+    return geometric(1, privacy, alpha=alpha)
 
 
-def krr(k: int, alpha: Rational) -> Mechanism:
+def krr(
+    k: int, privacy: Privacy | float | Rational | None = None, *, alpha: Rational | None = None
+) -> Mechanism:
     """k-ary (generalised) randomized response, GRR: local privacy over items 0 .. k-1 (thesis 6.8).
 
     The truth with probability 1 / (1 + (k - 1) alpha), every other item with alpha times that.
     """
     k = whole(k, "k", 1, what="a number of items")
-    privacy = Privacy(alpha, neighbours="all")
+    privacy = _privacy(privacy, alpha, "all")
     return _mechanism(*krr_weights(k, privacy.alpha), privacy)
 
 
@@ -154,14 +165,20 @@ def krr_weights(k: int, a: Number) -> Weights[Number]:
     return weights, one + (k - 1) * a
 
 
-def weakly_honest(n: int, alpha: Rational, *, column_monotone: bool = False) -> Mechanism:
+def weakly_honest(
+    n: int,
+    privacy: Privacy | float | Rational | None = None,
+    *,
+    alpha: Rational | None = None,
+    column_monotone: bool = False,
+) -> Mechanism:
     """WM: the least L0 among weakly honest mechanisms, solved and certified by `design`.
 
     The thesis uses the name for two mechanisms. By default this is WH, with row monotonicity
     and symmetry, which do not raise the loss; with ``column_monotone`` it is WH + RM + CM, which
     the thesis plots from section 6.7.1 on. They differ only for alpha > 1/2.
     """
-    n, privacy = _respondents(n), Privacy(alpha)
+    n, privacy = _respondents(n), _privacy(privacy, alpha)
     return design(
         n, privacy, L0(), ["WH", "RM", "S", *(["CM"] if column_monotone else [])]
     ).mechanism
@@ -196,18 +213,25 @@ class Recommendation:
         return f"{self.name}: {self.reason}; {self.errors}"
 
 
-def recommend(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) -> Recommendation:
+def recommend(
+    n: int,
+    privacy: Privacy | float | Rational | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    alpha: Rational | None = None,
+) -> Recommendation:
     """The best mechanism for L0 with these properties, by the flowchart of Figure 6.4.
 
     It is in closed form where theory has one.
 
     Raises ValueError for properties other than the seven of thesis 6.4; use `design` for those.
     """
-    n, privacy = _respondents(n), Privacy(alpha)
+    n, privacy = _respondents(n), _privacy(privacy, alpha)
     a, wanted = privacy.alpha, _of_the_seven(properties)
     name, reason = _by_theory(n, a, wanted)
     if name != "WM":
-        found = uniform(n) if a == 1 else geometric(n, a) if name == "GM" else explicit_fair(n, a)
+        made = geometric if name == "GM" else explicit_fair
+        found = uniform(n) if a == 1 else made(n, privacy)
         return Recommendation(name, found, reason)
     asked = {"S", "RM", *wanted, *({"CM"} if "CH" in implied(wanted) else ())}
     found = design(n, privacy, L0(), sorted(asked)).mechanism
@@ -240,7 +264,13 @@ class ClosedForm:
         return self.loss - self.bound
 
 
-def closed_form(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()) -> ClosedForm:
+def closed_form(
+    n: int,
+    privacy: Privacy | float | Rational | None = None,
+    properties: Iterable[PropertyLike] = (),
+    *,
+    alpha: Rational | None = None,
+) -> ClosedForm:
     """The better of GM and EM for L0 with these properties, for any n, without making a table.
 
     It is what is left where the table of `recommend` is too large. GM is taken if it is optimal,
@@ -253,10 +283,12 @@ def closed_form(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()
     ----------
     n : int
         The number of respondents, at least 0. The numbers have about n digits.
-    alpha : Fraction, int, str or Decimal
-        An exact rational in (0, 1].
+    privacy : Privacy, float, Fraction, int, str or Decimal, optional
+        Between counts that differ by one; or its epsilon.
     properties : iterable of Property, type or str, optional
         Among the seven of thesis 6.4.
+    alpha : Fraction, int, str or Decimal, optional
+        Instead of ``privacy``: an exact rational in (0, 1].
 
     Returns
     -------
@@ -268,11 +300,11 @@ def closed_form(n: int, alpha: Rational, properties: Iterable[PropertyLike] = ()
     ValueError
         Arguments out of range, or another property.
 
-    >>> found = closed_form(5000, "99/100", ["WH", "CM"])
+    >>> found = closed_form(5000, alpha="99/100", properties=["WH", "CM"])
     >>> found.name, round(float(found.loss), 4), round(float(found.excess), 4)
     ('EM', 0.995, 0.0002)
     """
-    n, a, wanted = _respondents(n), Privacy(alpha).alpha, _of_the_seven(properties)
+    n, a, wanted = _respondents(n), _privacy(privacy, alpha).alpha, _of_the_seven(properties)
     name, _ = _by_theory(n, a, wanted)
     if name == "UM" or n == 0:
         return ClosedForm(name, Fraction(n, n + 1), Fraction(n, n + 1))
@@ -363,6 +395,21 @@ def _by_theory(n: int, a: Fraction, wanted: frozenset[str]) -> tuple[str, str]:
 
 def _mechanism(weights: list[list[Fraction]], denominator: Fraction, privacy: Privacy) -> Mechanism:
     return Mechanism([[weight / denominator for weight in row] for row in weights], privacy)
+
+
+def _privacy(
+    privacy: Privacy | float | Rational | None,
+    alpha: Rational | None,
+    neighbours: Literal["adjacent", "all"] = "adjacent",
+) -> Privacy:
+    """The privacy that is asked for, between the neighbours for which the mechanism has it."""
+    found = Privacy.of(privacy, alpha=alpha, neighbours=neighbours)
+    if found.neighbours != neighbours:
+        raise ValueError(
+            f"this mechanism has its privacy between neighbours={neighbours!r}, got"
+            f" {shown(found.neighbours)}"
+        )
+    return found
 
 
 def _respondents(n: int) -> int:

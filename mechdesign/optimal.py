@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign._support.numbers import whole
+from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.progress import ProgressMeter
 from mechdesign.certificate import Certificate, dual_bound
 from mechdesign.convex.certificate import ConvexCertificate
@@ -77,7 +77,7 @@ class Design:
 
 def design(
     n: int | Values,
-    privacy: Privacy,
+    privacy: Privacy | float | Rational,
     loss: Loss | None = None,
     properties: Iterable[PropertyLike] = (),
     *,
@@ -100,7 +100,8 @@ def design(
     n : int, Counts or CountPairs
         The largest count, the number of respondents: at least 0; the table is (n+1) x (n+1). Or
         what the inputs are: `Counts` from 0, or `CountPairs`.
-    privacy : Privacy
+    privacy : Privacy, float, Fraction, int, str or Decimal
+        Or its epsilon, between counts that differ by one: see `Privacy.of`.
         alpha = exp(-epsilon), exact, and which counts are neighbours. Of pairs of counts "adjacent"
         are those in which one count differs by one, and a distance k is that of both together.
     loss : Loss, optional
@@ -154,15 +155,18 @@ def design(
     SolverFailure
         No exact answer could be computed.
 
-    >>> d = design(2, Privacy("9/10"), properties=["WH"])
+    >>> d = design(2, Privacy(alpha="9/10"), properties=["WH"])
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(52, 81), Fraction(0, 1))
     """
+    privacy = Privacy.of(privacy)
     # Imported here: it loads the solver, which most imports of the package do not need.
     from mechdesign.conflicts import incompatible
 
     if not isinstance(privacy, Privacy):
-        raise TypeError(f"privacy must be a Privacy, such as Privacy('9/10'), got {privacy!r:.60}")
+        raise TypeError(
+            f"privacy must be a Privacy, such as Privacy(alpha='9/10'), got {privacy!r:.60}"
+        )
     if objective is not None and loss is not None:
         raise TypeError("give a loss or an objective, not both")
     inputs, loss, wanted = checked(n, loss, properties)
@@ -319,7 +323,7 @@ def _between(inputs: Values, privacy: Privacy) -> Privacy:
     ):
         return privacy
     listed = inputs.neighbours(1 if neighbours == "adjacent" else neighbours)
-    return Privacy(privacy.alpha, listed or "all")  # none: a single pair, 0,0
+    return Privacy(alpha=privacy.alpha, neighbours=listed or "all")  # none: a single pair, 0,0
 
 
 def _only_diagonal(privacy: Privacy, loss: Loss, wanted: Iterable[Property]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, Never, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -109,8 +109,8 @@ class Privacy:
     Parameters
     ----------
     alpha : Fraction, int, str or Decimal
-        An exact rational in (0, 1]: Fraction, int, Decimal or string. Floats are refused
-        (`InexactNumber`).
+        An exact rational in (0, 1], by its name: Fraction, int, Decimal or string. Floats are
+        refused (`InexactNumber`). For an epsilon see `from_epsilon`.
     neighbours : str, int, iterable of pairs of int, or Metric, default "adjacent"
         ``"adjacent"``: counts that differ by one (central privacy for a count, the default);
         ``"all"``: every two inputs (local privacy); an integer k >= 1: inputs at distance at most k
@@ -118,7 +118,7 @@ class Privacy:
         `Metric`: those that it gives a distance. Inputs that no chain of neighbours connects are
         not protected from each other.
 
-    >>> Privacy("9/10")
+    >>> Privacy(alpha="9/10")
     Privacy(alpha=9/10, neighbours='adjacent')
     """
 
@@ -126,8 +126,16 @@ class Privacy:
     neighbours: Neighbours
 
     def __init__(
-        self, alpha: Rational, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent"
+        self,
+        *bare: Never,
+        alpha: Rational | None = None,
+        neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
     ) -> None:
+        if bare or alpha is None:
+            raise TypeError(
+                "Privacy takes alpha by its name, such as Privacy(alpha='9/10'); for an epsilon"
+                " there is Privacy.from_epsilon(0.1)"
+            )
         value = exact(alpha, "alpha")
         if not 0 < value <= 1:
             raise ValueError(f"alpha = exp(-epsilon) must lie in (0, 1], got {brief(value)}")
@@ -171,7 +179,7 @@ class Privacy:
         """
         value = min(exact_epsilon(epsilon), Fraction(EPSILON_LIMIT))
         if value == 0:
-            return cls(1, neighbours)
+            return cls(alpha=1, neighbours=neighbours)
         if value < _LEAST:
             raise ValueError("epsilon must be 0, or at least 2^-4096")
         # Enough digits that 1 - alpha, about epsilon when epsilon is small, keeps some forty of
@@ -189,7 +197,50 @@ class Privacy:
         # makes it a bound.
         lowest = up.next_plus(up.exp(up.minus(below)))
         highest = down.next_minus(down.exp(down.minus(up.multiply(above, _SLACK))))
-        return cls(_simplest_between(Fraction(lowest), Fraction(highest)), neighbours)
+        alpha = _simplest_between(Fraction(lowest), Fraction(highest))
+        return cls(alpha=alpha, neighbours=neighbours)
+
+    @classmethod
+    def of(
+        cls,
+        privacy: Privacy | float | Rational | None = None,
+        *,
+        alpha: Rational | None = None,
+        neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
+    ) -> Privacy:
+        """What functions take for a privacy: one, a bare number that is an epsilon, or an alpha.
+
+        Parameters
+        ----------
+        privacy : Privacy, float, Fraction, int, str or Decimal, optional
+            Itself, or an epsilon as for `from_epsilon`.
+        alpha : Fraction, int, str or Decimal, optional
+            Instead: exact, in (0, 1].
+        neighbours : str, int, iterable of pairs of int, or Metric, default "adjacent"
+            As in `Privacy`; of an epsilon or an alpha.
+
+        Returns
+        -------
+        Privacy
+            That which was given.
+
+        Raises
+        ------
+        TypeError
+            Neither of the two is given, or both.
+        ValueError
+            As for `Privacy` and `from_epsilon`.
+
+        >>> Privacy.of(alpha="1/2") == Privacy.of(Privacy(alpha="1/2"))
+        True
+        """
+        if (privacy is None) == (alpha is None):
+            raise TypeError("give a Privacy or an epsilon, or alpha= instead")
+        if privacy is None:
+            return cls(alpha=alpha, neighbours=neighbours)
+        if isinstance(privacy, Privacy):
+            return privacy
+        return cls.from_epsilon(privacy, neighbours)
 
     @property
     def epsilon(self) -> float:
@@ -282,8 +333,8 @@ class Privacy:
             Neighbours are listed, or at distances of their own, so that it is not said by the
             difference; or that is below 0.
 
-        >>> Privacy("9/10").steps(5), Privacy("9/10", 2).steps(5), Privacy("9/10", "all").steps(5)
-        (5, 3, 1)
+        >>> [Privacy(alpha="9/10", neighbours=k).steps(5) for k in ("adjacent", 2, "all")]
+        [5, 3, 1]
         """
         difference = whole(difference, "the difference of two counts")
         if isinstance(self.neighbours, (Metric, tuple)):

@@ -11,7 +11,7 @@ so nothing else needs to be kept consistent with them.
 ...     def constraints(self, at, privacy):
 ...         yield Constraints.equal(at[0, 0], at[-1, -1])
 >>> from mechdesign import named
->>> EqualEnds().holds(named.geometric(3, "1/2"))
+>>> EqualEnds().holds(named.geometric(3, alpha="1/2"))
 True
 """
 

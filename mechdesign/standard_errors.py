@@ -64,7 +64,7 @@ class StandardErrors:
             The prior is no distribution over the inputs.
 
         >>> from mechdesign import named
-        >>> print(StandardErrors.of(named.geometric(8, "9/10")))
+        >>> print(StandardErrors.of(named.geometric(8, alpha="9/10")))
         RMSE 3.8500, unbiased SE 10.748
         """
         weights = prior_over(table.inputs, prior)

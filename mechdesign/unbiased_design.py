@@ -92,15 +92,19 @@ class LeastVariance:
         )
 
 
-def least_unbiased_variances(n: int, alpha: Rational) -> tuple[Fraction, ...]:
+def least_unbiased_variances(
+    n: int, privacy: Privacy | float | Rational | None = None, *, alpha: Rational | None = None
+) -> tuple[Fraction, ...]:
     """The least variance of an unbiased estimate of the count, for each true count; GM attains it.
 
     Parameters
     ----------
     n : int
         The largest count, at least 0.
-    alpha : Fraction, int, str or Decimal
-        exp(-epsilon), exact, between adjacent counts.
+    privacy : Privacy, float, Fraction, int, str or Decimal, optional
+        Between adjacent counts; or its epsilon.
+    alpha : Fraction, int, str or Decimal, optional
+        Instead: exp(-epsilon), exact.
 
     Returns
     -------
@@ -113,11 +117,11 @@ def least_unbiased_variances(n: int, alpha: Rational) -> tuple[Fraction, ...]:
     NoUnbiasedEstimate
         alpha is 1, and n is not 0.
 
-    >>> least_unbiased_variances(2, "1/2")
+    >>> least_unbiased_variances(2, alpha="1/2")
     (Fraction(7, 3), Fraction(8, 3), Fraction(7, 3))
     """
     n = whole(n, "n", what="a whole number of respondents")
-    a = Privacy(alpha).alpha
+    a = Privacy.of(privacy, alpha=alpha).alpha
     if n == 0:
         return (Fraction(0),)
     if a == 1:
@@ -128,7 +132,7 @@ def least_unbiased_variances(n: int, alpha: Rational) -> tuple[Fraction, ...]:
 
 def least_variance(
     n: int,
-    privacy: Privacy,
+    privacy: Privacy | float | Rational,
     properties: Iterable[PropertyLike] = (),
     *,
     prior: Sequence[Rational] | None = None,
@@ -147,7 +151,8 @@ def least_variance(
     ----------
     n : int
         The largest count, at least 0; at most 32 where GM lacks a property.
-    privacy : Privacy
+    privacy : Privacy, float, Fraction, int, str or Decimal
+        Or its epsilon, between counts that differ by one: see `Privacy.of`.
         alpha = exp(-epsilon) below 1. Adjacent counts must be among its neighbours: "adjacent", a
         distance, or "all".
     properties : iterable of Property, type or str, optional
@@ -171,19 +176,20 @@ def least_variance(
     Infeasible
         No mechanism that has the properties and an unbiased estimate was found.
 
-    >>> found = least_variance(8, Privacy("9/10"))
+    >>> found = least_variance(8, Privacy(alpha="9/10"))
     >>> round(float(found.variance) ** 0.5, 3), found.variance == found.bound
     (10.748, True)
     """
+    privacy = Privacy.of(privacy)
     n = whole(n, "n", what="a whole number of respondents")
     inputs, _, wanted = checked(n, None, properties)
     if isinstance(privacy.neighbours, (Metric, tuple)):
         raise ValueError("the least variance is known between adjacent counts only")
     size = inputs.size
     weights = prior_over(size, prior)
-    variances = least_unbiased_variances(size - 1, privacy.alpha)
+    variances = least_unbiased_variances(size - 1, alpha=privacy.alpha)
     bound = sum((w * v for w, v in zip(weights, variances, strict=True)), Fraction(0))
-    best = Mechanism.from_parts(named.geometric(size - 1, privacy.alpha), None)
+    best = Mechanism.from_parts(named.geometric(size - 1, alpha=privacy.alpha), None)
     if privacy.neighbours == "adjacent" and all(item.holds(best) for item in wanted):
         return LeastVariance(best, UnbiasedEstimate(best, weights), bound, bound)
     whole(n, "n", 0, LARGEST_GROUP, what="a group whose mechanisms can be searched")

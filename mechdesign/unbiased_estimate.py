@@ -64,7 +64,7 @@ class UnbiasedEstimate:
         The quantity has another length than there are inputs.
 
     >>> from mechdesign import named
-    >>> estimate = UnbiasedEstimate(named.geometric(2, "1/2"))
+    >>> estimate = UnbiasedEstimate(named.geometric(2, alpha="1/2"))
     >>> estimate.values
     (Fraction(-1, 1), Fraction(1, 1), Fraction(3, 1))
     >>> estimate.variances

@@ -89,7 +89,7 @@ class Bare(Oracle):
 def lopsided(epsilon: float) -> Mechanism:
     """A local mechanism of four inputs that tells some pairs of them apart better than others."""
     privacy = Privacy.from_epsilon(epsilon, neighbours="all")
-    all_four, halves = named.krr(4, privacy.alpha), named.krr(2, privacy.alpha)
+    all_four, halves = named.krr(4, alpha=privacy.alpha), named.krr(2, alpha=privacy.alpha)
     share, rest = Fraction(3, 5) / all_four.denominator, Fraction(2, 5) / halves.denominator
     rows = [[share * weight for weight in row] for row in all_four.weights]
     rows += [[rest * row[j // 2] for j in range(4)] for row in halves.weights]

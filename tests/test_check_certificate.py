@@ -95,7 +95,7 @@ def designs(step: int) -> Iterator[Mechanism]:
     ]
     for n, alpha, relation, loss, wanted in cases[::step]:
         try:
-            yield design(n, Privacy(alpha, relation(n)), loss(n), wanted).mechanism
+            yield design(n, Privacy(alpha=alpha, neighbours=relation(n)), loss(n), wanted).mechanism
         except Infeasible:  # OR and F, of a table with distances
             continue
 
@@ -131,7 +131,7 @@ def test_the_checker_knows_all_values_and_requirements(
     case: tuple[Any, Any, str, list[str]], worst_case: bool, tmp_path: Path
 ) -> None:
     inputs, outputs, relation, wanted = case
-    privacy = Privacy("4/9", RELATIONS[relation](3 if inputs else 0))
+    privacy = Privacy(alpha="4/9", neighbours=RELATIONS[relation](3 if inputs else 0))
     loss = Power("3/2", worst_case=worst_case)
     found = design(inputs, privacy, loss, wanted, outputs=outputs)
     found.save(tmp_path / "m.json")
@@ -171,7 +171,10 @@ def test_the_checker_states_the_same_constraints(
     inputs: Any, outputs: Any, relation: str, alpha: Any, tmp_path: Path
 ) -> None:
     """Of each property alone and of all together, by name and number, whether they hold or not."""
-    n, privacy = inputs.size - 1, Privacy(alpha, RELATIONS[relation](inputs.size - 1))
+    n, privacy = (
+        inputs.size - 1,
+        Privacy(alpha=alpha, neighbours=RELATIONS[relation](inputs.size - 1)),
+    )
     if isinstance(inputs, CountPairs) and privacy.neighbours in ("adjacent", 2):
         pytest.skip("neighbours of pairs of counts are listed")
     table = [[Fraction(1, outputs.size)] * (n + 1)] * outputs.size
@@ -232,12 +235,15 @@ def test_the_checker_finds_designs_of_every_kind_optimal(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("mechanism", "last"),
     [
-        (named.geometric(3, "1/2"), "private"),
+        (named.geometric(3, alpha="1/2"), "private"),
         (named.uniform(0), "private"),
-        (Mechanism([["1/2", "1/3"], ["1/4", "1/3"], ["1/4", "1/3"]], Privacy("2/3")), "private"),
-        (design(0, Privacy("1/2")).mechanism, "optimal"),
+        (
+            Mechanism([["1/2", "1/3"], ["1/4", "1/3"], ["1/4", "1/3"]], Privacy(alpha="2/3")),
+            "private",
+        ),
+        (design(0, Privacy(alpha="1/2")).mechanism, "optimal"),
         (design(2, Privacy.from_epsilon(1e-300), L0(), ["WH"]).mechanism, "optimal"),
-        (named.geometric(1, Fraction(10**5000 - 1, 10**5000)), "private"),
+        (named.geometric(1, alpha=Fraction(10**5000 - 1, 10**5000)), "private"),
     ],
 )
 def test_the_checker_reads_what_the_library_writes(
@@ -378,14 +384,14 @@ def of_claim(content: dict[str, Any], rng: random.Random) -> None:
 
 
 def originals(path: Path) -> Iterator[dict[str, Any]]:
-    half = Privacy("1/2")
+    half = Privacy(alpha="1/2")
     made = [
         design(2, half, L0(), ["WH", "CM"]),
-        design(3, Privacy("9/10"), L1(prior=binomial(3, "1/4")), ["OR:1/2", "RM"]),
-        design(3, Privacy("2/3", 2), Power("1/2", worst_case=True), ["S"]),
-        design(2, Privacy("3/5", "all"), L2(), ["F", "RH"]),
-        design(3, Privacy("1/2", RELATIONS["capped"](3)), L1(), ["CM"]),
-        design(3, Privacy("1/2", [(0, 3), (1, 2)]), L1()),
+        design(3, Privacy(alpha="9/10"), L1(prior=binomial(3, "1/4")), ["OR:1/2", "RM"]),
+        design(3, Privacy(alpha="2/3", neighbours=2), Power("1/2", worst_case=True), ["S"]),
+        design(2, Privacy(alpha="3/5", neighbours="all"), L2(), ["F", "RH"]),
+        design(3, Privacy(alpha="1/2", neighbours=RELATIONS["capped"](3)), L1(), ["CM"]),
+        design(3, Privacy(alpha="1/2", neighbours=[(0, 3), (1, 2)]), L1()),
         design(3, half, L2(), ["unbiased"], outputs=WIDE),
         design(3, half, L0(), ["RM", "CH", "within:1=1/2"], outputs=COARSE),
         design(PAIRS, half, L1(), ["linear:1*P[0,0] >= 1/3"]),
@@ -440,7 +446,7 @@ def test_both_refuse_thousands_of_files_that_were_changed(tmp_path: Path) -> Non
 
 
 def test_names_that_are_not_known_leave_the_optimality_open(tmp_path: Path) -> None:
-    design(2, Privacy("1/2"), L0(), ["WH"]).save(tmp_path / "m.json")
+    design(2, Privacy(alpha="1/2"), L0(), ["WH"]).save(tmp_path / "m.json")
     content = json.loads((tmp_path / "m.json").read_text())
     content["certificate"]["properties"].append("MINE")
     code, claims = verdict(sealed(content))
@@ -467,7 +473,7 @@ def test_what_is_no_mechanism_file_is_malformed(data: bytes) -> None:
 
 def test_a_file_that_was_edited_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
-    named.geometric(2, "1/2").save(path)
+    named.geometric(2, alpha="1/2").save(path)
     for old, new in (
         ('"1/2"', '"1/3"'),
         ('"sha256:', '"sha512:'),
@@ -557,7 +563,7 @@ def test_releases_are_checked_as_the_library_checks_them(kind: str, tmp_path: Pa
 
 
 def test_it_runs_without_any_package(tmp_path: Path) -> None:
-    design(2, Privacy("1/2"), L0(), ["WH"]).save(tmp_path / "true.json")
+    design(2, Privacy(alpha="1/2"), L0(), ["WH"]).save(tmp_path / "true.json")
     content = json.loads((tmp_path / "true.json").read_text())
     (tmp_path / "false.json").write_bytes(sealed({**content, "alpha": "2/3"}))
     content["certificate"]["properties"] = ["WH", "MINE"]

@@ -104,7 +104,7 @@ def test_the_tables_of_the_page_on_shuffled_reports_are_what_is_computed() -> No
     rows = re.findall(r"^\| (\d) \| (\d+) \| (.*) \|$", text, flags=re.MULTILINE)
     assert len(rows) == 6
     for local, answers, cells in rows:
-        response = named.krr(int(answers), Privacy.from_epsilon(float(local)).alpha)
+        response = named.krr(int(answers), alpha=Privacy.from_epsilon(float(local)).alpha)
         for n, cell in zip((10, 100, 1000, 10**4, 10**6), cells.split(" | "), strict=True):
             upper, lower = map(float, re.findall(r"[\d.]+", cell))
             collection = shuffled(response, n)

@@ -49,7 +49,7 @@ def check(text: str, lines: int | None = None) -> None:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of files with hostile names and hostile content."""
     monkeypatch.chdir(tmp_path)
-    mechanism = named.krr(2, "1/2")
+    mechanism = named.krr(2, alpha="1/2")
     mechanism.save(f"{HOSTILE}.json")
     Path(f"{HOSTILE}.csv").write_text(f'"{HOSTILE}",n\r\na,1\r\n', newline="")
     Path(f"{HOSTILE}-bad.json").write_text(json.dumps({HOSTILE: 1}))

@@ -212,15 +212,15 @@ def test_a_verdict_follows_from_statements() -> None:
 
 
 def test_remapped_geometric_mechanisms() -> None:
-    assert remaps_geometric(named.geometric(4, "2/3"))
-    assert remaps_geometric(named.uniform(4, Privacy("2/3")))
+    assert remaps_geometric(named.geometric(4, alpha="2/3"))
+    assert remaps_geometric(named.uniform(4, Privacy(alpha="2/3")))
     # Remapping outputs of the geometric mechanism keeps it derivable ...
-    rows = named.geometric(3, "2/3").table
+    rows = named.geometric(3, alpha="2/3").table
     merged = [[a + b for a, b in zip(rows[0], rows[1], strict=True)], rows[2], rows[3]]
-    assert remaps_geometric(Mechanism(merged, Privacy("2/3")))
+    assert remaps_geometric(Mechanism(merged, Privacy(alpha="2/3")))
     # ... a mechanism that is not even private is not, and EM is private but not derivable.
-    assert not remaps_geometric(Mechanism([[1, 0], [0, 1]], Privacy("1/2")))
-    assert not remaps_geometric(named.explicit_fair(4, "9/10"))
+    assert not remaps_geometric(Mechanism([[1, 0], [0, 1]], Privacy(alpha="1/2")))
+    assert not remaps_geometric(named.explicit_fair(4, alpha="9/10"))
 
 
 @pytest.mark.parametrize("power", [1, 2])

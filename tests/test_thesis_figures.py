@@ -19,12 +19,12 @@ def test_l0_against_n() -> None:
     """
     ns = [1, 2, 3, 8]
     curves = {
-        "GM": lambda n: named.geometric(n, ALPHA),
-        "EM": lambda n: named.explicit_fair(n, ALPHA),
+        "GM": lambda n: named.geometric(n, alpha=ALPHA),
+        "EM": lambda n: named.explicit_fair(n, alpha=ALPHA),
         "UM": named.uniform,
     }
     figure = l0_against_n(curves, ns)
-    fair = [named.explicit_fair(n, ALPHA).table for n in ns]
+    fair = [named.explicit_fair(n, alpha=ALPHA).table for n in ns]
     expected = {
         "GM": [18 / 19] * 4,
         "EM": [
@@ -47,7 +47,7 @@ def test_l0_against_alpha() -> None:
 
     def geometric(alpha: Fraction) -> Mechanism:
         seen.append(alpha)
-        return named.geometric(5, alpha)
+        return named.geometric(5, alpha=alpha)
 
     figure = l0_against_alpha({"GM": geometric, "UM": lambda alpha: named.uniform(5)}, alphas)
     assert seen == [Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)]

@@ -346,14 +346,14 @@ class MechanismFile(JSONFormat):
     refusals: ClassVar[tuple[type[Exception], ...]] = (MechanismError,)
 
     def valid(self) -> Iterator[bytes]:
-        half = Privacy("1/2")
-        metric = Privacy("1/2", Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]]))
+        half = Privacy(alpha="1/2")
+        metric = Privacy(alpha="1/2", neighbours=Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]]))
         for mechanism in (
-            named.geometric(4, "9/10"),
-            named.krr(3, Fraction(1, 3)),
-            Mechanism(named.geometric(2, "1/2").table, metric),
+            named.geometric(4, alpha="9/10"),
+            named.krr(3, alpha=Fraction(1, 3)),
+            Mechanism(named.geometric(2, alpha="1/2").table, metric),
             design(3, half, L0(), ["WH", "CM"]).mechanism,
-            design(3, Privacy("1/2", [(0, 1), (1, 3)]), L1()).mechanism,
+            design(3, Privacy(alpha="1/2", neighbours=[(0, 1), (1, 3)]), L1()).mechanism,
         ):
             yield self.saved(mechanism.save)
 
@@ -461,7 +461,9 @@ class LedgerFile(JSONFormat):
     refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidFile,)
 
     def valid(self) -> Iterator[bytes]:
-        response = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+        response = Mechanism(
+            [["3/4", "1/4"], ["1/4", "3/4"]], Privacy(alpha="1/3", neighbours="all")
+        )
         for budget, spends in (
             (("1",), []),
             (("1",), [("0.5", "ages", None)]),
@@ -1032,7 +1034,7 @@ class CountsTable(Format):
 
     def valid(self) -> Iterator[bytes]:
         self._mechanism = self.place / "wm.json"
-        named.geometric(4, "9/10").save(self._mechanism)
+        named.geometric(4, alpha="9/10").save(self._mechanism)
         yield from (table.encode() for table in self.tables)
 
     def mutated(self, data: bytes, rng: random.Random) -> bytes:

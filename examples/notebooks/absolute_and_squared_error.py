@@ -64,7 +64,9 @@ print(always)
 assert always.verify()
 assert always.mechanism.at("9/10").table[2] == (1,) * 5
 assert 0.77 < float(always.interval.low) < 0.78
-assert not any(design(4, Privacy("62/100"), L2()).mechanism.table[2][j] == 1 for j in range(5))
+assert not any(
+    design(4, Privacy(alpha="62/100"), L2()).mechanism.table[2][j] == 1 for j in range(5)
+)
 
 # %% [markdown]
 # ## Which properties prevent it
@@ -103,7 +105,7 @@ for alpha in (Fraction(62, 100), Fraction(9, 10)):
             f" {'cost':>6}  never"
         )
         for wish, properties in wishes.items():
-            found = design(n, Privacy(alpha), loss, properties)
+            found = design(n, Privacy(alpha=alpha), loss, properties)
             gaps.add(found.certificate.gap)
             designs[alpha, error, wish] = mechanism = found.mechanism
             often = (n + 1) * mechanism.matrix.mean(axis=1)
@@ -171,7 +173,7 @@ names = {"UCM": (), "WM": ("WH",), "FM": ("F",), "AM": EVERYTHING}
 
 def contest(n: int, alpha: Fraction, loss: Power) -> dict[str, Mechanism]:
     found = {
-        name: design(n, Privacy(alpha), loss, properties).mechanism
+        name: design(n, Privacy(alpha=alpha), loss, properties).mechanism
         for name, properties in names.items()
     }
     return {**found, "UM": named.uniform(n)}
@@ -270,11 +272,11 @@ with style():
     fig = Figure(figsize=(9, 3.8))
     extras, every = {}, {}
     for axes, (error, loss) in zip(fig.subplots(1, 2, sharey=True), losses.items(), strict=True):
-        least = [design(users, Privacy(alpha), loss) for alpha in alphas]
+        least = [design(users, Privacy(alpha=alpha), loss) for alpha in alphas]
         reported = every[error] = [not never(found.mechanism) for found in least]
         for series, wish in enumerate(("CM", "all seven", "WH", "F")):
             values = [
-                design(users, Privacy(alpha), loss, wishes[wish]).certificate.objective
+                design(users, Privacy(alpha=alpha), loss, wishes[wish]).certificate.objective
                 for alpha in alphas
             ]
             extras[error, wish] = extra = [

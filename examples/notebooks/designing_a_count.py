@@ -53,7 +53,7 @@ full, data = arguments()
 
 # %%
 alpha = Fraction(9, 10)
-example = named.geometric(2, alpha)
+example = named.geometric(2, alpha=alpha)
 print(example.matrix.round(3))
 
 # %% tags=["remove-cell"]
@@ -67,7 +67,7 @@ assert example.table[0][1] == example.table[2][1] == 9 * example.table[1][1]
 
 # %%
 n = 8
-found = design(n, Privacy(alpha), L0(), [WeakHonesty(), RowMonotone(), ColumnMonotone()])
+found = design(n, Privacy(alpha=alpha), L0(), [WeakHonesty(), RowMonotone(), ColumnMonotone()])
 print(found.certificate)
 
 mechanisms = family(n, alpha)  # GM, WM, EM, UM
@@ -104,11 +104,13 @@ for asked, a in (
     (["WH", "CM"], alpha),
     (["F"], alpha),
 ):
-    choice = named.recommend(n, a, asked)
+    choice = named.recommend(n, alpha=a, properties=asked)
     print(f"{'+'.join(asked):6} alpha = {float(a):<5} {choice.name}: {choice.reason}")
 
 # %% tags=["remove-cell"]
-assert [named.recommend(n, a, ["WH"]).name for a in ("1/2", "3/4", "4/5", "9/10")] == [
+assert [
+    named.recommend(n, alpha=a, properties=["WH"]).name for a in ("1/2", "3/4", "4/5", "9/10")
+] == [
     "GM",
     "GM",
     "GM",
@@ -240,7 +242,7 @@ n = 8
 bits = targets["reported an affair" if data is None else "female"]  # about one third
 held = prior(np.bincount(group_counts(bits, n), minlength=n + 1).tolist())
 guess = L0(prior=binomial(n, "1/3"))
-informed = design(n, Privacy(alpha), guess, ["WH", "CM"])
+informed = design(n, Privacy(alpha=alpha), guess, ["WH", "CM"])
 contest = {**family(n, alpha), "prior": informed.mechanism}
 print(compare(contest, prior=held))
 wrong = {name: mechanism.loss(L0(prior=held)) for name, mechanism in contest.items()}

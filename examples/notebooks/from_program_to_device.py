@@ -56,7 +56,7 @@ full, _ = arguments()  # nothing here needs data
 
 # %%
 n = 8
-privacy = Privacy("3/4")
+privacy = Privacy(alpha="3/4")
 found = design(n, privacy, L0(), ["WH", "CM"])
 mechanism, certificate = found.mechanism, found.certificate
 print(certificate)

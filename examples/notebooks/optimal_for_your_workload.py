@@ -65,7 +65,7 @@ print(square.certificate)
 
 # %% tags=["remove-cell"]
 assert square.certificate.gap == 0
-assert square.mechanism == named.krr(6, square.mechanism.privacy.alpha)
+assert square.mechanism == named.krr(6, alpha=square.mechanism.privacy.alpha)
 
 # %% [markdown]
 # But what is a report good for? Say what you do with it, and let the outputs be anything. The
@@ -79,7 +79,7 @@ uniform = [Fraction(1, 6)] * 6
 designs = []
 for e, size in ((0.5, 3), (1.0, 2), (2.0, 1)):
     best = local.extremal(6, e, MutualInformation(uniform))
-    krr = best.utility.of(named.krr(6, best.mechanism.privacy.alpha))[0]
+    krr = best.utility.of(named.krr(6, alpha=best.mechanism.privacy.alpha))[0]
     sets = [sum(weight > min(row) for weight in row) for row in best.mechanism.weights]
     print(
         f"epsilon = {e}: {float(best.value):.4f} nats, of GRR {float(krr):.4f}; {len(sets)}"

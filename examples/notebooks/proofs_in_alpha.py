@@ -60,7 +60,7 @@ for n in range(2, largest + 1):
     assert str(gm.where("CM")) == str(gm.where("CH")) == "0 < α ≤ 1/2"
     assert not gm.where("F")
     assert all(region.everywhere for region in em.properties().values())
-    assert gm.at("9/10") == named.geometric(n, "9/10")
+    assert gm.at("9/10") == named.geometric(n, alpha="9/10")
 
 # %% [markdown]
 # A formula may be misprinted, and then it is wrong for every alpha. Equation 6.14 gives EM's
@@ -105,7 +105,7 @@ assert all(table.audit().holds and table.audit().tight for table in oracles)
 # of multipliers, rational functions as well, and `verify` checks it all again from scratch.
 
 # %%
-found = design(2, Privacy("9/10"), L0(), ["WH"])
+found = design(2, Privacy(alpha="9/10"), L0(), ["WH"])
 piece = symbolic.explain(found)
 print(piece)
 piece
@@ -165,7 +165,7 @@ for n, pieces in honest.items():
 for n, pieces in honest.items():
     for alpha in (Fraction(1, 3), Fraction(7, 10), Fraction(19, 20)):
         formula = next(piece.objective for piece in pieces if alpha in piece.interval)
-        assert formula(alpha) == design(n, Privacy(alpha), L0(), ["WH"]).certificate.objective
+        assert formula(alpha) == design(n, Privacy(alpha=alpha), L0(), ["WH"]).certificate.objective
 
 # %% [markdown]
 # Squared error shows more of it. With four people and no properties, the ends 0 and 4 are never

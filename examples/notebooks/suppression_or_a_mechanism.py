@@ -193,7 +193,7 @@ print(f"a cell is off by {mechanism:.2f}, the total of all {counts.size} by {gra
 
 # %% tags=["remove-cell"]
 assert mechanism is not None
-assert math.isclose(mechanism, math.sqrt(DiscreteLaplace(privacy.alpha).variance))
+assert math.isclose(mechanism, math.sqrt(DiscreteLaplace(alpha=privacy.alpha).variance))
 assert grand_total.error == 0
 assert grand_total.rmse is not None
 assert math.isclose(grand_total.rmse, mechanism * math.sqrt(counts.size))
@@ -270,7 +270,7 @@ assert all(mechanism < cell_errors[name] for name in safest)
 
 # %% tags=["hide-input"]
 grid = np.geomspace(0.25, 4, 33)
-errors = [math.sqrt(DiscreteLaplace(Privacy.from_epsilon(e).alpha).variance) for e in grid]
+errors = [math.sqrt(DiscreteLaplace(alpha=Privacy.from_epsilon(e).alpha).variance) for e in grid]
 with style():
     fig = Figure(figsize=(9, 4.6))
     axes = fig.add_subplot()

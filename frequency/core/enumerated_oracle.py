@@ -267,8 +267,8 @@ class EnumeratedOracle(CellOracle, PublicCoinChannel):
         """The weights of the kinds of reports that occur."""
         if self.law.privacy.neighbours != "all":
             raise ValueError(
-                'reports are private locally: the table needs Privacy(alpha, neighbours="all"), got'
-                f" {shown(self.law.privacy)}"
+                "reports are private locally: the table needs a Privacy with"
+                f" neighbours='all', got {shown(self.law.privacy)}"
             )
         return [list(row) for row in self.law.sampler.weights if any(row)]
 

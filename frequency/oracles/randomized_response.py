@@ -67,7 +67,7 @@ class GRR(PureCellOracle, PublicCoinChannel):
 
         It is `mechdesign.named.krr` for the likelihood ratio that is sampled.
         """
-        return named.krr(self.domain, 1 / self._choice.ratio)
+        return named.krr(self.domain, alpha=1 / self._choice.ratio)
 
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:

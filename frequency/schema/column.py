@@ -479,7 +479,10 @@ def seconds(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
 def _second_of(value: Any) -> np.datetime64 | None:
     """A date or time to the second, None for others."""
     time = time_of(value)
-    found: np.datetime64 | None = None if time is None else seconds(np.asarray(time))[()]
+    if time is None:
+        return None
+    (second,) = seconds(np.array([time]))
+    found: np.datetime64 = second
     return found
 
 

@@ -533,13 +533,19 @@ class SurveyEstimate:
             name: [row[place] for row in rows] for place, name in enumerate(names)
         }
         value = np.asarray(answer.value, dtype=np.float64).ravel()
-        error, low, high = ([None] * len(value) for _ in range(3))
+        error: list[Any] = [None] * len(value)
+        low, high = list(error), list(error)
         with suppress(UnknownVariance):
             error = np.sqrt(np.asarray(answer.variance)).ravel().tolist()
         with suppress(UnknownVariance):
             low, high = (np.asarray(end).ravel().tolist() for end in answer.interval(confidence))
         what = "users" if self.measure == "users" else "frequency"
-        results = {what: value.tolist(), "standard error": error, "low": low, "high": high}
+        results: dict[str, list[Any]] = {
+            what: value.tolist(),
+            "standard error": error,
+            "low": low,
+            "high": high,
+        }
         return table | {untaken(name, names): column for name, column in results.items()}
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> dict[str, npt.NDArray[Any]]:

@@ -74,7 +74,7 @@ class Composition(PrivacyCurve):
             Another order.
 
         >>> from mechdesign import named
-        >>> f"{compose([named.geometric(8, '9/10')] * 100).renyi(2):.4f}"
+        >>> f"{compose([named.geometric(8, alpha='9/10')] * 100).renyi(2):.4f}"
         '1.1050'
         """
         exactly = exact_order(order)
@@ -90,7 +90,7 @@ class Composition(PrivacyCurve):
         neighbour. From the pure epsilon alone it would be epsilon^2 / 2.
 
         >>> from mechdesign import named
-        >>> f"{compose([named.geometric(8, '9/10')] * 100).rho:.4f}"
+        >>> f"{compose([named.geometric(8, alpha='9/10')] * 100).rho:.4f}"
         '0.5545'
         """
         return float_above(self._renyi_curve.rho() + self._rho)
@@ -247,7 +247,7 @@ def compose(releases: Iterable[Release]) -> Composition:
         than 400 in all.
 
     >>> from mechdesign import named
-    >>> geometric = named.geometric(8, "9/10")
+    >>> geometric = named.geometric(8, alpha="9/10")
     >>> many = compose([geometric] * 100)
     >>> f"{many.epsilon('1e-6'):.3f}, at least {many.epsilon_at_least('1e-6'):.3f}"
     '5.054, at least 5.033'

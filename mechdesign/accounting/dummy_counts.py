@@ -197,7 +197,7 @@ class DummyCounts:
         numpy.ndarray of int64
             Shape (kinds,): 0 to 2 centre.
         """
-        noise = DiscreteLaplace(self.alpha)
+        noise = DiscreteLaplace(alpha=self.alpha)
         result = noise.draw(kinds, source)
         while len(beyond := np.flatnonzero(np.abs(result) > self.centre)):
             result[beyond] = noise.draw(len(beyond), source)

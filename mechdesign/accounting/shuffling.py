@@ -270,7 +270,8 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
         Another number of users, or a table whose neighbours are not all inputs.
 
     >>> from mechdesign import Mechanism, Privacy
-    >>> response = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+    >>> privacy = Privacy(alpha="1/3", neighbours="all")
+    >>> response = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], privacy)
     >>> many = shuffled(response, 10_000)
     >>> f"{many.local_epsilon:.4f} {many.epsilon('1e-6'):.4f} {many.epsilon_at_least('1e-6'):.4f}"
     '1.0986 0.0490 0.0396'
@@ -278,7 +279,7 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
     if isinstance(source, Table):
         if source.privacy.neighbours != "all":
             raise ValueError(
-                'reports are private locally: the table needs Privacy(alpha, neighbours="all"),'
+                "reports are private locally: the table needs a Privacy with neighbours='all',"
                 f" got {source.privacy!r:.80}"
             )
         weights = source.sampler.weights

@@ -50,7 +50,7 @@ def thinned(table: Table, rate: Rational) -> Table:
         Another rate, or a table whose inputs are no counts of respondents.
 
     >>> from mechdesign import named
-    >>> sampled = thinned(named.geometric(8, "1/2"), "1/10")
+    >>> sampled = thinned(named.geometric(8, alpha="1/2"), "1/10")
     >>> sampled.privacy.alpha, sampled.audit().holds
     (Fraction(10, 11), True)
     """
@@ -77,7 +77,7 @@ def thinned(table: Table, rate: Rational) -> Table:
             f"output {found.output} is possible for one of the counts {found.inputs} and impossible"
             " for the other, whoever is in the sample"
         )
-    return made(Privacy(1 / found.ratio, neighbours))
+    return made(Privacy(alpha=1 / found.ratio, neighbours=neighbours))
 
 
 def _samples(inputs: int, rate: Fraction) -> list[list[int]]:

@@ -283,10 +283,10 @@ def _audit_file(file: Path) -> None:
 def _compare(options: argparse.Namespace) -> int:
     alpha, prior = privacy_of(options).alpha, prior_of(options, options.n + 1)
     table = {
-        "GM": named.geometric(options.n, alpha),
-        "EM": named.explicit_fair(options.n, alpha),
-        "WM (WH)": named.weakly_honest(options.n, alpha),
-        "WM (WH+CM)": named.weakly_honest(options.n, alpha, column_monotone=True),
+        "GM": named.geometric(options.n, alpha=alpha),
+        "EM": named.explicit_fair(options.n, alpha=alpha),
+        "WM (WH)": named.weakly_honest(options.n, alpha=alpha),
+        "WM (WH+CM)": named.weakly_honest(options.n, alpha=alpha, column_monotone=True),
         "UM": named.uniform(options.n),
     }
     asked = {}

@@ -295,7 +295,7 @@ def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent")
     privacy = (
         Privacy.from_epsilon(options.epsilon, neighbours)
         if options.alpha is None
-        else Privacy(options.alpha, neighbours)
+        else Privacy(alpha=options.alpha, neighbours=neighbours)
     )
     if privacy.alpha == 1 and not options.allow_zero_epsilon:
         raise ValueError(

@@ -93,7 +93,7 @@ def extremal(
     domain : int
         The number of items 0 .. domain-1, at least 1.
     privacy : Privacy, float, Fraction, int, str or Decimal
-        ``Privacy(alpha, neighbours="all")``, or epsilon as a number.
+        ``Privacy(alpha=alpha, neighbours="all")``, or epsilon as a number.
     utility : Utility
         One of `mechdesign.utilities`, over as many items.
     progress : bool, default False
@@ -113,7 +113,7 @@ def extremal(
 
     >>> from mechdesign.utilities import total_variation
     >>> distance = total_variation(["1/2", "1/2", 0], [0, "1/2", "1/2"])
-    >>> found = extremal(3, Privacy("1/2", neighbours="all"), distance)
+    >>> found = extremal(3, Privacy(alpha="1/2", neighbours="all"), distance)
 
     The value is (1 - alpha) / (1 + alpha) times the distance of the hypotheses:
 
@@ -181,7 +181,7 @@ def local_privacy(privacy: Privacy | float | Rational) -> Privacy:
         return Privacy.from_epsilon(privacy, neighbours="all")
     if privacy.neighbours != "all":
         raise ValueError(
-            'local privacy is between every two items: Privacy(alpha, neighbours="all"), got'
+            'local privacy is between every two items: Privacy(alpha=alpha, neighbours="all"), got'
             f" {privacy!r:.80}"
         )
     return privacy

@@ -158,7 +158,7 @@ def shuffle_optimal(
     if not Fraction(1, 10**4) <= asked <= 10:
         raise ValueError(f"epsilon must be between 1e-4 and 10, got {shown(epsilon)}")
     if k == 1:
-        only = Mechanism([[1]], Privacy(1, neighbours="all"))
+        only = Mechanism([[1]], Privacy(alpha=1, neighbours="all"))
         return ShuffleDesign(only, shuffled(only, users), asked, allowed, queries, 0.0, 0.0, matrix)
     ratio = float(np.exp(float(asked)))
     with ProgressMeter(f"shuffled design of {k} inputs", unit="tables", shown=progress) as meter:
@@ -231,7 +231,7 @@ def _hidden(
         gamma = float(expit(log_odds))
         weights = windows.weights(gamma, _UNITS)
         alpha = min(Fraction(min(row), max(row)) for row in weights)
-        mechanism = Mechanism.from_weights(weights, _UNITS, Privacy(alpha, neighbours="all"))
+        mechanism = Mechanism.from_weights(weights, _UNITS, Privacy(alpha=alpha, neighbours="all"))
         central = shuffled(mechanism, n)
         found = central.delta(epsilon)
         if found <= delta:

@@ -30,7 +30,7 @@ def square(
     domain : int
         The number of items 0 .. domain-1, at least 1; the table is domain x domain.
     privacy : Privacy, float, Fraction, int, str or Decimal
-        ``Privacy(alpha, neighbours="all")``, or epsilon as a number.
+        ``Privacy(alpha=alpha, neighbours="all")``, or epsilon as a number.
     loss : Loss, optional
         `L0()` unless given.
     properties : iterable of Property, type or str, optional
@@ -48,7 +48,7 @@ def square(
     ValueError
         A domain that is not a whole number of at least 1, or other neighbours than all.
 
-    >>> d = square(4, Privacy("1/2", neighbours="all"))
+    >>> d = square(4, Privacy(alpha="1/2", neighbours="all"))
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(3, 5), Fraction(0, 1))
     """

@@ -129,7 +129,9 @@ class Count(Task):
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
         if self.loss != "L0" or self.domain > _PROGRAMS:
             return "", ""
-        chosen = named.recommend(self.domain, Privacy.from_epsilon(epsilon).alpha, self.properties)
+        chosen = named.recommend(
+            self.domain, alpha=Privacy.from_epsilon(epsilon).alpha, properties=self.properties
+        )
         return chosen.name, chosen.reason
 
 
@@ -155,5 +157,7 @@ def _count_mechanism(name: str, n: int, alpha: Fraction, properties: tuple[str, 
         wanted = {"WH", "RM", "S"} if name == "WM" else {"CM"}
         if "CH" in properties:
             wanted.add("CM")  # the loss is the same then, and the program shorter
-        return design(n, Privacy(alpha), _DESIGNS[name], sorted(wanted.union(properties))).mechanism
+        return design(
+            n, Privacy(alpha=alpha), _DESIGNS[name], sorted(wanted.union(properties))
+        ).mechanism
     return {"GM": named.geometric, "EM": named.explicit_fair}[name](n, alpha)

@@ -75,7 +75,7 @@ def constraints_in_alpha(
     that are polynomials of degree at most two, or d.
     """
     found, nodes = [], _nodes(neighbours)
-    samples = [list(make(Privacy(alpha, neighbours))) for alpha in nodes]
+    samples = [list(make(Privacy(alpha=alpha, neighbours=neighbours))) for alpha in nodes]
     if len({len(groups) for groups in samples}) > 1:
         raise NotPolynomial("the number of groups of constraints changes with alpha")
     for same in zip(*samples, strict=True):

@@ -248,7 +248,7 @@ def parametric(
         Nothing could be proved for any alpha.
     """
     inputs, loss, wanted = checked(n, loss, properties)
-    neighbours = Privacy(1, neighbours).neighbours
+    neighbours = Privacy(alpha=1, neighbours=neighbours).neighbours
     program = AlphaProgram(inputs.size, neighbours, loss, wanted)
     with ProgressMeter(f"parametric n = {n}", unit="designs", shown=progress) as meter:
         return tuple(_Walk(program, meter).cover())
@@ -288,7 +288,7 @@ class _Walk:
         if alpha not in self.failed:
             self.meter.update()
             try:
-                privacy = Privacy(alpha, program.neighbours)
+                privacy = Privacy(alpha=alpha, neighbours=program.neighbours)
                 return program.vertex(
                     design(program.size - 1, privacy, program.loss, program.properties)
                 )

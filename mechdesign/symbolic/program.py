@@ -108,7 +108,7 @@ class AlphaProgram:
                 program, reflection(size, size, program.variables)
             ) or unreduced(program)
 
-        privacy = Privacy(SAMPLES[0], neighbours)
+        privacy = Privacy(alpha=SAMPLES[0], neighbours=neighbours)
         self.names = [
             group.name
             for group in mechanism_program(size, size, privacy, loss, properties).constraints

@@ -98,7 +98,7 @@ class SymbolicMechanism:
                     "not to 1 for all alpha"
                 )
         set_fields(self, weights=tuple(map(tuple, self.weights)))
-        privacy = Privacy(1, self.neighbours)
+        privacy = Privacy(alpha=1, neighbours=self.neighbours)
         privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
         set_fields(self, neighbours=privacy.neighbours)
 
@@ -134,7 +134,7 @@ class SymbolicMechanism:
 
         InvalidMechanism where an entry is negative, ZeroDivisionError at a pole.
         """
-        privacy = Privacy(alpha, self.neighbours)
+        privacy = Privacy(alpha=alpha, neighbours=self.neighbours)
         point = to_fmpq(privacy.alpha)
         scale = self.denominator(point)
         return Mechanism(
@@ -144,7 +144,7 @@ class SymbolicMechanism:
 
     def audit(self) -> SymbolicAudit:
         """Privacy between all neighbours and all outputs, for all alpha in (0, 1) at once."""
-        privacy = Privacy(1, self.neighbours)
+        privacy = Privacy(alpha=1, neighbours=self.neighbours)
         pairs, distances = (
             privacy.pairs(self.inputs).tolist(),
             privacy.distances(self.inputs).tolist(),

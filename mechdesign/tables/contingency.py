@@ -104,7 +104,7 @@ class ContingencyStatement:
     @property
     def epsilon(self) -> float:
         """-ln of `total_alpha`, rounded up."""
-        return Privacy(self.total_alpha).epsilon
+        return Privacy(alpha=self.total_alpha).epsilon
 
     def __str__(self) -> str:
         each = "two" if self.changed == 2 else "one"
@@ -157,7 +157,7 @@ class Margin:
     @property
     def variance(self) -> float:
         """That of the noise of each sum; above 0 also where floats would underflow."""
-        return max(float(DiscreteLaplace(self.alpha).variance), _LEAST_VARIANCE)
+        return max(float(DiscreteLaplace(alpha=self.alpha).variance), _LEAST_VARIANCE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -328,7 +328,7 @@ class ContingencyRelease:
         for draw in range(draws):
             outputs = self._laws.draw(found, source)
             noise = [
-                DiscreteLaplace(margin.alpha).draw(margin.released.size, source)
+                DiscreteLaplace(alpha=margin.alpha).draw(margin.released.size, source)
                 for margin in self.margins
             ]
             again = self._measured._replace(
@@ -431,7 +431,9 @@ class ContingencyRelease:
             if len(axes.names) < len(content["axes"]):
                 raise ValueError("an axis comes twice")
             margins = [
-                Margin(tuple(names), DiscreteLaplace(from_text(alpha)).alpha, _noisy(released))
+                Margin(
+                    tuple(names), DiscreteLaplace(alpha=from_text(alpha)).alpha, _noisy(released)
+                )
                 for names, alpha, released in content["margins"]
             ]
             return ContingencyRelease(axes, cells, content["within"], margins)
@@ -510,7 +512,7 @@ def release_contingency(
     >>> rng = np.random.default_rng(1)
     >>> counts = [[3, 4, 1], [0, 5, 2]]
     >>> axes = Axes({"region": ["north", "south"], "answer": ["yes", "no", "unknown"]})
-    >>> found = release_contingency(counts, axes, Privacy("1/2"), within=["region"], rng=rng)
+    >>> found = release_contingency(counts, axes, Privacy(alpha="1/2"), within=["region"], rng=rng)
     >>> found.statement.total_alpha
     Fraction(1, 4)
     >>> found.consistent().margin(["region"]).round(9).tolist()
@@ -530,7 +532,11 @@ def release_contingency(
     asked = margins or {}
     alphas = [adjacent(own).alpha for own in asked.values()]
     laws = dict(
-        zip(_families(axes, within, list(asked)), map(DiscreteLaplace, alphas), strict=True)
+        zip(
+            _families(axes, within, list(asked)),
+            [DiscreteLaplace(alpha=alpha) for alpha in alphas],
+            strict=True,
+        )
     )
     released = release(
         exactly.ravel(),
@@ -610,7 +616,7 @@ def _capped(caps: npt.ArrayLike, axes: Axes) -> Integers:
 
 def adjacent(privacy: Privacy | float | Rational) -> Privacy:
     """That of a count, for counts that differ by one; or of its epsilon. ValueError for others."""
-    found = privacy if isinstance(privacy, Privacy) else Privacy.from_epsilon(privacy)
+    found = Privacy.of(privacy)
     if found.neighbours != "adjacent":
         raise ValueError(
             "privacy must be between counts that differ by one, as one person changes them by one:"

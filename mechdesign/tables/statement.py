@@ -47,7 +47,7 @@ class TableStatement:
     @property
     def epsilon(self) -> float:
         """-ln of `alpha`, rounded up."""
-        return Privacy(self.alpha).epsilon
+        return Privacy(alpha=self.alpha).epsilon
 
     def __str__(self) -> str:
         alpha = self.privacy.alpha

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from mechdesign import named
 from mechdesign._support.arrays import Booleans, Floats, Integers
 from mechdesign._support.counts import checked_counts
+from mechdesign._support.numbers import Rational
 from mechdesign._support.text import aligned, brief, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import NoUnbiasedEstimate
@@ -280,7 +281,7 @@ class SuppressionComparison:
 def compare_suppression(
     counts: npt.ArrayLike,
     rule: SuppressionRule,
-    privacy: Privacy,
+    privacy: Privacy | float | Rational,
     sizes: npt.ArrayLike | None = None,
     loss: Loss | None = None,
     properties: Iterable[PropertyLike] = (),
@@ -303,7 +304,8 @@ def compare_suppression(
         The true counts, one axis or more; each person is in at most one cell.
     rule : SuppressionRule
         What is suppressed and rounded.
-    privacy : Privacy
+    privacy : Privacy, float, Fraction, int, str or Decimal
+        Or its epsilon, between counts that differ by one: see `Privacy.of`.
         What the mechanism promises for one cell.
     sizes : array_like of int, optional
         The public sizes of the groups, of the same shape.
@@ -338,6 +340,7 @@ def compare_suppression(
     >>> found.disclosed()
     Disclosed(entries=1, recovered=1, within_one=1, open=0)
     """
+    privacy = Privacy.of(privacy)
     wanted = tuple(properties)
     if sizes is None and (loss is not None or wanted):
         raise ValueError("a loss or properties ask for a design, which takes the sizes of groups")
@@ -412,7 +415,7 @@ def _errors(
         )
     if sizes is None or largest > limit:
         alpha = privacy.alpha
-        variance = float(DiscreteLaplace(alpha).variance)
+        variance = float(DiscreteLaplace(alpha=alpha).variance)
         cells[:] = [[float(2 * alpha / (1 - alpha**2))], [variance], [variance]]
     if sizes is None:
         return noise, cells.reshape(3, *counts.shape)
@@ -425,7 +428,7 @@ def _errors(
             made = (
                 cache.mechanism(size, privacy, loss, properties)
                 if designed
-                else named.geometric(size, privacy.alpha)
+                else named.geometric(size, alpha=privacy.alpha)
             )
             of_size[size] = made, _unbiased(made)
         made, estimate = of_size[size]

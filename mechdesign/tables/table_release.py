@@ -432,8 +432,7 @@ def release(
     true = _true_counts(counts, groups)
     names = _names(names, len(groups))
     overlap = whole(overlap, "overlap", 1, what="a number of cells")
-    if not isinstance(privacy, Privacy):
-        privacy = Privacy.from_epsilon(privacy)
+    privacy = Privacy.of(privacy)
     if not isinstance(properties, str):
         properties = [*properties]  # it may be read only once
     refuse_totals(true, groups, [] if names is None else [names], overlap)

@@ -97,8 +97,9 @@ def _totals(numbers: Integers, labels: Sequence[Sequence[str]]) -> dict[int, Boo
                 np.add.at(sums[which], groups[active], numbers[which, active])
             people = np.bincount(groups[active & (numbers[1] > 0)], minlength=rows)
             halves = (2 * numbers == sums[:, groups]).all(axis=0)
-            for row in np.flatnonzero(active & halves & (numbers[1] > 0) & (people[groups] > 2)):
-                fresh.setdefault(int(row), active & (groups == groups[row]))
+            halves &= active & (numbers[1] > 0) & (people[groups] > 2)
+            for row in np.flatnonzero(halves).tolist():
+                fresh.setdefault(row, active & (groups == groups[row]))
         if not fresh and not found:
             fresh = _labelled(numbers[1], codes, labels)
         if not fresh:
@@ -121,10 +122,10 @@ def _labelled(
     named = np.logical_or.reduce([np.zeros(len(sizes), dtype=bool), *said])
     found: dict[int, Booleans] = {}
     for place, column in enumerate(said):
-        for row in np.flatnonzero(column):
+        for row in np.flatnonzero(column).tolist():
             others = [code == code[row] for k, code in enumerate(codes) if k != place]
             parts = np.logical_and.reduce([~named, *others])
             parts = parts if parts.sum() > 1 else ~named
             if parts.sum() > 1 and sizes[row] >= sizes[parts].max():
-                found.setdefault(int(row), parts.copy())
+                found.setdefault(row, parts.copy())
     return found

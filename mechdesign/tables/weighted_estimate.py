@@ -56,7 +56,7 @@ class MeasurementErrors(NamedTuple):
         MeasurementErrors
             In the same order.
         """
-        laws = {alpha: DiscreteLaplace(alpha) for alpha in set(alphas) if alpha is not None}
+        laws = {alpha: DiscreteLaplace(alpha=alpha) for alpha in set(alphas) if alpha is not None}
         fixed: dict[Fraction | None, tuple[float, float, float]] = {None: (0.0, 0.0, 0.0)}
         for alpha, law in laws.items():
             fourth = law.fourth_moment - 3 * law.variance**2

@@ -58,7 +58,7 @@ def exact_split(alpha: Fraction, weights: Sequence[Fraction]) -> tuple[Fraction 
         A share is so small that rounding leaves nothing for it.
     """
     asked = [level for level, own in enumerate(weights) if own]
-    epsilon, total = Fraction(Privacy(alpha).epsilon), sum(weights)
+    epsilon, total = Fraction(Privacy(alpha=alpha).epsilon), sum(weights)
     result: list[Fraction | None] = [None] * len(weights)
     rest = alpha
     for level in asked[1:]:

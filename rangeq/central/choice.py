@@ -210,7 +210,7 @@ def _strategy(sizes: tuple[int, ...], workload: str | tuple[str, ...], laplace: 
             " makes it, and mechdesign curate --strategy best"
         )
     asked = workload if isinstance(workload, str) else list(workload)
-    return workload_optimal(asked, sizes, Privacy("1/2") if laplace else ZCDP(1)).strategy
+    return workload_optimal(asked, sizes, Privacy(alpha="1/2") if laplace else ZCDP(1)).strategy
 
 
 class BestTree(NamedTuple):

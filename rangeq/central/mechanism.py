@@ -112,7 +112,7 @@ class CentralMechanism(ABC):
                     f"epsilon {shown(self.epsilon)} is too small for a level with"
                     f" {float(share):.3g} of it: noise would drown everything"
                 )
-            laws[share] = DiscreteLaplace(alpha)
+            laws[share] = DiscreteLaplace(alpha=alpha)
         return tuple(laws.get(share) for share in self.shares)
 
     @cached_property

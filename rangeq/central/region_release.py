@@ -77,7 +77,7 @@ class RegionStatement:
     @property
     def epsilon(self) -> float:
         """-ln of `alpha`, rounded up."""
-        return Privacy(self.alpha).epsilon
+        return Privacy(alpha=self.alpha).epsilon
 
     def __str__(self) -> str:
         names = [f"depth {depth}" for depth in range(len(self.levels) - 1)] + ["leaves"]
@@ -204,7 +204,8 @@ class RegionRelease:
             Two have people in common.
         """
         numbers = np.flatnonzero(self.questions.where(where) if where else self.regions.depths == 0)
-        return self._estimate.answer([self.regions.paths[number] for number in numbers])
+        asked: list[Region] = [self.regions.paths[number] for number in numbers]
+        return self._estimate.answer(asked)
 
     @cached_property
     def _estimate(self) -> RegionEstimate:
@@ -258,7 +259,7 @@ class RegionRelease:
         leaves = TableRelease.of_content(content["leaves"], str(path), Work(content))
         try:
             levels = [
-                None if alpha is None else DiscreteLaplace(from_text(alpha)).alpha
+                None if alpha is None else DiscreteLaplace(alpha=from_text(alpha)).alpha
                 for alpha in content["levels"]
             ]
             noisy = np.array(content["noisy"])
@@ -420,7 +421,7 @@ def release_regions(
 
     >>> tree = Regions([("south", "Kent"), ("south", "Surrey"), ("north", "Durham")])
     >>> rng = np.random.default_rng(1)
-    >>> found = release_regions(tree, [3, 0, 5], [8, 8, 6], Privacy("1/4"), rng=rng)
+    >>> found = release_regions(tree, [3, 0, 5], [8, 8, 6], Privacy(alpha="1/4"), rng=rng)
     >>> found.statement.levels, found.statement.alpha
     ((Fraction(1, 2), Fraction(1, 2)), Fraction(1, 4))
     >>> estimate = found.estimate()
@@ -450,12 +451,12 @@ def release_regions(
             f"a count and a size for each of the {len(regions.leaves)} leaves, got shapes"
             f" {exactly.shape} and {largest.shape}"
         )
-    laws = [None if alpha is None else DiscreteLaplace(alpha) for alpha in alphas[:-1]]
+    laws = [None if alpha is None else DiscreteLaplace(alpha=alpha) for alpha in alphas[:-1]]
     own = alphas[-1]
     assert own is not None  # its weight is above 0
     names = [" / ".join(regions.paths[number]) for number in regions.leaves]
     released = release(
-        exactly, largest, Privacy(own), loss, properties, names=names, rng=rng, cache=cache
+        exactly, largest, Privacy(alpha=own), loss, properties, names=names, rng=rng, cache=cache
     )
     sums = regions.sums(exactly.astype(np.int64))
     noisy, source = np.zeros(len(regions), dtype=np.int64), bit_source(rng)

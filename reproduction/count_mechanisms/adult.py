@@ -40,7 +40,7 @@ def figure_6_9(target: str, settings: Settings, data: Path) -> Outcome:
     for n in sizes:
         groups = bits[: len(bits) // n * n].reshape(-1, n).sum(axis=1)
         weights = prior(np.bincount(groups, minlength=n + 1).tolist())
-        mechanisms = {**family(n, alpha), "WH alone": named.weakly_honest(n, alpha)}
+        mechanisms = {**family(n, alpha), "WH alone": named.weakly_honest(n, alpha=alpha)}
         for name, m in mechanisms.items():
             p = float(m.error_distribution(weights).tail())
             exact.setdefault(name, []).append(p)

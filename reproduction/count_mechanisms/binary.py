@@ -23,7 +23,7 @@ from reproduction.report import Kind, Outcome, Settings, claim, judged
 def theorem_10(settings: Settings) -> Outcome:
     inside, between, true = [], [], []
     for alpha, loss in product((Q(1, 3), Q(9, 10)), (L0, L1, L2)):
-        rr = named.randomized_response(alpha).table
+        rr = named.randomized_response(alpha=alpha).table
         for ratio in ((alpha + 1) / 2, Q(1), 2 / (alpha + 1)):
             found = optimum(1, alpha, (), loss(prior=(1 / (1 + ratio), ratio / (1 + ratio))))
             inside.append(found.mechanism.table == rr and rr[0][0] == 1 / (1 + alpha))
@@ -58,10 +58,10 @@ def theorem_10(settings: Settings) -> Outcome:
 )
 def fact_4(settings: Settings) -> Outcome:
     honest = all(
-        all(named.randomized_response(alpha).properties().values())
+        all(named.randomized_response(alpha=alpha).properties().values())
         for alpha in (Q(1, 3), Q(9, 10), Q(1))
     )
-    lying = Mechanism([[Q(1, 3), Q(2, 3)], [Q(2, 3), Q(1, 3)]], Privacy(Q(1, 2))).properties()
+    lying = Mechanism([[Q(1, 3), Q(2, 3)], [Q(2, 3), Q(1, 3)]], Privacy(alpha=Q(1, 2))).properties()
     return judged(
         "all seven; for p = 1/3: " + " ".join(k for k, v in lying.items() if v),
         {
@@ -88,9 +88,9 @@ def theorem_11(settings: Settings) -> Outcome:
         up, down = 1 / root, Q(1)
         m = Mechanism(
             [[up / (up + down), down / (up + down)], [down / (up + down), up / (up + down)]],
-            Privacy(root**2),
+            Privacy(alpha=root**2),
         )
-        found.append(m.table == named.randomized_response(root).table)
+        found.append(m.table == named.randomized_response(alpha=root).table)
         ratio.append(m.table[0][0] / m.table[1][0] == 1 / root)
         reverse.append(m.table[0][0] / m.table[1][0] == root)
     return judged(
@@ -114,7 +114,7 @@ def lemma_12(settings: Settings) -> Outcome:
         "the same table",
         {
             "equal tables": all(
-                named.geometric(1, a).table
+                named.geometric(1, alpha=a).table
                 == ((1 / (1 + a), a / (1 + a)), (a / (1 + a), 1 / (1 + a)))
                 for a in alphas
             )

@@ -27,7 +27,7 @@ def theorem_1(settings: Settings) -> Outcome:
     found = []
     for epsilon in EPSILONS:
         alpha = Q(math.exp(-epsilon))
-        noise = DiscreteLaplace(alpha)
+        noise = DiscreteLaplace(alpha=alpha)
         found.append(noise.alpha == alpha)
     densities = [
         max(abs(abs(x - 1) - abs(x)) for x in np.linspace(-9, 9, 181)) * epsilon

@@ -27,7 +27,7 @@ def definition_22(settings: Settings) -> Outcome:
     true = (1 - alpha) / (1 + alpha) * (1 + 2 * alpha / (1 - alpha))
     n = 4
     middle = [(1 - alpha) / (1 + alpha) * alpha ** abs(i - 2) for i in range(1, n)]
-    table_ = named.geometric(n, alpha).table
+    table_ = named.geometric(n, alpha=alpha).table
     return judged(
         f"α = 9/10: sums to {float(printed):.3f}",
         {"the probabilities sum to 1": abs(printed - 1) < Q(1, 1000)},
@@ -53,7 +53,11 @@ def definition_22(settings: Settings) -> Outcome:
     kind=Kind.AMBIGUOUS,
 )
 def equation_6_1(settings: Settings) -> Outcome:
-    cases = [named.geometric(5, Q(2, 3)), named.explicit_fair(8, Q(9, 10)), named.uniform(4)]
+    cases = [
+        named.geometric(5, alpha=Q(2, 3)),
+        named.explicit_fair(8, alpha=Q(9, 10)),
+        named.uniform(4),
+    ]
     losses = [(m, m.inputs - 1, m.error_distribution().histogram) for m in cases]
     as_words = all(
         m.scaled_l0(d) == Q(n + 1, n) * sum(p for e, p in h.items() if abs(e) > d)
@@ -84,9 +88,10 @@ def equation_6_1(settings: Settings) -> Outcome:
     tolerance="the printed digits",
 )
 def example_1(settings: Settings) -> Outcome:
-    t = named.geometric(2, Q(9, 10)).table
+    t = named.geometric(2, alpha=Q(9, 10)).table
     inner = [
-        max(max(row) for row in named.geometric(4, 1 - Q(1, 10**k)).table[1:4]) for k in (1, 2, 3)
+        max(max(row) for row in named.geometric(4, alpha=1 - Q(1, 10**k)).table[1:4])
+        for k in (1, 2, 3)
     ]
     return judged(
         ", ".join(figures([t[0][1], t[2][1], t[1][1], t[0][0]]))
@@ -116,7 +121,7 @@ def section_6_4(settings: Settings) -> Outcome:
     tables = product(columns, repeat=3)
     held = [
         Mechanism(
-            [[Q(c[i], 4) for c in chosen] for i in range(3)], Privacy(Q(1, 10**9))
+            [[Q(c[i], 4) for c in chosen] for i in range(3)], Privacy(alpha=Q(1, 10**9))
         ).properties()
         for chosen in tables
     ]
@@ -137,10 +142,10 @@ def section_6_4(settings: Settings) -> Outcome:
     printed["CH does not imply CM, nor RH RM"] = all(
         any(h[a] and not h[b] for h in held) for a, b in converses
     )
-    steep = Mechanism([[1, 0], [0, 1]], Privacy(Q(1, 10**9)))
+    steep = Mechanism([[1, 0], [0, 1]], Privacy(alpha=Q(1, 10**9)))
     bumpy = Mechanism(
         [[Q(entry, 10) for entry in row] for row in ([4, 3, 4], [3, 4, 3], [3, 3, 3])],
-        Privacy(Q(1, 2)),
+        Privacy(alpha=Q(1, 2)),
     )
     printed["row monotone without privacy, and private without row monotonicity"] = (
         steep.properties()["RM"]
@@ -203,7 +208,7 @@ def theorem_8(settings: Settings) -> Outcome:
             average = [
                 [(m[i][j] + m[n - i][n - j]) / 2 for j in range(n + 1)] for i in range(n + 1)
             ]
-            before, after = (Mechanism(t, Privacy(Q(1, 10**9))) for t in (m, average))
+            before, after = (Mechanism(t, Privacy(alpha=Q(1, 10**9))) for t in (m, average))
             has = after.properties()
             kept.append(
                 has["S"]
@@ -247,7 +252,7 @@ def theorem_9(settings: Settings) -> Outcome:
         f" {float(max(values)):.4f}",
         {
             "all subsets feasible, between GM and EM": all(
-                gm_l0(alpha) <= v <= named.explicit_fair(n, alpha).scaled_l0() for v in values
+                gm_l0(alpha) <= v <= named.explicit_fair(n, alpha=alpha).scaled_l0() for v in values
             ),
             "UM has all seven": all(um.properties().values()) and um.audit().ratio == 1,
             "UM: O_0 = n/(n+1), scaled 1 (Definition 23)": (

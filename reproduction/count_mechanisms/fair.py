@@ -109,15 +109,17 @@ def theorem_13(settings: Settings) -> Outcome:
         "proved optimal at " + str(len(grid)) + " points",
         {
             "all seven, up to n = 40": all(
-                all(named.explicit_fair(n, a).properties().values()) for n, a in large
+                all(named.explicit_fair(n, alpha=a).properties().values()) for n, a in large
             ),
-            "private, exactly": all(named.explicit_fair(n, a).audit().holds for n, a in grid),
+            "private, exactly": all(named.explicit_fair(n, alpha=a).audit().holds for n, a in grid),
             "optimal with F, and with all seven": all(
-                scaled(n, a, ("F",)) == scaled(n, a, SHORT) == named.explicit_fair(n, a).scaled_l0()
+                scaled(n, a, ("F",))
+                == scaled(n, a, SHORT)
+                == named.explicit_fair(n, alpha=a).scaled_l0()
                 for n, a in grid
             ),
             "L0 = (n+1)/n (1-y)": all(
-                named.explicit_fair(n, a).scaled_l0() == Q(n + 1, n) * (1 - em_y(n, a))
+                named.explicit_fair(n, alpha=a).scaled_l0() == Q(n + 1, n) * (1 - em_y(n, a))
                 for n, a in grid
             ),
         },
@@ -139,7 +141,7 @@ def figure_6_4(settings: Settings) -> Outcome:
     )
     right, names = [], []
     for (n, alpha), subset in product(grid, SUBSETS):
-        choice = named.recommend(n, alpha, subset)
+        choice = named.recommend(n, alpha=alpha, properties=subset)
         held = choice.mechanism.properties()
         right.append(
             all(held[p] for p in subset)

@@ -30,7 +30,7 @@ def figure_6_2(settings: Settings) -> Outcome:
             for i in range(n + 1)
         ]
         found.append(
-            [list(row) for row in named.geometric(n, alpha).table] == expected
+            [list(row) for row in named.geometric(n, alpha=alpha).table] == expected
             and clamped == expected[1:n]
         )
     return judged(
@@ -56,13 +56,14 @@ def theorem_12(settings: Settings) -> Outcome:
             for r in range(n + 1)
         ]
         unique.append(
-            optimum(n, alpha, (), Costs(costs)).mechanism.table == named.geometric(n, alpha).table
+            optimum(n, alpha, (), Costs(costs)).mechanism.table
+            == named.geometric(n, alpha=alpha).table
         )
     return judged(
         "attained at every n and α tried",
         {
             "2α/(1+α) is the proved optimum": all(
-                scaled(m, a) == gm_l0(a) == named.geometric(m, a).scaled_l0() for m, a in grid
+                scaled(m, a) == gm_l0(a) == named.geometric(m, alpha=a).scaled_l0() for m, a in grid
             ),
             "and with S, RM, RH as well": all(
                 scaled(m, a, ("S", "RM", "RH")) == gm_l0(a) for m, a in grid
@@ -88,7 +89,8 @@ def lemma_13(settings: Settings) -> Outcome:
         product(range(1, 31), (Q(1, 3), Q(1, 2), Q(3, 5), Q(2, 3), Q(3, 4), Q(4, 5), Q(10, 11)))
     )
     found = {
-        (n, a): named.geometric(n, a).properties()["WH"] == (n >= threshold(a)) for n, a in grid
+        (n, a): named.geometric(n, alpha=a).properties()["WH"] == (n >= threshold(a))
+        for n, a in grid
     }
     return judged(
         f"true at {sum(found.values())} of {len(found)} points, false at "
@@ -113,7 +115,7 @@ def lemma_13(settings: Settings) -> Outcome:
 def lemma_14(settings: Settings) -> Outcome:
     tiny = Q(1, 10**9)
     grid = list(product(range(2, 9), (Q(1, 3), Q(1, 2) - tiny, Q(1, 2), Q(1, 2) + tiny, Q(9, 10))))
-    held = {(n, a): named.geometric(n, a).properties() for n, a in grid}
+    held = {(n, a): named.geometric(n, alpha=a).properties() for n, a in grid}
     return judged(
         f"{len(grid)} points, α = 1/2 ± 1e-9 among them",
         {

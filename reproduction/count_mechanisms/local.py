@@ -23,7 +23,7 @@ from reproduction.report import Outcome, Settings, claim, judged
 def local_program(settings: Settings) -> Outcome:
     grid = list(product((2, 3, 5), (Q(1, 3), Q(9, 10))))
     same = [
-        optimum(k - 1, a, names, None, "all").mechanism.table == named.krr(k, a).table
+        optimum(k - 1, a, names, None, "all").mechanism.table == named.krr(k, alpha=a).table
         for k, a in grid
         for names in ((), SHORT)
     ]
@@ -32,9 +32,11 @@ def local_program(settings: Settings) -> Outcome:
         {
             "the optimum is GRR, with none and with all seven properties": all(same),
             "p = 1 / (1 + (n-1) α)": all(
-                named.krr(k, a).table[0][0] == 1 / (1 + (k - 1) * a) for k, a in grid
+                named.krr(k, alpha=a).table[0][0] == 1 / (1 + (k - 1) * a) for k, a in grid
             ),
-            "GRR has all seven": all(all(named.krr(k, a).properties().values()) for k, a in grid),
+            "GRR has all seven": all(
+                all(named.krr(k, alpha=a).properties().values()) for k, a in grid
+            ),
         },
         remarks="n = 2, 3, 5 items; eqs. 6.17 to 6.20",
     )
@@ -104,7 +106,7 @@ def conclusions(settings: Settings) -> Outcome:
         crossing[n] = next(
             float(a)
             for a in grid
-            if named.geometric(n, a).error_distribution(balanced).rmse
+            if named.geometric(n, alpha=a).error_distribution(balanced).rmse
             > named.uniform(n).error_distribution(balanced).rmse
         )
     gaps = [

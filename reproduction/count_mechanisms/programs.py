@@ -68,7 +68,7 @@ def optimum(
     loss: Loss | None = None,
     neighbours: Literal["adjacent", "all"] = "adjacent",
 ) -> Design:
-    found: Design = design(n, Privacy(alpha, neighbours), loss or L0(), properties)
+    found: Design = design(n, Privacy(alpha=alpha, neighbours=neighbours), loss or L0(), properties)
     if found.certificate.gap:
         raise ArithmeticError(f"n = {n}, alpha = {alpha}: not proved optimal")
     return found
@@ -85,7 +85,7 @@ def gm_l0(alpha: Q) -> Q:
 
 
 def em_y(n: int, alpha: Q) -> Q:
-    return named.explicit_fair(n, alpha).table[0][0]
+    return named.explicit_fair(n, alpha=alpha).table[0][0]
 
 
 def threshold(alpha: Q) -> Q:

@@ -78,12 +78,12 @@ def two_meanings(settings: Settings) -> Outcome:
 )
 def figure_6_5(settings: Settings) -> Outcome:
     grid = list(product((3, 4, 6), (Q(1, 3), Q(3, 5), Q(3, 4), Q(9, 10))))
-    gm = {(n, a): named.geometric(n, a).properties() for n, a in grid}
-    em = [named.explicit_fair(n, a) for n, a in grid]
-    wm = {(n, a): named.weakly_honest(n, a) for n, a in grid}
+    gm = {(n, a): named.geometric(n, alpha=a).properties() for n, a in grid}
+    em = [named.explicit_fair(n, alpha=a) for n, a in grid]
+    wm = {(n, a): named.weakly_honest(n, alpha=a) for n, a in grid}
     um = [named.uniform(n) for n, _ in grid]
     excess = [
-        gm_l0(Q(9, 10)) * Q(n + 1, n) - named.explicit_fair(n, Q(9, 10)).scaled_l0()
+        gm_l0(Q(9, 10)) * Q(n + 1, n) - named.explicit_fair(n, alpha=Q(9, 10)).scaled_l0()
         for n in (4, 8, 16, 32, 64)
     ]
     unfair = [scaled(n, a, ("WH",)) < scaled(n, a, ("F",)) for n, a in grid]
@@ -111,7 +111,7 @@ def figure_6_5(settings: Settings) -> Outcome:
                 gm_l0(a)
                 <= wm[n, a].scaled_l0()
                 <= scaled(n, a, WM)
-                < named.explicit_fair(n, a).scaled_l0()
+                < named.explicit_fair(n, alpha=a).scaled_l0()
                 < 1
                 for n, a in grid
             ),
@@ -130,7 +130,7 @@ def figure_6_5(settings: Settings) -> Outcome:
     tolerance="exact",
 )
 def figure_6_6(settings: Settings) -> Outcome:
-    tables = {**family(4, Q(9, 10)), "WH alone": named.weakly_honest(4, Q(9, 10))}
+    tables = {**family(4, Q(9, 10)), "WH alone": named.weakly_honest(4, alpha=Q(9, 10))}
     ends = {
         name: [float(m.table[0][j] + m.table[4][j]) for j in range(5)] for name, m in tables.items()
     }
@@ -194,7 +194,7 @@ def remaps_geometric(mechanism: Mechanism) -> bool:
 )
 def derivable(settings: Settings) -> Outcome:
     em = {
-        (n, a): remaps_geometric(named.explicit_fair(n, a))
+        (n, a): remaps_geometric(named.explicit_fair(n, alpha=a))
         for n, a in product(range(1, 8), (Q(1, 3), Q(1, 2), Q(9, 10)))
     }
     grid = [

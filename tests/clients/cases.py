@@ -46,7 +46,9 @@ class Case(NamedTuple):
 
 def mechanism(*rows: Sequence[Any]) -> Mechanism:
     """The table with these rows, at most twice as likely for one input as for another."""
-    return Mechanism([list(map(Fraction, row)) for row in rows], Privacy("1/2", neighbours="all"))
+    return Mechanism(
+        [list(map(Fraction, row)) for row in rows], Privacy(alpha="1/2", neighbours="all")
+    )
 
 
 RARE = Fraction(1, 3 << 66)
@@ -90,9 +92,11 @@ GEOMETRY = [
     *(frequency.ProjectiveGeometry(*of) for of in ((600, 3.9), (600, 4.8), (600, 5.3))),
 ]
 TABLES = [
-    frequency.Tabular(named.krr(1, Fraction(1, 2))),
-    frequency.Tabular(named.krr(3, Fraction(1, 3))),
-    frequency.Tabular(named.krr(5, Fraction(1, 4))),  # eighths: thresholds end with the first word
+    frequency.Tabular(named.krr(1, alpha=Fraction(1, 2))),
+    frequency.Tabular(named.krr(3, alpha=Fraction(1, 3))),
+    frequency.Tabular(
+        named.krr(5, alpha=Fraction(1, 4))
+    ),  # eighths: thresholds end with the first word
     frequency.Tabular(mechanism(["1/2", "1/3"], [0, 0], ["1/2", "2/3"])),
     frequency.Tabular(mechanism([0, 0], ["1/4", "1/2"], [0, 0], ["3/4", "1/2"], [0, 0])),
     frequency.Tabular(
@@ -172,7 +176,7 @@ ONE_BIT = [
             rangeq.HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")),
             rangeq.DecomposedHistogram(30, 1.0),
             rangeq.CircularHistogram(30, 1.0),
-            rangeq.Composite(8, 2.0, named.krr(4, Fraction(1, 3)), (2,), ("HRR",)),
+            rangeq.Composite(8, 2.0, named.krr(4, alpha=Fraction(1, 3)), (2,), ("HRR",)),
             rangeq.PaddedSets(rangeq.HaarHRR(9, 0.5), 3, (1, 4)),
             rangeq.Paired(frequency.OUE(60, 1.0)),
             rangeq.SquareWave(30, 1.0),

@@ -119,7 +119,7 @@ def test_reports_of_every_protocol_are_those_of_the_array_path(place, node, tmp_
 
 
 ZEROS = Mechanism(
-    [["1/2", "1/4"], ["1/4", "1/2"], ["1/4", "1/4"], [0, 0]], Privacy("1/2", neighbours="all")
+    [["1/2", "1/4"], ["1/4", "1/2"], ["1/4", "1/4"], [0, 0]], Privacy(alpha="1/2", neighbours="all")
 )
 BEYOND = {
     "levels": LevelSketch(12, 1.0, marginals.Domain.of({"a": 4, "b": 3}), ((4, 2, 1), (3, 1)), 8),
@@ -147,7 +147,7 @@ def test_a_table_reads_on_where_words_are_at_its_thresholds(node):
         [Fraction(1, 5 << 130)] * 2,
     ]
     rows.append([1 - sum(column) for column in zip(*rows, strict=True)])
-    protocol = frequency.Tabular(Mechanism(rows, Privacy("1/2", neighbours="all")))
+    protocol = frequency.Tabular(Mechanism(rows, Privacy(alpha="1/2", neighbours="all")))
     description, channel = protocol.client(), channel_of(protocol)
     first, drawn = WORD // 3, set()
     for second in (0, first // 4, first // 4 + first, first, 2 * first, LARGEST):

@@ -17,7 +17,7 @@ from mechdesign import Privacy, named
 from rangeq import central, grids
 
 DOMAIN = marginals.Domain({"age": 3, "sex": 2})
-KRR = named.krr(4, Privacy.from_epsilon(0.5, neighbours="all").alpha)
+KRR = named.krr(4, alpha=Privacy.from_epsilon(0.5, neighbours="all").alpha)
 
 ORACLES = [
     *(
@@ -140,7 +140,7 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
         numbers(1 << 30),
     )
     yield frequency.JLOracle(1 << 20, 1.0, rows=64), numbers(1 << 20)
-    yield frequency.Tabular(named.krr(4, Fraction(1, 3))), numbers(4)
+    yield frequency.Tabular(named.krr(4, alpha=Fraction(1, 3))), numbers(4)
     for kind in (
         "InpRR",
         "InpPS",
@@ -189,7 +189,7 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield rangeq.HaarHRR(30, 1.0), numbers(30)
     yield rangeq.CircularHistogram(30, 1.0), numbers(30)
     yield rangeq.ShiftedHistogram(30, 1.0), numbers(30)
-    yield rangeq.Composite(8, 2.0, named.krr(4, Fraction(1, 3)), (2,), ("HRR",)), numbers(8)
+    yield rangeq.Composite(8, 2.0, named.krr(4, alpha=Fraction(1, 3)), (2,), ("HRR",)), numbers(8)
     yield rangeq.PaddedSets(rangeq.HaarHRR(31, 1.0), 2), records() + 20
     yield rangeq.Paired(frequency.OUE(60, 1.0)), np.stack([numbers(2), numbers(30)], axis=1)
     yield (

@@ -91,7 +91,7 @@ CASES = {
         lambda: frequency.CountMeanSketch(5, 1.0, hashes=2, width=2), bits=(1, 2, 2), ratio=SUE
     ),
     "JLOracle": Case(lambda: frequency.JLOracle(5, 1.0, rows=5)),
-    "Tabular": Case(lambda: frequency.Tabular(named.krr(3, Fraction(1, 3)))),
+    "Tabular": Case(lambda: frequency.Tabular(named.krr(3, alpha=Fraction(1, 3)))),
     "InpRR": Case(lambda: mg.InpRR(PAIR, 1, 1.0), FAR, (0, 2, 4), OUE),
     "InpPS": Case(lambda: mg.InpPS(THREE, 2, 1.0), FAR),
     "InpOLH": Case(lambda: mg.InpOLH(PAIR, 2, 1.0), FAR),
@@ -124,7 +124,7 @@ CASES = {
     ),
     "Composite": Case(
         lambda: rangeq.Composite(
-            4, 1.2, named.krr(2, Fraction(1, 3)), branching=(2,), oracle=("GRR",)
+            4, 1.2, named.krr(2, alpha=Fraction(1, 3)), branching=(2,), oracle=("GRR",)
         ),
         (0, 3),
     ),
@@ -165,7 +165,7 @@ def of_ratio(ratio):
     if ratio is None:
         yield
     else:
-        privacy = Privacy(1 / ratio, neighbours="all")
+        privacy = Privacy(alpha=1 / ratio, neighbours="all")
         with patch("frequency.core.channel.local_privacy", lambda epsilon: privacy):
             yield
 
@@ -302,11 +302,11 @@ def test_one_bit(inner):
 # -------------------------------------------------------------------------------------- mechanisms
 
 MECHANISMS = {
-    "krr": named.krr(3, Fraction(1, 3)),
-    "geometric": named.geometric(3, Fraction(2, 3)),
-    "explicit fair": named.explicit_fair(4, Fraction(9, 10)),
-    "zeros": Mechanism([["1/2", "1/3"], [0, 0], ["1/2", "2/3"]], Privacy("2/3")),
-    "one output": Mechanism([[1, 1]], Privacy(1)),
+    "krr": named.krr(3, alpha=Fraction(1, 3)),
+    "geometric": named.geometric(3, alpha=Fraction(2, 3)),
+    "explicit fair": named.explicit_fair(4, alpha=Fraction(9, 10)),
+    "zeros": Mechanism([["1/2", "1/3"], [0, 0], ["1/2", "2/3"]], Privacy(alpha="2/3")),
+    "one output": Mechanism([[1, 1]], Privacy(alpha=1)),
 }
 
 
@@ -328,9 +328,9 @@ def test_the_audit_of_a_mechanism_reads_the_thresholds():
     nothing.
     """
     for shift in (1, 1 << 40, WORD >> 8):
-        mechanism = named.geometric(3, Fraction(2, 3))
+        mechanism = named.geometric(3, alpha=Fraction(2, 3))
         assert mechanism.audit().ratio == Fraction(3, 2)
-        mechanism = named.geometric(3, Fraction(2, 3))
+        mechanism = named.geometric(3, alpha=Fraction(2, 3))
         mechanism.sampler._thresholds[1][0] -= np.uint64(shift)
         assert not mechanism.audit().holds
         with pytest.raises(PrivacyViolation):
@@ -372,12 +372,12 @@ def law_of_noise(draw):
 
 @pytest.mark.parametrize("alpha", [Fraction(1, 1000), Fraction(1, 1 << 12)])
 def test_discrete_laplace(alpha):
-    near(law_of_noise(DiscreteLaplace(alpha).draw), laplace(alpha))
+    near(law_of_noise(DiscreteLaplace(alpha=alpha).draw), laplace(alpha))
 
 
 @pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(2, 3)])
 def test_one_side_of_discrete_laplace(alpha):
-    near(law_of_noise(DiscreteLaplace(alpha).geometric), geometric(alpha))
+    near(law_of_noise(DiscreteLaplace(alpha=alpha).geometric), geometric(alpha))
 
 
 def test_one_side_in_two_parts(monkeypatch):
@@ -386,7 +386,7 @@ def test_one_side_in_two_parts(monkeypatch):
     """
     monkeypatch.setattr(discrete, "_DIGIT", 1)
     alpha = Fraction(199, 200)
-    noise = DiscreteLaplace(alpha)
+    noise = DiscreteLaplace(alpha=alpha)
     assert (noise._stride, len(noise._digits)) == (4, 2)
     near(law_of_noise(noise._remainders), lambda u: geometric(alpha)(u) / (1 - alpha**4))
     for seed in range(20):
@@ -590,11 +590,14 @@ def test_a_leak_of_a_release_shows():
 
 def test_a_leak_of_noise_shows():
     with patch.object(DiscreteLaplace, "_powers", property(leaky_powers)):
-        for noise in (DiscreteLaplace(Fraction(1, 2)), DiscreteLaplace(Fraction(1, 1000))):
+        for noise in (
+            DiscreteLaplace(alpha=Fraction(1, 2)),
+            DiscreteLaplace(alpha=Fraction(1, 1000)),
+        ):
             with pytest.raises(AssertionError):
                 near(law_of_noise(noise.geometric), geometric(noise.alpha))
     with patch.object(discrete, "_DIGIT", 1):
-        noise = DiscreteLaplace(Fraction(199, 200))
+        noise = DiscreteLaplace(alpha=Fraction(199, 200))
         tables = noise._digits
         tables[0] -= tables[0] // np.uint64(256)
         with pytest.raises(AssertionError):

@@ -41,7 +41,7 @@ MOST = 3000
 def skewed():
     """A table of which no two pairs of columns are alike."""
     rows = [["5/12", "1/4", "1/6"], ["1/4", "5/12", "1/3"], ["1/3", "1/3", "1/2"]]
-    return Mechanism(rows, Privacy("1/3", neighbours="all"))
+    return Mechanism(rows, Privacy(alpha="1/3", neighbours="all"))
 
 
 SMALL = {
@@ -268,7 +268,7 @@ def test_what_states_no_likelihoods_is_refused():
 
 
 def test_tables_of_adjacent_counts_are_refused():
-    adjacent = frequency.Tabular(named.geometric(3, Fraction(1, 2)))
+    adjacent = frequency.Tabular(named.geometric(3, alpha=Fraction(1, 2)))
     for ask in (adjacent.pair_laws, adjacent.attack_laws):
         with pytest.raises(ValueError, match="neighbours"):
             ask()

@@ -227,7 +227,7 @@ def check_ratio(protocol: Any, proof: PrivacyProof, close: Fraction = CLOSE) -> 
 
 
 def table(ratio: Fraction, items: int = 3):
-    return named.krr(items, 1 / ratio)
+    return named.krr(items, alpha=1 / ratio)
 
 
 OWN = {
@@ -341,7 +341,7 @@ def test_what_is_drawn_converges_to_the_formulas():
         frequency.OUE(5, 0.3),
         frequency.SubsetSelection(7, 0.3),
         frequency.ProjectiveGeometry(30, 0.5),
-        frequency.Tabular(named.krr(4, Fraction(2, 3))),
+        frequency.Tabular(named.krr(4, alpha=Fraction(2, 3))),
         frequency.CountMeanSketch(5, 0.5, hashes=3, width=4),
         heavy.TreeHist(8, 0.5),
         heavy.UniqueHeavyHitter(8, 0.5),

@@ -208,7 +208,7 @@ CASES = {
         sketched_signs,
     ),
     "JLOracle": (lambda e: JLOracle(100, e, rows=20), projected),
-    "Tabular, a GRR": (lambda e: Tabular(named.krr(5, ALPHA[e])), likeliest),
+    "Tabular, a GRR": (lambda e: Tabular(named.krr(5, alpha=ALPHA[e])), likeliest),
 }
 
 # Where there are too many kinds of reports to learn them from a sample, only the attacker who knows
@@ -241,7 +241,7 @@ def test_an_attacker_who_learns_from_reports(name, epsilon):
 
 def test_tabular_for_adjacent_counts():
     """The geometric mechanism promises epsilon for neighbouring counts, twice that two apart."""
-    oracle = Tabular(named.geometric(4, ALPHA[1]))
+    oracle = Tabular(named.geometric(4, alpha=ALPHA[1]))
     assert 0.8 < structured(likeliest)(oracle, 1, 2) <= 1
     assert 1 < structured(likeliest)(oracle, 0, 2) <= 2
 
@@ -444,7 +444,7 @@ class OtherTable(Tabular):
     """The table that is sampled is not the one that was audited."""
 
     def fill(self, items, reports, source):
-        other = named.krr(self.domain, self.mechanism.privacy.alpha ** Fraction(2))
+        other = named.krr(self.domain, alpha=self.mechanism.privacy.alpha ** Fraction(2))
         reports["output"] = other.sampler.outputs(items, source)
 
 
@@ -467,7 +467,7 @@ LEAKS = [
     CountsTheHash(100, 1, hashes=3, width=8),
     OneBitOnly(100, 1, hashes=3, width=4, seed=1),
     OneBitOnly(100, 3, hashes=3, width=4, seed=1),
-    OtherTable(named.krr(5, ALPHA[1])),
+    OtherTable(named.krr(5, alpha=ALPHA[1])),
 ]
 
 

@@ -13,7 +13,7 @@ from tests.goodness_of_fit import FALSE_ALARM
 
 UNEVEN = Mechanism(
     [["1/2", "1/4", "1/8"], ["1/4", "1/2", "1/8"], [0, 0, 0], ["1/4", "1/4", "3/4"]],
-    Privacy("1/6", neighbours="all"),
+    Privacy(alpha="1/6", neighbours="all"),
 )
 """With an output that never occurs."""
 

@@ -64,7 +64,7 @@ def peaked(domain):
 FAMILIES = {
     "GRR": GRR(32, 1.0),
     "GRR, large epsilon": GRR(32, 4.0),
-    "Tabular": Tabular(named.krr(8, "1/3")),
+    "Tabular": Tabular(named.krr(8, alpha="1/3")),
     "OLH": OLH(32, 1.0),
     "ProjectiveGeometry": ProjectiveGeometry(32, 1.0),
     "SubsetSelection": SubsetSelection(12, 0.8),

@@ -40,7 +40,7 @@ FAMILIES = {"even": EVEN, "lognormal": LOGNORMAL, "three levels": HALVES}
         OLH(30, 1.0),
         HRR(20, 1.0, coefficients=1),
         CountMeanSketch(40, 1.0, hashes=8, width=16),
-        Tabular(named.geometric(9, "1/2")),
+        Tabular(named.geometric(9, alpha="1/2")),
     ],
     ids=repr,
 )

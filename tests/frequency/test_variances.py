@@ -44,7 +44,7 @@ class OracleVariances(VarianceContract):
 
 
 def krr(domain, epsilon):
-    return Tabular(named.krr(domain, Privacy.from_epsilon(epsilon, neighbours="all").alpha))
+    return Tabular(named.krr(domain, alpha=Privacy.from_epsilon(epsilon, neighbours="all").alpha))
 
 
 class TestOracles(OracleVariances):

@@ -13,8 +13,8 @@ from mechdesign.lp.program import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import SEVEN, resolve
 
-NINE = Privacy("9/10")
-HALF = Privacy("1/2")
+NINE = Privacy(alpha="9/10")
+HALF = Privacy(alpha="1/2")
 SUBSETS = [
     subset for k in range(8) for subset in itertools.combinations([item.short for item in SEVEN], k)
 ]

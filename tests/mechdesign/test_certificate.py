@@ -137,7 +137,9 @@ def test_another_statement(honest):
     refused(replace(good, loss=L1(worst_case=True)), honest.mechanism, "as certified")
     refused(replace(good, privacy=HALF), honest.mechanism, "the certificate is about")
     refused(
-        replace(good, privacy=Privacy("9/10", "all")), honest.mechanism, "the certificate is about"
+        replace(good, privacy=Privacy(alpha="9/10", neighbours="all")),
+        honest.mechanism,
+        "the certificate is about",
     )
     # Without the rows of WH its multipliers have nothing to stand on.
     assert not replace(good, properties=(resolve("CH"),)).verify(honest.mechanism)
@@ -151,7 +153,7 @@ def test_another_statement(honest):
 def test_another_mechanism(honest):
     good = honest.certificate
     refused(good, named.uniform(4, NINE), "the loss is")
-    refused(good, named.geometric(4, "9/10"), "lacks the property")
+    refused(good, named.geometric(4, alpha="9/10"), "lacks the property")
     refused(good, Mechanism(honest.mechanism.table, HALF), "the mechanism claims")
     refused(good, Mechanism(np.eye(5, dtype=int).tolist(), NINE), "not private: ratio inf")
     refused(good, design(3, NINE, L1(), ["WH", "CM"]).mechanism, "")
@@ -164,9 +166,9 @@ def test_another_mechanism(honest):
 @pytest.mark.parametrize(
     ("loss", "wanted", "table"),
     [
-        (L0(), [], named.geometric(3, "1/2").table),
-        (L0(prior=binomial(2, "1/3")), [], named.geometric(3, "1/2").table),
-        (Costs([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), [], named.geometric(3, "1/2").table),
+        (L0(), [], named.geometric(3, alpha="1/2").table),
+        (L0(prior=binomial(2, "1/3")), [], named.geometric(3, alpha="1/2").table),
+        (Costs([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), [], named.geometric(3, alpha="1/2").table),
         (L0(), ["WH"], [["1/2", "1/2"], ["1/4", "1/4"], ["1/4", "1/4"]]),
     ],
     ids=["larger", "prior", "costs", "rectangular"],
@@ -186,7 +188,9 @@ def test_a_mechanism_of_another_shape(wanted, shape):
     found = design(2, HALF, L1(), [wanted])
     outputs, inputs = shape
     refused(found.certificate, Mechanism([[Fraction(1, outputs)] * inputs] * outputs, HALF), "")
-    explicit = design(2, Privacy("1/2", [(0, 1), (1, 2)]), L1(worst_case=True), [wanted])
+    explicit = design(
+        2, Privacy(alpha="1/2", neighbours=[(0, 1), (1, 2)]), L1(worst_case=True), [wanted]
+    )
     if inputs >= 3:
         refused(
             explicit.certificate,
@@ -247,7 +251,7 @@ class TestNumbersOfCertificates:
     false.
     """
 
-    privacy = Privacy("1/2")
+    privacy = Privacy(alpha="1/2")
     uniform = Mechanism([["1/2"] * 2] * 2, privacy)
 
     def test_integers_do_not_wrap_around(self):
@@ -275,7 +279,7 @@ class TestNumbersOfCertificates:
             Certificate(self.privacy, L0(), (), objective, bound, {"column sums": {0: multiplier}})
 
     def test_multipliers_are_read_only_and_travel(self):
-        certificate = design(2, Privacy("9/10"), L0(), ["WH"]).certificate
+        certificate = design(2, Privacy(alpha="9/10"), L0(), ["WH"]).certificate
         with pytest.raises(TypeError):
             certificate.multipliers["privacy"] = {}  # type: ignore[index]  # read-only
         with pytest.raises(TypeError):
@@ -294,9 +298,11 @@ class TestNumbersOfCertificates:
 
 
 def test_a_certificate_of_a_metric_stands_for_that_metric_alone():
-    found = design(4, Privacy("1/2", capped(4, 2)), L1())
+    found = design(4, Privacy(alpha="1/2", neighbours=capped(4, 2)), L1())
     assert isinstance(found.certificate, Certificate)
     for other in (line(4), capped(4, 3), "all"):
-        claimed = Mechanism(found.mechanism.table, Privacy("1/2", other))
+        claimed = Mechanism(found.mechanism.table, Privacy(alpha="1/2", neighbours=other))
         assert not found.certificate.verify(claimed)
-        assert not replace(found.certificate, privacy=Privacy("1/2", other)).verify(claimed)
+        assert not replace(
+            found.certificate, privacy=Privacy(alpha="1/2", neighbours=other)
+        ).verify(claimed)

@@ -17,7 +17,7 @@ from mechdesign import column_release as column
 from mechdesign import named
 from mechdesign.column_release import Read, release_column
 
-MECHANISM = named.geometric(8, "9/10")
+MECHANISM = named.geometric(8, alpha="9/10")
 
 
 def released(content: str | bytes, *keep: str, separator: str | None = None) -> tuple[bytes, Read]:

@@ -16,7 +16,7 @@ from mechdesign.unbiased_estimate import UnbiasedEstimate
 
 @pytest.mark.parametrize("prior", [None, binomial(4, "1/3")])
 def test_a_row_has_the_numbers_of_its_mechanism(prior: tuple[object, ...] | None) -> None:
-    tables = {"GM": named.geometric(4, "9/10"), "EM": named.explicit_fair(4, "9/10")}
+    tables = {"GM": named.geometric(4, alpha="9/10"), "EM": named.explicit_fair(4, alpha="9/10")}
     rows = compare(tables, prior).rows
     assert [row["mechanism"] for row in rows] == ["GM", "EM"]
     for row, mechanism in zip(rows, tables.values(), strict=True):
@@ -35,7 +35,7 @@ def test_a_row_has_the_numbers_of_its_mechanism(prior: tuple[object, ...] | None
 
 
 def test_losses_and_properties_of_ones_own_are_columns() -> None:
-    tables = {"GM": named.geometric(4, "9/10"), "UM": named.uniform(4)}
+    tables = {"GM": named.geometric(4, alpha="9/10"), "UM": named.uniform(4)}
     worst = L2(worst_case=True)
     rows = compare(
         tables, losses={"worst L2": worst}, properties=["OR:1", AtLeast(0, 0, "2/5")]
@@ -50,8 +50,8 @@ def test_losses_and_properties_of_ones_own_are_columns() -> None:
 
 
 def test_a_table_that_is_not_private_and_a_rectangular_one_say_so() -> None:
-    leaky = Mechanism([[1, 0], [0, 1]], Privacy("1/2"))
-    wide = Mechanism([["1/2", "1/2"], ["1/4", "1/4"], ["1/4", "1/4"]], Privacy("1/2"))
+    leaky = Mechanism([[1, 0], [0, 1]], Privacy(alpha="1/2"))
+    wide = Mechanism([["1/2", "1/2"], ["1/4", "1/4"], ["1/4", "1/4"]], Privacy(alpha="1/2"))
     text = str(compare({"leaky": leaky, "wide": wide}))
     assert "NOT PRIVATE" in text.splitlines()[1]
     assert compare({"wide": wide}).rows[0]["scaled L0"] == "-"
@@ -59,9 +59,9 @@ def test_a_table_that_is_not_private_and_a_rectangular_one_say_so() -> None:
 
 def test_single_cells_and_totals_ask_for_different_mechanisms() -> None:
     """Standard errors of one group's unbiased estimate; untruncated noise has 13.4 and 1.4."""
-    weakly_honest = design(8, Privacy("9/10"), L0(), ["WH", "CM"]).mechanism
-    small = {"GM": named.geometric(8, "9/10"), "WM": weakly_honest}
-    small |= {"EM": named.explicit_fair(8, "9/10"), "UM": named.uniform(8)}
+    weakly_honest = design(8, Privacy(alpha="9/10"), L0(), ["WH", "CM"]).mechanism
+    small = {"GM": named.geometric(8, alpha="9/10"), "WM": weakly_honest}
+    small |= {"EM": named.explicit_fair(8, alpha="9/10"), "UM": named.uniform(8)}
     rows = {row["mechanism"]: row for row in compare(small).rows}
     shown = {name: float(row["unbiased SE"]) for name, row in rows.items() if name != "UM"}
     assert {name: round(error, 1) for name, error in shown.items()} == {
@@ -73,8 +73,8 @@ def test_single_cells_and_totals_ask_for_different_mechanisms() -> None:
     assert min(rows, key=lambda name: float(rows[name]["RMSE"])) == "WM"
     assert round(discrete_laplace(Fraction(9, 10)), 1) == 13.4
     alpha = Privacy.from_epsilon(1).alpha
-    large = {"GM": named.geometric(20, alpha), "EM": named.explicit_fair(20, alpha)}
-    large["WM"] = named.weakly_honest(20, alpha, column_monotone=True)
+    large = {"GM": named.geometric(20, alpha=alpha), "EM": named.explicit_fair(20, alpha=alpha)}
+    large["WM"] = named.weakly_honest(20, alpha=alpha, column_monotone=True)
     errors = [float(row["unbiased SE"]) for row in compare(large).rows]
     assert all(1.3 < error < 1.9 for error in [*errors, discrete_laplace(alpha)])
 

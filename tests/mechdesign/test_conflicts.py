@@ -31,7 +31,7 @@ from mechdesign.conflicts import critical_privacy, incompatible, refutation, sma
 from mechdesign.losses import L0, L1
 from mechdesign.properties import resolve
 
-HALF = Privacy("1/2")
+HALF = Privacy(alpha="1/2")
 
 
 def request(n, privacy, texts, outputs=None):
@@ -104,7 +104,8 @@ def test_the_conflict_is_a_smallest_of_all_subsets(seed):
     for _ in range(6):
         n = int(rng.integers(1, 4))
         privacy = Privacy(
-            Fraction(int(rng.integers(1, 10)), 10), ["adjacent", "all"][int(rng.integers(2))]
+            alpha=Fraction(int(rng.integers(1, 10)), 10),
+            neighbours=["adjacent", "all"][int(rng.integers(2))],
         )
         texts = list(dict.fromkeys(random_text(rng, n) for _ in range(int(rng.integers(1, 6)))))
         outputs = [None, Counts(-1, n + 1)][int(rng.integers(2))]
@@ -133,10 +134,10 @@ def test_the_search_finds_a_planted_conflict_among_others():
     wanted = request(4, HALF, [*harmless, "at-least:1,1=2/5", "at-most:1,1=1/3"])
     assert smallest_conflict(wanted).request.requirements == ("at-least:1,1=2/5", "at-most:1,1=1/3")
     three = ["at-least:0,2=2/5", "at-least:1,2=2/5", "at-least:3,2=2/5"]
-    wanted = request(4, Privacy("1/10"), [*three[:2], "F", "at-most:4,0=1/2", three[2], "OR"])
+    wanted = request(4, Privacy(alpha="1/10"), [*three[:2], "F", "at-most:4,0=1/2", three[2], "OR"])
     assert smallest_conflict(wanted).request.requirements == tuple(three)
     # of conflicts of equal size, one without privacy
-    wanted = request(1, Privacy("9/10"), ["at-least:0,0=4/5", "at-most:0,0=1/10"])
+    wanted = request(1, Privacy(alpha="9/10"), ["at-least:0,0=4/5", "at-most:0,0=1/10"])
     assert smallest_conflict(wanted).request.requirements == (
         "at-least:0,0=4/5",
         "at-most:0,0=1/10",
@@ -158,9 +159,9 @@ def test_the_search_finds_a_planted_conflict_among_others():
     ],
 )
 def test_the_critical_epsilon(n, outputs, texts, alpha):
-    wanted = request(n, Privacy("19/20"), texts, outputs)
+    wanted = request(n, Privacy(alpha="19/20"), texts, outputs)
     if isinstance(n, CountPairs):
-        wanted = replace(wanted, privacy=Privacy("19/20", n.neighbours()))
+        wanted = replace(wanted, privacy=Privacy(alpha="19/20", neighbours=n.neighbours()))
     proof = refutation(wanted)
     assert proof is not None
     possible, impossible = critical_privacy(proof)
@@ -180,33 +181,33 @@ def test_the_critical_epsilon(n, outputs, texts, alpha):
 
 @pytest.mark.parametrize("neighbours", ["all", Metric([[0, 1, 3], [1, 0, 1], [3, 1, 0]])])
 def test_the_critical_epsilon_for_other_neighbours(neighbours):
-    wanted = request(2, Privacy("19/20", neighbours), ["within:0=9/10", "CM"])
+    wanted = request(2, Privacy(alpha="19/20", neighbours=neighbours), ["within:0=9/10", "CM"])
     proof = refutation(wanted)
     assert proof is not None
     possible, impossible = critical_privacy(proof)
     assert possible is not None
     assert least_violation(replace(wanted, privacy=possible)) < 1e-8
-    weaker = Privacy(possible.alpha * Fraction(999, 1000), neighbours)
-    stronger = Privacy(impossible.alpha * Fraction(1001, 1000), neighbours)
+    weaker = Privacy(alpha=possible.alpha * Fraction(999, 1000), neighbours=neighbours)
+    stronger = Privacy(alpha=impossible.alpha * Fraction(1001, 1000), neighbours=neighbours)
     assert met(replace(wanted, privacy=weaker))
     assert not met(replace(wanted, privacy=stronger))
 
 
 def test_epsilon_zero_and_large():
-    wanted = request(1, Privacy(1), ["at-least:0,0=51/100", "at-least:1,1=51/100"])
+    wanted = request(1, Privacy(alpha=1), ["at-least:0,0=51/100", "at-least:1,1=51/100"])
     proof = refutation(wanted)
     assert proof is not None
     possible, impossible = critical_privacy(proof)
     assert possible is not None
     assert possible.alpha <= Fraction(49, 51) < impossible.alpha
     # enough as soon as epsilon is above 0: at 1e-9 it is not told apart from 0
-    little = request(1, Privacy(1), ["linear:P[0,0] -1*P[0,1] >= 1/1000000000000"])
+    little = request(1, Privacy(alpha=1), ["linear:P[0,0] -1*P[0,1] >= 1/1000000000000"])
     proof = refutation(little)
     assert proof is not None
     possible, impossible = critical_privacy(proof)
     assert possible is not None
     assert possible.epsilon < 1.1e-9
-    assert impossible == Privacy(1)
+    assert impossible == Privacy(alpha=1)
     # beyond the largest epsilon nothing is tried
     large = request(1, Privacy.from_epsilon(12), ["unbiased"])
     proof = refutation(large)
@@ -251,7 +252,7 @@ def test_a_property_of_ones_own_in_a_conflict():
 
 
 def test_where_an_epsilon_cannot_be_decided(monkeypatch):
-    wanted = request(3, Privacy("19/20"), ["at-least:0,0=4/5", "at-most:0,3=1/10"])
+    wanted = request(3, Privacy(alpha="19/20"), ["at-least:0,0=4/5", "at-most:0,3=1/10"])
     proof = refutation(wanted)
     assert proof is not None
     honest = conflicts.refutation
@@ -283,14 +284,16 @@ def test_where_an_epsilon_cannot_be_decided(monkeypatch):
 @pytest.mark.parametrize("n", [20, 40])
 def test_larger_requests_are_refused_with_a_proof(n):
     with pytest.raises(Incompatible) as caught:
-        design(n, Privacy("9/10"), L1(), ["within:1=1/2", "CM", "WH"])
+        design(n, Privacy(alpha="9/10"), L1(), ["within:1=1/2", "CM", "WH"])
     assert caught.value.conflict == ("privacy", "within:1=1/2")
     assert caught.value.proof.verify()
     assert caught.value.possible is not None
 
 
 def test_the_critical_epsilon_is_the_same_in_any_context_of_decimals():
-    asked = refutation(request(1, Privacy("19/20"), ["at-least:0,0=4/5", "at-most:0,1=1/10"], None))
+    asked = refutation(
+        request(1, Privacy(alpha="19/20"), ["at-least:0,0=4/5", "at-most:0,1=1/10"], None)
+    )
     alone = critical_privacy(asked)
     with localcontext(prec=2) as context:
         context.traps[Inexact] = True

@@ -21,11 +21,11 @@ from tests.mechdesign.relations import RELATIONS
 from tests.tape import Tape
 
 TABLES = {
-    "GM": named.geometric(3, "1/2"),
-    "EM": named.explicit_fair(4, "2/3"),
-    "GRR": named.krr(4, "1/3"),
+    "GM": named.geometric(3, alpha="1/2"),
+    "EM": named.explicit_fair(4, alpha="2/3"),
+    "GRR": named.krr(4, alpha="1/3"),
     "zeros": Mechanism(
-        [["1/2", "1/2"], [0, 0], ["1/2", "1/2"]], Privacy("1/5", neighbours=[(0, 1)])
+        [["1/2", "1/2"], [0, 0], ["1/2", "1/2"]], Privacy(alpha="1/5", neighbours=[(0, 1)])
     ),
 }
 
@@ -112,7 +112,7 @@ def test_a_count_out_of_range_is_refused(wrong: object, tmp_path: Path) -> None:
 )
 def test_a_file_that_lies_is_refused(key: str, value: object, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "m.json"
-    named.geometric(3, "1/2").save(path)
+    named.geometric(3, alpha="1/2").save(path)
     content = json.loads(path.read_text())
     content[key] = value
     path.write_text(json.dumps(content))
@@ -129,7 +129,9 @@ def test_it_agrees_on_which_neighbours_there_are() -> None:
         described = (
             [list(pair) for pair in neighbours] if isinstance(neighbours, tuple) else neighbours
         )
-        library = {tuple(pair) for pair in Privacy("1/2", neighbours).pairs(4).tolist()}
+        library = {
+            tuple(pair) for pair in Privacy(alpha="1/2", neighbours=neighbours).pairs(4).tolist()
+        }
         assert set(device._neighbours(described, 4)) == library
 
 
@@ -173,7 +175,7 @@ def test_the_device_and_the_library_refuse_the_same_forgeries(
     key: str, value: object, tmp_path: Path
 ) -> None:
     path = tmp_path / "m.json"
-    named.geometric(3, "1/2").save(path)
+    named.geometric(3, alpha="1/2").save(path)
     content = json.loads(path.read_text())
     content[key] = value
     content["digest"] = digest_of(content)
@@ -204,7 +206,7 @@ def test_what_is_no_mechanism_file_is_a_value_error(content: str, tmp_path: Path
 )
 def test_a_file_with_more_than_one_reading_is_refused(old: str, new: str, tmp_path: Path) -> None:
     path = tmp_path / "m.json"
-    named.geometric(3, "1/2").save(path)
+    named.geometric(3, alpha="1/2").save(path)
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
@@ -218,7 +220,7 @@ def test_a_file_with_more_than_one_reading_is_refused(old: str, new: str, tmp_pa
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_device_has_the_librarys_distances(relation):
-    privacy = Privacy("1/2", RELATIONS[relation](4))
+    privacy = Privacy(alpha="1/2", neighbours=RELATIONS[relation](4))
     neighbours = privacy.neighbours
     described = (
         {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours

@@ -36,7 +36,7 @@ def solved(n, privacy, loss, wanted):
 
 
 def check(n, alpha, wanted, loss):
-    privacy = Privacy(alpha)
+    privacy = Privacy(alpha=alpha)
     table, bound = solved(n, privacy, loss, wanted)
     found = Mechanism(table, privacy)
     assert found.audit().holds
@@ -50,7 +50,7 @@ def test_sets_of_properties_have_the_optimum_of_the_whole_table():
     for wanted in SUBSETS[::3]:
         n, alpha = rng.choice([1, 2, 3, 4, 5, 6]), rng.choice(ALPHAS)
         found = check(n, alpha, wanted, L0())
-        assert found == design(n, Privacy(alpha), L0(), wanted).certificate.objective
+        assert found == design(n, Privacy(alpha=alpha), L0(), wanted).certificate.objective
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_any_prior_without_column_honesty(wanted):
         loss = L0(prior=prior([rng.randint(1, 9) for _ in range(n + 1)]))
         for alpha in ("1/2", "9/10"):
             found = check(n, alpha, wanted, loss)
-            assert found == design(n, Privacy(alpha), loss, wanted).certificate.objective
+            assert found == design(n, Privacy(alpha=alpha), loss, wanted).certificate.objective
 
 
 def test_costs_of_too_much_and_of_too_little():
@@ -92,9 +92,9 @@ class EqualEndsHere(Property):
         (4, NINE, L1(), ()),
         (4, NINE, L0(1), ()),
         (4, NINE, L0(worst_case=True), ()),
-        (4, Privacy(1), L0(), ()),
-        (4, Privacy("9/10", "all"), L0(), ()),
-        (4, Privacy("9/10", 2), L0(), ()),
+        (4, Privacy(alpha=1), L0(), ()),
+        (4, Privacy(alpha="9/10", neighbours="all"), L0(), ()),
+        (4, Privacy(alpha="9/10", neighbours=2), L0(), ()),
         (4, NINE, L0(), (EqualEndsHere(),)),
         (4, NINE, L0(), ("OR",)),
         (4, NINE, L0(prior=prior([1, 2, 3, 4, 5])), ("S",)),
@@ -140,4 +140,4 @@ def test_designs_of_many_counts_use_it():
 @pytest.mark.slow
 @pytest.mark.parametrize("wanted", [["WH", "RM", "S"], ["CH"]], ids=" ".join)
 def test_160_respondents(wanted):
-    assert design(160, Privacy("99/100"), L0(), wanted).certificate.gap == 0
+    assert design(160, Privacy(alpha="99/100"), L0(), wanted).certificate.gap == 0

@@ -71,7 +71,7 @@ def test_powers_are_enclosed(alpha, exponent, bits):
 def test_leading_words_of_powers(alpha, exponent, words):
     if alpha > 1 - Fraction(1, 1 << 46):
         return
-    assert DiscreteLaplace(alpha)._leading(exponent, words) == math.floor(
+    assert DiscreteLaplace(alpha=alpha)._leading(exponent, words) == math.floor(
         alpha**exponent * 2 ** (64 * words)
     )
 
@@ -81,7 +81,7 @@ def test_leading_words_of_powers_that_end(alpha):
     """Dyadic powers are integers after enough words: directed rounding must become exact, and must
     not loop.
     """
-    noise = DiscreteLaplace(alpha)
+    noise = DiscreteLaplace(alpha=alpha)
     for exponent in (1, 2, 3, 20, 21, 22, 63, 64, 65, 128):
         for words in (1, 2, 3):
             assert noise._leading(exponent, words) == math.floor(
@@ -117,7 +117,7 @@ def definition(alpha, stride, length, numbers):
 )
 def test_draw_at_every_threshold(alpha):
     """The neighbours of the first words of all powers: they never tie."""
-    noise = DiscreteLaplace(alpha)
+    noise = DiscreteLaplace(alpha=alpha)
     assert noise._stride == 1
     power = Fraction(WORD)
     for k in range(1, noise._length):
@@ -129,7 +129,7 @@ def test_draw_at_every_threshold(alpha):
 
 @pytest.mark.parametrize("alpha", [Fraction(1, 3), Fraction(3, 4), Fraction(49, 50)])
 def test_a_word_that_ties_is_decided_by_the_next(alpha):
-    noise = DiscreteLaplace(alpha)
+    noise = DiscreteLaplace(alpha=alpha)
     for k in (1, 2, 5):
         first = math.floor(alpha**k * WORD)
         second = math.floor(alpha**k * WORD**2) - first * WORD
@@ -149,7 +149,7 @@ def test_a_word_that_ties_is_decided_by_the_next(alpha):
 
 
 def test_beyond_the_table_it_starts_afresh():
-    noise = DiscreteLaplace(Fraction(1, 2))
+    noise = DiscreteLaplace(alpha=Fraction(1, 2))
     none, one = WORD - 1, WORD // 2 - 1
     # The word 0 ties with nothing: every power of the table is at least 2^-64.
     assert played(lambda tape: noise.geometric(1, tape), [0, none]).tolist() == [noise._length]
@@ -166,7 +166,7 @@ def test_remainders_at_every_threshold(alpha):
     """U is the leading bits of a word, and is kept if the next word is below alpha^U, digit by
     digit; else all begins again.
     """
-    noise = DiscreteLaplace(alpha)
+    noise = DiscreteLaplace(alpha=alpha)
     bits = noise._shift
     assert 1 <= bits <= 6
     for u in range(1 << bits):
@@ -195,7 +195,7 @@ def test_remainders_of_several_digits():
     lowest.
     """
     alpha = Privacy.from_epsilon(1e-4).alpha
-    noise = DiscreteLaplace(alpha)
+    noise = DiscreteLaplace(alpha=alpha)
     bits = noise._shift
     assert 7 <= bits <= 12
     low, high = 5, 1
@@ -217,7 +217,7 @@ def test_tables(alpha):
     """What is looked up is the floor of the powers; the floats that choose its length keep it
     short.
     """
-    noise = DiscreteLaplace(alpha)
+    noise = DiscreteLaplace(alpha=alpha)
     assert noise._length <= 4096
     assert noise._stride == 1 << noise._shift
     assert len(noise._powers) == noise._length
@@ -244,7 +244,7 @@ SEEDED = 200_000
     "alpha", [Fraction(1, 2), Fraction(1, 3), Fraction(9, 10), Privacy.from_epsilon(1.0).alpha]
 )
 def test_distribution_of_geometric(alpha):
-    draws = DiscreteLaplace(alpha).geometric(SEEDED, bit_source(np.random.default_rng(5)))
+    draws = DiscreteLaplace(alpha=alpha).geometric(SEEDED, bit_source(np.random.default_rng(5)))
     assert draws.min() == 0
     assert p_value(draws, [float((1 - alpha) * alpha**k) for k in range(200)]) > FALSE_ALARM
     wrong = alpha * Fraction(97, 100)
@@ -266,7 +266,7 @@ def unfolded(draws):
     "alpha", [Fraction(1, 100), Fraction(1, 2), Fraction(4, 5), Fraction(49, 50)]
 )
 def test_distribution_of_noise(alpha):
-    draws = DiscreteLaplace(alpha).draw(SEEDED, bit_source(np.random.default_rng(6)))
+    draws = DiscreteLaplace(alpha=alpha).draw(SEEDED, bit_source(np.random.default_rng(6)))
     assert draws.dtype == np.int64
     assert draws.shape == (SEEDED,)
     assert p_value(unfolded(draws), folded(alpha, 2000)) > FALSE_ALARM
@@ -287,7 +287,7 @@ def test_distribution_when_alpha_is_near_one(epsilon):
     the low bits by themselves.
     """
     alpha = Privacy.from_epsilon(epsilon).alpha
-    noise = DiscreteLaplace(alpha)
+    noise = DiscreteLaplace(alpha=alpha)
     assert noise._shift > 0
     draws = noise.geometric(SEEDED, bit_source(np.random.default_rng(7)))
     rate = -math.log1p(-float(1 - alpha))
@@ -308,21 +308,21 @@ def test_distribution_when_alpha_is_near_one(epsilon):
 
 
 def test_chunks_are_all_filled():
-    noise = DiscreteLaplace(Fraction(999, 1000))
+    noise = DiscreteLaplace(alpha=Fraction(999, 1000))
     draws = noise.draw((1 << 17) + 5, bit_source(np.random.default_rng(8)))
     for part in (draws[: 1 << 16], draws[1 << 16 : 1 << 17], draws[-1000:]):
         assert 0.8 < part.var() / float(noise.variance) < 1.2
-    assert len(DiscreteLaplace(Fraction(1, 2)).draw(0, bit_source(None))) == 0
-    assert DiscreteLaplace(Fraction(1, 2)).draw(1000, bit_source(None)).any()
+    assert len(DiscreteLaplace(alpha=Fraction(1, 2)).draw(0, bit_source(None))) == 0
+    assert DiscreteLaplace(alpha=Fraction(1, 2)).draw(1000, bit_source(None)).any()
 
 
 def test_fourth_moment():
     x = np.arange(-2000, 2001).astype(float)
     for alpha in (Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)):
         likely = float(alpha) ** np.abs(x)
-        exactly = float(DiscreteLaplace(alpha).fourth_moment)
+        exactly = float(DiscreteLaplace(alpha=alpha).fourth_moment)
         assert math.isclose(exactly, likely @ x**4 / likely.sum(), rel_tol=1e-9)
-    assert DiscreteLaplace(Fraction(1, 2)).fourth_moment == 100
+    assert DiscreteLaplace(alpha=Fraction(1, 2)).fourth_moment == 100
 
 
 def test_variance():
@@ -332,22 +332,22 @@ def test_variance():
     for alpha in (Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)):
         a = float(alpha)
         total = sum(2 * x * x * (1 - a) / (1 + a) * a**x for x in range(1, 2000))
-        assert math.isclose(float(DiscreteLaplace(alpha).variance), total, rel_tol=1e-9)
-    assert DiscreteLaplace(Fraction(1, 2)).variance == 4
+        assert math.isclose(float(DiscreteLaplace(alpha=alpha).variance), total, rel_tol=1e-9)
+    assert DiscreteLaplace(alpha=Fraction(1, 2)).variance == 4
     for epsilon in (0.01, 0.1):
-        found = float(DiscreteLaplace(Privacy.from_epsilon(epsilon).alpha).variance)
+        found = float(DiscreteLaplace(alpha=Privacy.from_epsilon(epsilon).alpha).variance)
         assert math.isclose(2 / epsilon**2 - found, 1 / 6, abs_tol=0.01)
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -1, Fraction(3, 2), 1 - Fraction(1, 1 << 47), "2"])
 def test_refused_alphas(alpha):
     with pytest.raises(ValueError, match="alpha must lie above 0"):
-        DiscreteLaplace(alpha)
+        DiscreteLaplace(alpha=alpha)
 
 
 def test_floats_are_refused():
     with pytest.raises(InexactNumber):
-        DiscreteLaplace(0.5)
+        DiscreteLaplace(alpha=0.5)
 
 
 # --- every number is drawn ------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def test_floats_are_refused():
 )
 def test_a_single_number_is_the_difference_of_two_words(first, second, expected):
     """``draw(1)`` too has noise: a word for each of the two geometric variables."""
-    noise = DiscreteLaplace(Fraction(1, 2))
+    noise = DiscreteLaplace(alpha=Fraction(1, 2))
 
     def word(k):  # U just below alpha^k: at least k, and less than k + 1
         return (WORD >> k) - 1
@@ -371,7 +371,7 @@ def test_a_single_number_is_the_difference_of_two_words(first, second, expected)
 def test_all_numbers_of_all_chunks_are_drawn(size, monkeypatch):
     """The first and the last of each chunk included: on a tape every number is another one."""
     monkeypatch.setattr("mechdesign.discrete_laplace._CHUNK", 3)
-    noise, words, expected = DiscreteLaplace(Fraction(1, 2)), [], []
+    noise, words, expected = DiscreteLaplace(alpha=Fraction(1, 2)), [], []
     for start in range(0, size, 3):
         numbers = range(start, min(start + 3, size))
         words += [(WORD >> (k + 2)) - 1 for k in numbers] + [(WORD >> 1) - 1 for _ in numbers]
@@ -381,4 +381,4 @@ def test_all_numbers_of_all_chunks_are_drawn(size, monkeypatch):
 
 
 def test_no_number_is_drawn_of_none():
-    assert DiscreteLaplace(Fraction(1, 2)).draw(0, bit_source(None)).shape == (0,)
+    assert DiscreteLaplace(alpha=Fraction(1, 2)).draw(0, bit_source(None)).shape == (0,)

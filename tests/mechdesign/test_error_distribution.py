@@ -68,7 +68,7 @@ def test_the_printed_table_states_the_distribution_and_never_too_much(table, shi
 
 @pytest.mark.slow
 def test_long_tables_skip_errors_and_all_end_with_the_moments():
-    spread = named.geometric(200, "9/10").error_distribution()
+    spread = named.geometric(200, alpha="9/10").error_distribution()
     first = [row[0] for row in columns(str(spread))]
     assert first == [*map(str, range(11)), "20", "50", "100", "200"]
     assert max(map(len, str(spread).split("\n"))) < 60

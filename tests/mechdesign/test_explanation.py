@@ -60,7 +60,7 @@ def mechanisms(draw: Any) -> Mechanism:
         wide = CountPairs(outputs - 1, 0) if pairs.first else CountPairs(0, outputs - 1)
         values = {"outputs": wide, "inputs": pairs}
         neighbours = pairs.neighbours(draw(st.integers(1, 3)))
-    return Mechanism(table, Privacy("1/2", neighbours), **values)
+    return Mechanism(table, Privacy(alpha="1/2", neighbours=neighbours), **values)
 
 
 @st.composite
@@ -282,7 +282,7 @@ def test_the_page_of_words_has_all_answers_and_json_all_numbers(told):
 
 
 def test_the_text_of_a_known_mechanism():
-    told = explain(named.geometric(20, Privacy.from_epsilon("0.5").alpha))
+    told = explain(named.geometric(20, alpha=Privacy.from_epsilon("0.5").alpha))
     assert told.statement == (
         "A count of 20 people, published as 0 .. 20 with epsilon 0.5. True counts are taken to be"
         " equally likely."
@@ -305,13 +305,13 @@ def test_the_text_of_a_known_mechanism():
     ],
 )
 def test_the_prior_is_named(weights, said):
-    told = explain(named.geometric(4, "1/2"), prior(weights)).statement
+    told = explain(named.geometric(4, alpha="1/2"), prior(weights)).statement
     assert f"True counts are taken to be {said}" in told
     if "deviation" in said:
         counts = [j for j, weight in enumerate(weights) for _ in range(weight)]
         assert told.endswith(f"deviation of {pstdev(counts):.3g}.")
     pairs = CountPairs(1, 1)
-    privacy = Privacy("1/2", pairs.neighbours())
+    privacy = Privacy(alpha="1/2", neighbours=pairs.neighbours())
     table = Mechanism([["1/4"] * 4] * 4, privacy, outputs=pairs, inputs=pairs)
     some = explain(table, prior([1, 2, 3, 4])).statement
     assert some.endswith("True counts are taken to be as likely as the prior says.")
@@ -325,7 +325,7 @@ def test_extremes():
     assert blind.risks[0].ratio == 1
     assert blind.answers[2].startswith("Nothing: what is published does not depend on the true")
     assert blind.answers[3].startswith("Nothing: what is published does not depend on anybody's")
-    tiny = explain(named.geometric(3, "1e-400"))
+    tiny = explain(named.geometric(3, alpha="1e-400"))
     assert "1E+400 to 1 (>99.99 %)" in tiny.answers[3]
     assert ">99.99 %" in tiny.answers[0]
     assert tiny.to_dict()["one_person"][0]["ratio"]["decimal"] is None
@@ -343,8 +343,10 @@ def test_extremes():
     ],
 )
 def test_claims_about_more_than_one_step_are_told_apart(neighbours, words):
-    table = named.geometric(4, "1/2").table
-    told = explain(Mechanism(table, Privacy("1/2", neighbours)))
+    table = named.geometric(4, alpha="1/2").table
+    told = explain(Mechanism(table, Privacy(alpha="1/2", neighbours=neighbours)))
     assert [risk.ratio for risk in told.risks] == [2, 16 if neighbours != 3 else 8]
     assert words in told.answers[3]
-    assert explain(Mechanism(table, Privacy("1/2", [(1, 2)]))).risks == told.risks[:1]
+    assert (
+        explain(Mechanism(table, Privacy(alpha="1/2", neighbours=[(1, 2)]))).risks == told.risks[:1]
+    )

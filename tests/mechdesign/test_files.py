@@ -31,14 +31,14 @@ from mechdesign._support import strict_json
 from mechdesign.losses import L0, L1, Costs, Power, binomial
 
 DESIGNS = {
-    "plain": lambda: design(3, Privacy("9/10"), L0(), ["WH", "CM"]),
-    "prior": lambda: design(3, Privacy("2/3"), L1(prior=binomial(3, "1/4")), ["OR:9/10"]),
+    "plain": lambda: design(3, Privacy(alpha="9/10"), L0(), ["WH", "CM"]),
+    "prior": lambda: design(3, Privacy(alpha="2/3"), L1(prior=binomial(3, "1/4")), ["OR:9/10"]),
     "worst case": lambda: design(
-        2, Privacy("3/4", neighbours=2), Power("1/2", worst_case=True), ["S"]
+        2, Privacy(alpha="3/4", neighbours=2), Power("1/2", worst_case=True), ["S"]
     ),
-    "costs": lambda: design(1, Privacy("1/2", neighbours=[(0, 1)]), Costs([[0, 3], [1, 0]])),
-    "local": lambda: design(3, Privacy("1/2", neighbours="all")),
-    "perfect": lambda: design(2, Privacy(1), L0(), ["F"]),
+    "costs": lambda: design(1, Privacy(alpha="1/2", neighbours=[(0, 1)]), Costs([[0, 3], [1, 0]])),
+    "local": lambda: design(3, Privacy(alpha="1/2", neighbours="all")),
+    "perfect": lambda: design(2, Privacy(alpha=1), L0(), ["F"]),
     "huge numbers": lambda: design(2, Privacy.from_epsilon(1e-300)),
 }
 
@@ -72,20 +72,20 @@ def test_round_trip_keeps_table_privacy_and_certificate(name: str, tmp_path: Pat
 
 
 def test_a_mechanism_without_certificate_round_trips(tmp_path: Path) -> None:
-    named.krr(5, "1/3").save(tmp_path / "krr.json")
-    assert Mechanism.load(tmp_path / "krr.json") == named.krr(5, "1/3")
+    named.krr(5, alpha="1/3").save(tmp_path / "krr.json")
+    assert Mechanism.load(tmp_path / "krr.json") == named.krr(5, alpha="1/3")
     assert Mechanism.load(tmp_path / "krr.json").certificate is None
 
 
 def test_a_rectangular_mechanism_round_trips(tmp_path: Path) -> None:
-    table = Mechanism([["1/2", "1/3"], ["1/4", "1/3"], ["1/4", "1/3"]], Privacy("2/3"))
+    table = Mechanism([["1/2", "1/3"], ["1/4", "1/3"], ["1/4", "1/3"]], Privacy(alpha="2/3"))
     table.save(tmp_path / "r.json")
     assert Mechanism.load(tmp_path / "r.json") == table
 
 
 def test_numbers_beyond_the_decimal_limit_round_trip(tmp_path: Path) -> None:
     alpha = Fraction(10**5000 - 1, 10**5000)
-    mechanism = named.geometric(1, alpha)
+    mechanism = named.geometric(1, alpha=alpha)
     mechanism.save(tmp_path / "big.json")
     assert Mechanism.load(tmp_path / "big.json") == mechanism
 
@@ -237,7 +237,7 @@ def test_a_property_of_the_users_own_is_saved_by_name(tmp_path: Path) -> None:
         def constraints(self, at: np.ndarray, privacy: Privacy) -> list[Constraints]:
             return [Constraints.equal(at[0, 0], at[-1, -1])]
 
-    found = design(2, Privacy("2/3"), L1(prior=binomial(2, "1/5")), [Ends])
+    found = design(2, Privacy(alpha="2/3"), L1(prior=binomial(2, "1/5")), [Ends])
     found.save(tmp_path / "m.json")
     assert Mechanism.load(tmp_path / "m.json").certificate == found.certificate
 
@@ -253,13 +253,13 @@ def test_a_property_whose_text_forgets_its_parameter_is_not_saved(tmp_path: Path
             return [Constraints.at_least(at[1], at[0], self.factor)]
 
     path = tmp_path / "m.json"
-    design(2, Privacy("2/3"), L1(), [Above("3/2")]).save(path)
+    design(2, Privacy(alpha="2/3"), L1(), [Above("3/2")]).save(path)
     loaded = Mechanism.load(path).certificate
     assert loaded is not None
     assert loaded.properties == (Above("3/2"),)
     path.unlink()
     for item in (Above("2"), Above("5/4")):  # the name alone would stand for 3/2
-        found = design(2, Privacy("2/3"), L1(), [item])
+        found = design(2, Privacy(alpha="2/3"), L1(), [item])
         with pytest.raises(ValueError, match="'FORMATS-ABOVE', which stands for other constraints"):
             found.save(path)
         assert not path.exists()
@@ -296,7 +296,7 @@ def test_a_table_is_read_without_its_certificate_and_never_without_its_privacy(
 
 def test_an_unprivate_mechanism_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(PrivacyViolation):
-        Mechanism([[1, 0], [0, 1]], Privacy("1/2")).save(tmp_path / "m.json")
+        Mechanism([[1, 0], [0, 1]], Privacy(alpha="1/2")).save(tmp_path / "m.json")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -320,7 +320,7 @@ def test_files_get_the_usual_permissions(saved: Path) -> None:
 
 
 def test_csv_and_npz_are_float_views(tmp_path: Path) -> None:
-    mechanism = named.explicit_fair(3, "9/10")
+    mechanism = named.explicit_fair(3, alpha="9/10")
     mechanism.save(tmp_path / "m.csv")
     mechanism.save(tmp_path / "m.npz")
     with (tmp_path / "m.csv").open(newline="") as stream:

@@ -28,7 +28,7 @@ def test_reflection(n):
 @pytest.mark.parametrize("neighbours", ["adjacent", "all", 2, [(0, 2), (1, 3)]], ids=repr)
 def test_privacy_constraints_are_the_definition(neighbours):
     at = np.arange(12).reshape(3, 4)
-    privacy = Privacy("9/10", neighbours)
+    privacy = Privacy(alpha="9/10", neighbours=neighbours)
     expected = {
         (at[i, a], at[i, b])
         for i in range(3)
@@ -41,7 +41,7 @@ def test_privacy_constraints_are_the_definition(neighbours):
     rows = privacy_constraints(at, privacy)
     assert rows.coefficients == (1, Fraction(-9, 10))
     assert (rows.bound, rows.equality) == (0, False)
-    perfect = privacy_constraints(at, Privacy(1, neighbours))
+    perfect = privacy_constraints(at, Privacy(alpha=1, neighbours=neighbours))
     assert perfect.equality
     assert {frozenset(cells) for cells in perfect.cells.tolist()} == {
         frozenset(cells) for cells in expected
@@ -52,7 +52,7 @@ def test_privacy_constraints_are_the_definition(neighbours):
 def test_privacy_constraints_left_out_under_row_monotonicity_follow_from_it(neighbours):
     """The one left out says nearer >= alpha farther; nearer >= farther is a constraint of RM."""
     at = np.arange(16).reshape(4, 4)
-    privacy = Privacy("9/10", neighbours)
+    privacy = Privacy(alpha="9/10", neighbours=neighbours)
     every = {tuple(cells) for cells in privacy_constraints(at, privacy).cells.tolist()}
     kept = {
         tuple(cells) for cells in privacy_constraints(at, privacy, row_monotone=True).cells.tolist()
@@ -83,18 +83,18 @@ def test_costs_of_a_program():
 
 
 def test_privacy_is_told_by_its_kind_and_not_by_its_name():
-    program = mechanism_program(4, 4, Privacy("1/2"), L0(), [resolve("WH")])
+    program = mechanism_program(4, 4, Privacy(alpha="1/2"), L0(), [resolve("WH")])
     assert [(group.name, group.kind) for group in program.constraints] == [
         ("column sums", ""),
         ("privacy", PRIVACY),
         ("WH", ""),
     ]
     assert program.constraints[1].named("other").kind == PRIVACY
-    assert privacy_constraints(np.arange(9).reshape(3, 3), Privacy(1)).kind == PRIVACY
+    assert privacy_constraints(np.arange(9).reshape(3, 3), Privacy(alpha=1)).kind == PRIVACY
 
 
 def test_privacy_constraints_by_distance():
-    privacy = Privacy("1/2", capped(3, 2))
+    privacy = Privacy(alpha="1/2", neighbours=capped(3, 2))
     program = full(3, privacy)
     groups = {group.name: group for group in program.constraints}
     assert set(groups) == {"column sums", "privacy 0", "privacy 1"}

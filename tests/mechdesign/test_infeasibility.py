@@ -12,7 +12,7 @@ from mechdesign import Bands, Counts, FarkasProof, Incompatible, Privacy, Reques
 from mechdesign.conflicts import refutation
 from mechdesign.properties import resolve
 
-HALF = Privacy("1/2")
+HALF = Privacy(alpha="1/2")
 TINY = Fraction(1, 10**30)
 
 
@@ -80,24 +80,24 @@ def test_multipliers_of_something_else_prove_nothing(proof):
 
 def test_a_proof_is_about_its_request_alone(proof):
     for other in (
-        replace(proof.request, privacy=Privacy("1/10")),
+        replace(proof.request, privacy=Privacy(alpha="1/10")),
         replace(proof.request, properties=proof.request.properties[:1]),
         replace(proof.request, private=False),
         replace(proof.request, outputs=Counts(-1, 2)),
         request(texts=("at-least:0,0=1/5", "at-least:1,1=1/5")),
     ):
         assert not FarkasProof(other, proof.multipliers).verify()
-    stronger = replace(proof.request, privacy=Privacy("1/2", "all"))
+    stronger = replace(proof.request, privacy=Privacy(alpha="1/2", neighbours="all"))
     assert refutation(stronger) is not None
 
 
 def test_proofs_and_errors_can_be_copied(proof):
-    error = Incompatible(proof, Privacy("1/4"), HALF)
+    error = Incompatible(proof, Privacy(alpha="1/4"), HALF)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(error, protocol))
         assert str(again) == str(error)
         assert again.conflict == error.conflict
-        assert again.possible == Privacy("1/4")
+        assert again.possible == Privacy(alpha="1/4")
         assert again.impossible == HALF
         assert again.proof == proof
         assert again.proof.verify()
@@ -112,11 +112,11 @@ def test_a_proof_cannot_be_changed(proof):
 
 def test_the_message_is_one_sentence(proof):
     asked = "no mechanism meets at-least:0,0=4/5, at-least:1,1=4/5 and privacy at epsilon 0.693147"
-    assert str(Incompatible(proof, Privacy("1/4"), HALF)) == (
+    assert str(Incompatible(proof, Privacy(alpha="1/4"), HALF)) == (
         f"{asked} together (proved); all that was asked for is possible from an epsilon of 1.38629"
         " on, not at 0.693147"
     )
-    assert str(Incompatible(proof, None, Privacy("1/4"))) == (
+    assert str(Incompatible(proof, None, Privacy(alpha="1/4"))) == (
         f"{asked} together (proved); an epsilon of 1.38629 is not enough, either"
     )
     assert str(Incompatible(proof, None, HALF)) == f"{asked} together (proved)"

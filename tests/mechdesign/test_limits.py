@@ -155,14 +155,14 @@ def test_every_small_file_is_soon_loaded_or_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["long denominators", "many inputs", "metric"])
 def test_the_largest_designs_load(name: str, tmp_path: Path) -> None:
     mechanism = {
-        "long denominators": lambda: named.geometric(128, Privacy.from_epsilon(0.1).alpha),
-        "many inputs": lambda: named.krr(400, "1/3"),
+        "long denominators": lambda: named.geometric(128, alpha=Privacy.from_epsilon(0.1).alpha),
+        "many inputs": lambda: named.krr(400, alpha="1/3"),
         "metric": lambda: (
             design(
                 16,
                 Privacy(
-                    Privacy.from_epsilon(0.3).alpha,
-                    Metric([[abs(j - k) for k in range(17)] for j in range(17)]),
+                    alpha=Privacy.from_epsilon(0.3).alpha,
+                    neighbours=Metric([[abs(j - k) for k in range(17)] for j in range(17)]),
                 ),
                 L1(),
             ).mechanism
@@ -178,7 +178,7 @@ def test_the_largest_designs_load(name: str, tmp_path: Path) -> None:
 def test_what_would_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
     alpha = Fraction(2**600_000 - 1, 2**600_000)
     with pytest.raises(ValueError, match="too long to check"):
-        Mechanism([["1/2", "1/2"]] * 2, Privacy(alpha)).save(tmp_path / "m.json")
+        Mechanism([["1/2", "1/2"]] * 2, Privacy(alpha=alpha)).save(tmp_path / "m.json")
     assert list(tmp_path.iterdir()) == []
 
 

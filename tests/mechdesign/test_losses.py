@@ -123,7 +123,7 @@ def tables(draw):
 @SETTINGS
 @given(tables(), st.sampled_from([L0(), L1(), L2(1), Power("1/2")]), st.data())
 def test_expectation_and_worst_case_by_definition(table, loss, data):
-    mechanism = Mechanism(table, Privacy("1/2"))
+    mechanism = Mechanism(table, Privacy(alpha="1/2"))
     inputs = mechanism.inputs
     weights = prior(
         data.draw(st.lists(st.integers(0, 5), min_size=inputs, max_size=inputs).filter(any))
@@ -158,11 +158,11 @@ def test_bad_costs():
     with pytest.raises(NotSquare, match="2 x 2"):
         Costs([[0, 1], [1, 0]]).costs(3, 3)
     with pytest.raises(NotSquare, match="1 x 3"):
-        Mechanism([[1], [0]], Privacy(1)).loss(Costs([[0, 1, 2]]))
+        Mechanism([[1], [0]], Privacy(alpha=1)).loss(Costs([[0, 1, 2]]))
 
 
 def test_costs_need_not_be_square():
-    assert Mechanism([["1/4", "1/2"]] * 2 + [["1/2", 0]], Privacy("1/2")).loss(
+    assert Mechanism([["1/4", "1/2"]] * 2 + [["1/2", 0]], Privacy(alpha="1/2")).loss(
         Costs([[0, 4], [4, 0], [8, 8]])
     ) == Fraction(7, 2)
 

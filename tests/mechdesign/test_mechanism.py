@@ -20,7 +20,10 @@ BIG = 10**400
     ids=["copy", "deepcopy", "pickle"],
 )
 def test_copies(twin):
-    for mechanism in (design(2, Privacy("9/10", "all"), L0(), ["WH"]).mechanism, named.uniform(3)):
+    for mechanism in (
+        design(2, Privacy(alpha="9/10", neighbours="all"), L0(), ["WH"]).mechanism,
+        named.uniform(3),
+    ):
         # Cached values must not get in the way
         mechanism.audit(), mechanism.matrix, mechanism.release([0])
         other = twin(mechanism)
@@ -38,7 +41,7 @@ def test_the_certificate_is_not_part_of_equality():
 
 def test_repr_says_what_matters():
     assert (
-        repr(named.geometric(2, "1/2"))
+        repr(named.geometric(2, alpha="1/2"))
         == "<Mechanism 3x3, Privacy(alpha=1/2, neighbours='adjacent'), private; properties: RH RM"
         " CH CM WH S>"
     )
@@ -101,12 +104,12 @@ def test_release_refuses_and_draws_nothing(table, monkeypatch):
 )
 def test_release_refuses_ratios_beyond_floats(table, alpha):
     with pytest.raises(PrivacyViolation):
-        Mechanism(table, Privacy(alpha)).release([0])
+        Mechanism(table, Privacy(alpha=alpha)).release([0])
 
 
 def test_a_mechanism_cannot_be_initialised_again():
-    mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2"))
+    mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha="1/2"))
     assert mechanism.audit().holds
     with pytest.raises(AttributeError, match="immutable"):
-        Mechanism.__init__(mechanism, [[1, 0], [0, 1]], Privacy("1/2"))
+        Mechanism.__init__(mechanism, [[1, 0], [0, 1]], Privacy(alpha="1/2"))
     assert mechanism.table[0][0] == Fraction(2, 3)

@@ -68,7 +68,7 @@ def tables(draw):
 def test_audit_by_definition(table, alpha, relation, seed):
     n = len(table[0]) - 1
     neighbours = arbitrary(n, seed) if relation == "arbitrary" else RELATIONS[relation](n)
-    audit = Mechanism(table, Privacy(alpha, neighbours)).audit()
+    audit = Mechanism(table, Privacy(alpha=alpha, neighbours=neighbours)).audit()
     worst, places = by_definition(table, alpha, neighbours)
     assert audit.holds == (worst <= 1)
     j, k = audit.inputs
@@ -83,16 +83,22 @@ def test_audit_by_definition(table, alpha, relation, seed):
 
 
 def test_the_geometric_mechanism_uses_all_that_the_line_allows():
-    table = named.geometric(4, "1/2").table
-    assert Mechanism(table, Privacy("1/2", line(4))).audit().holds
+    table = named.geometric(4, alpha="1/2").table
+    assert Mechanism(table, Privacy(alpha="1/2", neighbours=line(4))).audit().holds
     # At precision k it keeps alpha^k, and no more.
     for k in range(1, 5):
-        assert Mechanism(table, Privacy(Fraction(1, 2) ** k, k)).audit().ratio == 2**k
         assert (
-            not Mechanism(table, Privacy(Fraction(1, 2) ** k + Fraction(1, 1000), k)).audit().holds
+            Mechanism(table, Privacy(alpha=Fraction(1, 2) ** k, neighbours=k)).audit().ratio == 2**k
         )
-    assert not Mechanism(table, Privacy("1/2", capped(4, 3))).audit().holds
-    audit = Mechanism(table, Privacy("1/2", capped(4, 3))).audit()
+        assert (
+            not Mechanism(
+                table, Privacy(alpha=Fraction(1, 2) ** k + Fraction(1, 1000), neighbours=k)
+            )
+            .audit()
+            .holds
+        )
+    assert not Mechanism(table, Privacy(alpha="1/2", neighbours=capped(4, 3))).audit().holds
+    audit = Mechanism(table, Privacy(alpha="1/2", neighbours=capped(4, 3))).audit()
     assert (audit.ratio, audit.allowed) == (16, 8)
     assert sorted(audit.inputs) == [0, 4]
 
@@ -144,7 +150,7 @@ def test_designs_agree_with_a_plain_program(relation, n):
         ("9/10", 1, ["CM", "F"]),
         (1, 1, []),
     ):
-        found = design(n, Privacy(alpha, neighbours), Power(p), wanted)
+        found = design(n, Privacy(alpha=alpha, neighbours=neighbours), Power(p), wanted)
         assert found.certificate.gap == 0
         assert found.certificate.verify(found.mechanism)
         worst, _ = by_definition(found.mechanism.table, Fraction(alpha), neighbours)
@@ -163,7 +169,9 @@ def test_relations_that_ask_for_the_same_have_the_same_optimum(n, wanted):
     for loss in (L0(), L1(), L2(worst_case=True)):
 
         def best(neighbours, loss=loss):
-            return design(n, Privacy("3/4", neighbours), loss, wanted).certificate.objective
+            return design(
+                n, Privacy(alpha="3/4", neighbours=neighbours), loss, wanted
+            ).certificate.objective
 
         assert best("all") == best(n) == best(n + 5) == best(equal(n)) == best(capped(n, 1))
         assert best("adjacent") == best(1) == best(line(n)) == best(capped(n, n))
@@ -174,18 +182,20 @@ def test_relations_that_ask_for_the_same_have_the_same_optimum(n, wanted):
 def test_distances_multiply_the_budget():
     twice = Metric([[2 * d for d in row] for row in ring(5).distances])
     assert (
-        design(5, Privacy("1/2", twice), L1()).certificate.objective
-        == design(5, Privacy("1/4", ring(5)), L1()).certificate.objective
+        design(5, Privacy(alpha="1/2", neighbours=twice), L1()).certificate.objective
+        == design(5, Privacy(alpha="1/4", neighbours=ring(5)), L1()).certificate.objective
     )
 
 
 def test_the_geometric_mechanism_is_optimal_on_the_line():
-    found = design(5, Privacy("9/10", line(5)))
-    assert found.mechanism.table == named.geometric(5, "9/10").table
+    found = design(5, Privacy(alpha="9/10", neighbours=line(5)))
+    assert found.mechanism.table == named.geometric(5, alpha="9/10").table
 
 
 def test_all_inputs_being_neighbours_has_the_optimum_of_krr():
-    assert design(15, Privacy("1/3", "all")).mechanism == named.krr(16, "1/3")
+    assert design(15, Privacy(alpha="1/3", neighbours="all")).mechanism == named.krr(
+        16, alpha="1/3"
+    )
 
 
 @pytest.mark.slow
@@ -209,7 +219,10 @@ def saved(tmp_path):
     path = tmp_path / "m.json"
     design(
         3,
-        Privacy("1/2", Metric([[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]])),
+        Privacy(
+            alpha="1/2",
+            neighbours=Metric([[0, 1, 3, None], [1, 0, 2, 5], [3, 2, 0, 1], [None, 5, 1, 0]]),
+        ),
         L1(),
     ).save(path)
     return path
@@ -217,7 +230,7 @@ def saved(tmp_path):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_files_round_trip(relation, tmp_path):
-    found = design(4, Privacy("2/3", RELATIONS[relation](4)), L1(), ["WH"])
+    found = design(4, Privacy(alpha="2/3", neighbours=RELATIONS[relation](4)), L1(), ["WH"])
     path = tmp_path / "m.json"
     found.save(path)
     back = Mechanism.load(path)
@@ -300,7 +313,7 @@ def test_a_file_that_claims_more_than_its_table_keeps_is_refused(relation, saved
     """Both look at every pair, with its own distance: for each relation whichever verdict the
     definition gives.
     """
-    neighbours = Privacy("1/2", RELATIONS[relation](3)).neighbours
+    neighbours = Privacy(alpha="1/2", neighbours=RELATIONS[relation](3)).neighbours
     described = (
         {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
     )

@@ -28,8 +28,8 @@ from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
 from mechdesign.requirements import AtLeast, Within
 from mechdesign.symbolic import closed_forms
 
-HALF = Privacy("1/2")
-GM = named.geometric(3, "1/2")
+HALF = Privacy(alpha="1/2")
+GM = named.geometric(3, alpha="1/2")
 CASES: dict[str, Callable[[Callable[[int], Any]], Any]] = {
     "design": lambda i: design(i(2), HALF).mechanism,
     "counts": lambda i: design(Counts(i(0), i(2)), HALF, outputs=Counts(i(0), i(3))).mechanism,
@@ -37,12 +37,15 @@ CASES: dict[str, Callable[[Callable[[int], Any]], Any]] = {
     "pairs": lambda i: (CountPairs(i(1), i(2)).size, CountPairs(1, 2).neighbours(i(2))),
     "requirements": lambda i: [AtLeast(i(1), i(2), i(1)), Within(i(100), i(1))],
     "distances": lambda i: Metric([[i(abs(j - k)) for j in range(3)] for k in range(3)]),
-    "neighbours": lambda i: [Privacy("1/2", i(2)), Privacy("1/2", [(i(0), i(2))])],
-    "alpha": lambda i: [Privacy(i(1)), Privacy.from_epsilon(i(1))],
+    "neighbours": lambda i: [
+        Privacy(alpha="1/2", neighbours=i(2)),
+        Privacy(alpha="1/2", neighbours=[(i(0), i(2))]),
+    ],
+    "alpha": lambda i: [Privacy(alpha=i(1)), Privacy.from_epsilon(i(1))],
     "Privacy.pairs": lambda i: HALF.pairs(i(100)).tolist(),
-    "Privacy.pair_count": lambda i: Privacy("1/2", "all").pair_count(i(100)),
+    "Privacy.pair_count": lambda i: Privacy(alpha="1/2", neighbours="all").pair_count(i(100)),
     "Privacy.distances": lambda i: HALF.distances(i(100)).tolist(),
-    "Privacy.steps": lambda i: Privacy("1/2", 2).steps(i(101)),
+    "Privacy.steps": lambda i: Privacy(alpha="1/2", neighbours=2).steps(i(101)),
     "table": lambda i: Mechanism([[i(1), i(0)], [i(0), i(1)]], HALF).table,
     "weights": lambda i: Mechanism.from_weights([[i(99), i(1)], [i(1), i(99)]], i(100), HALF),
     "posterior": lambda i: GM.posterior([i(1), i(0), i(0), i(0)]),
@@ -55,13 +58,13 @@ CASES: dict[str, Callable[[Callable[[int], Any]], Any]] = {
     "prior": lambda i: losses.prior([i(100), i(100), i(100)]),
     "binomial": lambda i: binomial(i(100), "1/3"),
     "uniform prior": lambda i: losses.prior_over(i(3)),
-    "GM": lambda i: named.geometric(i(40), "1/2"),
-    "EM": lambda i: named.explicit_fair(i(41), "1/2"),
+    "GM": lambda i: named.geometric(i(40), alpha="1/2"),
+    "EM": lambda i: named.explicit_fair(i(41), alpha="1/2"),
     "UM": lambda i: named.uniform(i(127)),
-    "GRR": lambda i: named.krr(i(40), "1/2"),
-    "WM": lambda i: named.weakly_honest(i(3), "9/10"),
-    "recommend": lambda i: named.recommend(i(40), "9/10", ["F"]),
-    "closed form": lambda i: named.closed_form(i(127), "9/10", ["WH"]),
+    "GRR": lambda i: named.krr(i(40), alpha="1/2"),
+    "WM": lambda i: named.weakly_honest(i(3), alpha="9/10"),
+    "recommend": lambda i: named.recommend(i(40), alpha="9/10", properties=["F"]),
+    "closed form": lambda i: named.closed_form(i(127), alpha="9/10", properties=["WH"]),
     "OR": lambda i: properties.OutputRatio(i(1)),
     "constraints": lambda i: Constraints.at_least([i(1)], [i(2)], i(2)).cells.tolist(),
     "bounds": lambda i: Constraints.equal_to([i(1)], i(2)).bound,

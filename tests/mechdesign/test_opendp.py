@@ -51,17 +51,19 @@ def exact_loss(mechanism: Mechanism, difference: int) -> Fraction | float:
 
 
 MECHANISMS = {
-    "GM": named.geometric(8, "9/10"),
-    "WM": named.weakly_honest(4, "2/3"),
-    "k-RR": named.krr(5, "1/3"),
+    "GM": named.geometric(8, alpha="9/10"),
+    "WM": named.weakly_honest(4, alpha="2/3"),
+    "k-RR": named.krr(5, alpha="1/3"),
     "uniform": named.uniform(3),
     "one count": named.uniform(0),
-    "reach 2": design(5, Privacy("1/2", 2)).mechanism,
-    "epsilon 1": named.geometric(5, Privacy.from_epsilon(1.0).alpha),
-    "strong": named.geometric(3, Privacy.from_epsilon(1e-12).alpha),
-    "weak": named.geometric(3, Privacy.from_epsilon(700).alpha),
-    "wide": design(3, Privacy("1/2"), properties=["unbiased"], outputs=Counts(-3, 6)).mechanism,
-    "bands": design(3, Privacy("1/2"), outputs=Bands([(0, 1), (2, 3)])).mechanism,
+    "reach 2": design(5, Privacy(alpha="1/2", neighbours=2)).mechanism,
+    "epsilon 1": named.geometric(5, alpha=Privacy.from_epsilon(1.0).alpha),
+    "strong": named.geometric(3, alpha=Privacy.from_epsilon(1e-12).alpha),
+    "weak": named.geometric(3, alpha=Privacy.from_epsilon(700).alpha),
+    "wide": design(
+        3, Privacy(alpha="1/2"), properties=["unbiased"], outputs=Counts(-3, 6)
+    ).mechanism,
+    "bands": design(3, Privacy(alpha="1/2"), outputs=Bands([(0, 1), (2, 3)])).mechanism,
 }
 
 
@@ -110,10 +112,10 @@ def test_it_follows_a_transformation_that_counts(monkeypatch: pytest.MonkeyPatch
 
 
 def test_counts_beyond_the_table_are_taken_as_its_ends() -> None:
-    certain = Mechanism([[1, 0], [0, 1]], Privacy("1/2", [(0, 1)]))
+    certain = Mechanism([[1, 0], [0, 1]], Privacy(alpha="1/2", neighbours=[(0, 1)]))
     with pytest.raises(PrivacyViolation):
         certain.to_opendp()
-    measurement = named.geometric(2, Fraction(1, 10**9)).to_opendp()
+    measurement = named.geometric(2, alpha=Fraction(1, 10**9)).to_opendp()
     answers = {count: measurement(count) for count in (-(2**31), -1, 0, 1, 2, 3, 2**31 - 1)}
     assert list(answers.values()) == [0, 0, 0, 1, 2, 2, 2]
 
@@ -129,13 +131,13 @@ def test_outputs_are_what_release_returns() -> None:
     "neighbours", [[(0, 1), (1, 2)], Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]])]
 )
 def test_privacy_that_is_not_about_the_difference_is_refused(neighbours: Any) -> None:
-    privacy = Privacy("1/2", neighbours)
+    privacy = Privacy(alpha="1/2", neighbours=neighbours)
     with pytest.raises(ValueError, match="not said by their difference"):
-        Mechanism(named.geometric(2, "1/2").table, privacy).to_opendp()
+        Mechanism(named.geometric(2, alpha="1/2").table, privacy).to_opendp()
 
 
 def test_pairs_of_counts_are_refused() -> None:
-    found = design(CountPairs(1, 1), Privacy("1/2", "all")).mechanism
+    found = design(CountPairs(1, 1), Privacy(alpha="1/2", neighbours="all")).mechanism
     with pytest.raises(ValueError, match="pairs of counts"):
         found.to_opendp()
 

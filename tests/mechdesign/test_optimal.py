@@ -25,7 +25,7 @@ from mechdesign import (
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
 from tests.mechdesign.programs import HALF, NINE
 
-ADJACENT, ALL = Privacy("9/10"), Privacy("9/10", "all")
+ADJACENT, ALL = Privacy(alpha="9/10"), Privacy(alpha="9/10", neighbours="all")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_weighted_maxima_agree_with_cvxpy(p, wanted, weights) -> None:
     """Definition 21 as printed: the weights are under the maximum."""
     given = losses.prior(weights)
     loss = Power(p, prior=given, worst_case=True)
-    found = design(4, Privacy("9/10"), loss, wanted.split())
+    found = design(4, Privacy(alpha="9/10"), loss, wanted.split())
 
     def cost(i, j):
         return abs(i - j) ** p if i != j else 0
@@ -134,9 +134,9 @@ def test_weighted_maxima_agree_with_cvxpy(p, wanted, weights) -> None:
     assert float(found.certificate.objective) == pytest.approx(expected, abs=1e-7)
     assert found.certificate.gap == 0
     assert found.mechanism.loss(loss) == found.certificate.objective
-    in_full = design(4, Privacy("9/10"), Power(p, worst_case=True), wanted.split())
+    in_full = design(4, Privacy(alpha="9/10"), Power(p, worst_case=True), wanted.split())
     uniform = Power(p, prior=losses.prior([1] * 5), worst_case=True)
-    even = design(4, Privacy("9/10"), uniform, wanted.split())
+    even = design(4, Privacy(alpha="9/10"), uniform, wanted.split())
     assert 5 * even.certificate.objective == in_full.certificate.objective
 
 
@@ -145,7 +145,10 @@ def test_weighted_maxima_agree_with_cvxpy(p, wanted, weights) -> None:
 )
 def test_objective_agrees_with_cvxpy(n, alpha, neighbours, reach, p, d, worst_case, wanted):
     found = design(
-        n, Privacy(alpha, neighbours), Power(p, d, worst_case=worst_case), wanted.split()
+        n,
+        Privacy(alpha=alpha, neighbours=neighbours),
+        Power(p, d, worst_case=worst_case),
+        wanted.split(),
     )
 
     def cost(i, j):
@@ -177,10 +180,10 @@ def test_priors_and_costs_agree_with_cvxpy(wanted):
 def test_the_smallest(n):
     for alpha in ("1/2", 1):
         for loss in (L0(), L2(), L1(worst_case=True)):
-            found = design(n, Privacy(alpha, "all"), loss, ["WH", "F", "S"])
+            found = design(n, Privacy(alpha=alpha, neighbours="all"), loss, ["WH", "F", "S"])
             assert found.certificate.optimal
             assert found.mechanism == Mechanism(
-                named.krr(n + 1, alpha).table, Privacy(alpha, "all")
+                named.krr(n + 1, alpha=alpha).table, Privacy(alpha=alpha, neighbours="all")
             )
 
 

@@ -32,15 +32,15 @@ from mechdesign.losses import binomial
 from tests.pictures import collisions, texts
 
 ALPHA = Fraction(9, 10)
-ALPHA_PRIVACY = Privacy(ALPHA)
+ALPHA_PRIVACY = Privacy(alpha=ALPHA)
 PS = [Fraction(k, 10) for k in range(11)]
-RECTANGULAR = Mechanism([["1/2", 0], ["1/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3"))
+RECTANGULAR = Mechanism([["1/2", 0], ["1/4", "1/4"], ["1/4", "3/4"]], Privacy(alpha="1/3"))
 
 
 def trio(n: int) -> dict[str, Mechanism]:
     return {
-        "GM": named.geometric(n, ALPHA),
-        "EM": named.explicit_fair(n, ALPHA),
+        "GM": named.geometric(n, alpha=ALPHA),
+        "EM": named.explicit_fair(n, alpha=ALPHA),
         "UM": named.uniform(n),
     }
 
@@ -101,7 +101,7 @@ import mechdesign
 packages = {name.split(".")[0] for name in sys.modules}
 assert "matplotlib" not in packages, "import mechdesign loads matplotlib"
 from mechdesign import named, plot
-plot.heatmaps({"GM": named.geometric(2, "1/2")})
+plot.heatmaps({"GM": named.geometric(2, alpha="1/2")})
 plot.lines("x", "y", [0, 1], {"GM": [1, 2]})
 assert "matplotlib.pyplot" not in sys.modules, "pyplot was loaded"
 """
@@ -141,7 +141,7 @@ def test_heatmaps_draw_the_tables_on_one_scale() -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 4, 8, 20, 50])
 def test_heatmap_ticks_are_integers(n: int) -> None:
-    axes = plot.heatmaps({"EM": named.explicit_fair(n, ALPHA)}).axes[0]
+    axes = plot.heatmaps({"EM": named.explicit_fair(n, alpha=ALPHA)}).axes[0]
     for ticks in (axes.get_xticks(), axes.get_yticks()):
         shown = [tick for tick in ticks if 0 <= tick <= n]
         assert shown
@@ -150,7 +150,7 @@ def test_heatmap_ticks_are_integers(n: int) -> None:
 
 
 def test_small_tables_print_their_entries_legibly() -> None:
-    mechanism = Mechanism([[1, "1/3", 0], [0, "1/3", 0], [0, "1/3", 1]], Privacy("1/2"))
+    mechanism = Mechanism([[1, "1/3", 0], [0, "1/3", 0], [0, "1/3", 1]], Privacy(alpha="1/2"))
     axes, _ = plot.heatmaps({"gaps": mechanism}).axes
     printed = {text.get_position(): text for text in axes.texts}
     expected = {
@@ -178,7 +178,9 @@ def test_contrast_of_printed_entries(n: int) -> None:
         linear = np.where(channel <= 0.04045, channel / 12.92, ((channel + 0.055) / 1.055) ** 2.4)
         return float(linear @ [0.2126, 0.7152, 0.0722])
 
-    figure = plot.heatmaps({"ramp": named.geometric(n, "3/4"), "EM": named.explicit_fair(n, "3/4")})
+    figure = plot.heatmaps(
+        {"ramp": named.geometric(n, alpha="3/4"), "EM": named.explicit_fair(n, alpha="3/4")}
+    )
     for axes in figure.axes[:-1]:
         (image,) = axes.images
         values = image.get_array()
@@ -192,9 +194,9 @@ def test_contrast_of_printed_entries(n: int) -> None:
 
 
 def test_heatmaps_say_what_rows_and_columns_stand_for() -> None:
-    bands = design(8, Privacy("1/2"), outputs=Bands([(0, 2), (3, 8)])).mechanism
-    wide = design(3, Privacy("1/2"), outputs=Counts(-5, 20)).mechanism
-    pairs = design(CountPairs(1, 2), Privacy("1/2")).mechanism
+    bands = design(8, Privacy(alpha="1/2"), outputs=Bands([(0, 2), (3, 8)])).mechanism
+    wide = design(3, Privacy(alpha="1/2"), outputs=Counts(-5, 20)).mechanism
+    pairs = design(CountPairs(1, 2), Privacy(alpha="1/2")).mechanism
     figure = plot.heatmaps({"bands": bands, "wide": wide, "pairs": pairs})
     marks = [
         [[text.get_text() for text in axis.get_ticklabels()] for axis in (axes.yaxis, axes.xaxis)]
@@ -207,8 +209,8 @@ def test_heatmaps_say_what_rows_and_columns_stand_for() -> None:
 
 def test_heatmaps_mix_sizes_and_take_rectangles() -> None:
     mechanisms = {
-        "RR": named.randomized_response("1/2"),
-        "GM": named.geometric(12, "1/2"),
+        "RR": named.randomized_response(alpha="1/2"),
+        "GM": named.geometric(12, alpha="1/2"),
         "tall": RECTANGULAR,
     }
     figure = plot.heatmaps(mechanisms)
@@ -259,7 +261,7 @@ def test_error_histograms(n: int) -> None:
 
 
 def test_error_histograms_default_to_uniform_inputs() -> None:
-    (axes,) = plot.error_histograms({"RR": named.randomized_response("1/2")}).axes
+    (axes,) = plot.error_histograms({"RR": named.randomized_response(alpha="1/2")}).axes
     assert [bar.get_height() for bar in axes.containers[0]] == pytest.approx([1 / 6, 2 / 3, 1 / 6])
 
 
@@ -304,7 +306,7 @@ def test_the_factor_of_odds_is_marked_above_epsilon(low: float, high: float, som
 
 
 def test_series_can_be_told_apart() -> None:
-    many = {f"mechanism {k}": named.geometric(2, Fraction(k, 30)) for k in range(1, 29)}
+    many = {f"mechanism {k}": named.geometric(2, alpha=Fraction(k, 30)) for k in range(1, 29)}
     (axes,) = plot.l0d_against_d(many).axes
     looks = {(line.get_color(), line.get_marker()) for line in axes.lines}
     assert len(looks) == len(many)
@@ -363,9 +365,9 @@ def test_bad_numbers() -> None:
 
 PAIRS = CountPairs(2, 3)
 EXPLAINED = {
-    **{f"n = {n}": named.geometric(n, ALPHA) for n in (0, 1, 8, 20, 60)},
+    **{f"n = {n}": named.geometric(n, alpha=ALPHA) for n in (0, 1, 8, 20, 60)},
     "certain": Mechanism([[1, 0], [0, 1]], ALPHA_PRIVACY),
-    "local": named.krr(5, "1/2"),
+    "local": named.krr(5, alpha="1/2"),
     "wider": Mechanism(
         [["1/4", 0], ["1/4", "1/4"], ["1/4", "1/4"], ["1/4", "1/2"]],
         ALPHA_PRIVACY,
@@ -378,7 +380,7 @@ EXPLAINED = {
     ),
     "pairs": Mechanism(
         [["1/12"] * 12] * 12,
-        Privacy("1/2", PAIRS.neighbours()),
+        Privacy(alpha="1/2", neighbours=PAIRS.neighbours()),
         outputs=PAIRS,
         inputs=PAIRS,
     ),
@@ -398,7 +400,7 @@ def test_the_page_of_an_explanation_says_all_and_nothing_is_hidden(name: str) ->
 
 
 def test_the_page_of_an_explanation_draws_its_numbers() -> None:
-    told = explain(named.explicit_fair(8, ALPHA), binomial(8, "1/3"))
+    told = explain(named.explicit_fair(8, alpha=ALPHA), binomial(8, "1/3"))
     errors, counts, truths, beliefs = plot.explanation_page(told).axes
     histogram = told.table.error_distribution(told.prior).histogram
     total = 0.0

@@ -59,9 +59,9 @@ def test_the_independent_bound_can_say_no():
 
 @pytest.mark.parametrize("alpha", ["9/10", "0.9", Fraction(9, 10), Decimal("0.9")], ids=repr)
 def test_alpha_however_written(alpha):
-    assert Privacy(alpha) == Privacy(Fraction(9, 10))
-    assert Privacy(alpha).alpha == Fraction(9, 10)
-    assert hash(Privacy(alpha)) == hash(Privacy("18/20"))
+    assert Privacy(alpha=alpha) == Privacy(alpha=Fraction(9, 10))
+    assert Privacy(alpha=alpha).alpha == Fraction(9, 10)
+    assert hash(Privacy(alpha=alpha)) == hash(Privacy(alpha="18/20"))
 
 
 @pytest.mark.parametrize(
@@ -69,45 +69,45 @@ def test_alpha_however_written(alpha):
 )
 def test_alpha_out_of_range(alpha):
     with pytest.raises(ValueError, match=r"must lie in \(0, 1\]"):
-        Privacy(alpha)
+        Privacy(alpha=alpha)
 
 
 def test_alpha_beyond_floats_out_of_range():
     with pytest.raises(ValueError, match=r"must lie in \(0, 1\]"):
-        Privacy(10**400)
+        Privacy(alpha=10**400)
 
 
 @pytest.mark.parametrize("alpha", [0.9, 1.0, np.float64(0.5), True, None], ids=repr)
 def test_floats_are_refused(alpha):
     with pytest.raises(InexactNumber):
-        Privacy(alpha)
+        Privacy(alpha=alpha)
 
 
 def test_alpha_at_its_ends():
-    assert Privacy(1).epsilon == 0.0
-    assert Privacy(TINY).alpha == TINY
-    assert Privacy(TINY).epsilon == pytest.approx(400 * math.log(10), rel=1e-15)
-    assert Privacy(1 - TINY).epsilon > 0
+    assert Privacy(alpha=1).epsilon == 0.0
+    assert Privacy(alpha=TINY).alpha == TINY
+    assert Privacy(alpha=TINY).epsilon == pytest.approx(400 * math.log(10), rel=1e-15)
+    assert Privacy(alpha=1 - TINY).epsilon > 0
 
 
 def test_a_long_alpha_is_printed_briefly():
     """To twelve digits, marked as rounded; a short one is printed exactly."""
-    assert repr(Privacy("9/10")) == "Privacy(alpha=9/10, neighbours='adjacent')"
-    assert "alpha=~1.00000000000E-400," in repr(Privacy(TINY))
-    assert "alpha=~1.00000000000E-5000," in repr(Privacy(Fraction(1, 10**5000)))
-    assert "alpha=~0.333333333333," in repr(Privacy(Fraction(10**30, 3 * 10**30 + 1)))
+    assert repr(Privacy(alpha="9/10")) == "Privacy(alpha=9/10, neighbours='adjacent')"
+    assert "alpha=~1.00000000000E-400," in repr(Privacy(alpha=TINY))
+    assert "alpha=~1.00000000000E-5000," in repr(Privacy(alpha=Fraction(1, 10**5000)))
+    assert "alpha=~0.333333333333," in repr(Privacy(alpha=Fraction(10**30, 3 * 10**30 + 1)))
 
 
 def test_value_object():
-    privacy = Privacy("9/10", [(2, 1), (0, 1)])
+    privacy = Privacy(alpha="9/10", neighbours=[(2, 1), (0, 1)])
     with pytest.raises(AttributeError):
         privacy.alpha = Fraction(1, 2)  # type: ignore[misc]  # read-only
     for other in (copy.copy(privacy), copy.deepcopy(privacy), pickle.loads(pickle.dumps(privacy))):
         assert other == privacy
         assert hash(other) == hash(privacy)
-    assert privacy != Privacy("9/10")
-    assert privacy != Privacy("8/10", [(0, 1), (1, 2)])
-    assert Privacy("9/10", [(1, 0), (1, 2), (2, 1)]) == privacy
+    assert privacy != Privacy(alpha="9/10")
+    assert privacy != Privacy(alpha="8/10", neighbours=[(0, 1), (1, 2)])
+    assert Privacy(alpha="9/10", neighbours=[(1, 0), (1, 2), (2, 1)]) == privacy
 
 
 EPSILONS = [
@@ -237,7 +237,7 @@ def test_epsilon_of_the_wrong_type(epsilon):
 
 
 def check_epsilon(alpha):
-    epsilon = Privacy(alpha).epsilon
+    epsilon = Privacy(alpha=alpha).epsilon
     assert isinstance(epsilon, float)
     assert epsilon > 0
     # exp(-epsilon) <= alpha: what is reported is at least what may be lost ...
@@ -317,7 +317,7 @@ def brute_pairs(neighbours, inputs):
     ids=repr,
 )
 def test_pairs(neighbours, inputs):
-    privacy = Privacy("1/2", neighbours)
+    privacy = Privacy(alpha="1/2", neighbours=neighbours)
     if isinstance(neighbours, list) and max(map(max, neighbours)) >= inputs:
         with pytest.raises(ValueError, match=f"the inputs are 0 .. {inputs - 1}"):
             privacy.pairs(inputs)
@@ -331,7 +331,7 @@ def test_pairs(neighbours, inputs):
 
 
 def test_distance_one_is_adjacent():
-    assert Privacy("1/2", 1) == Privacy("1/2", "adjacent")
+    assert Privacy(alpha="1/2", neighbours=1) == Privacy(alpha="1/2", neighbours="adjacent")
 
 
 @pytest.mark.parametrize(
@@ -358,20 +358,22 @@ def test_distance_one_is_adjacent():
 )
 def test_bad_neighbours(neighbours):
     with pytest.raises(ValueError, match=r"neighbour|unpack"):
-        Privacy("1/2", neighbours)
+        Privacy(alpha="1/2", neighbours=neighbours)
 
 
 @pytest.mark.parametrize("neighbours", [1.5, None, np.float64(1.0), [1, 2]], ids=repr)
 def test_neighbours_of_the_wrong_type(neighbours):
     with pytest.raises((TypeError, ValueError)):
-        Privacy("1/2", neighbours)
+        Privacy(alpha="1/2", neighbours=neighbours)
 
 
 @pytest.mark.parametrize("edges", [[(0, 3)], [(3, 0)], [(0, 1), (2, 10**30)]], ids=repr)
 def test_edges_beyond_the_table(edges):
     with pytest.raises(ValueError, match=r"the inputs are 0 \.\. 2"):
-        Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy("1/2", edges))
-    assert Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy("1/2", [(0, 2)])).inputs == 3
+        Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy(alpha="1/2", neighbours=edges))
+    assert (
+        Mechanism([["1/2"] * 3, ["1/2"] * 3], Privacy(alpha="1/2", neighbours=[(0, 2)])).inputs == 3
+    )
 
 
 @pytest.mark.slow
@@ -381,12 +383,15 @@ def test_the_callers_decimal_context_changes_nothing(precision):
 import decimal
 decimal.getcontext().prec = {precision}
 from mechdesign import Privacy
-print(Privacy.from_epsilon(1.0).alpha, Privacy("1/2").epsilon.hex())
+print(Privacy.from_epsilon(1.0).alpha, Privacy(alpha="1/2").epsilon.hex())
 """
     printed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
-    assert printed.split() == [str(Privacy.from_epsilon(1.0).alpha), Privacy("1/2").epsilon.hex()]
+    assert printed.split() == [
+        str(Privacy.from_epsilon(1.0).alpha),
+        Privacy(alpha="1/2").epsilon.hex(),
+    ]
 
 
 def test_a_metric_is_a_table():
@@ -394,9 +399,11 @@ def test_a_metric_is_a_table():
     assert metric.distances == ((0, 3), (3, 0))
     assert metric == Metric([[0, 3], [3, 0]])
     assert hash(metric) == hash(Metric(((0, 3), (3, 0))))
-    assert pickle.loads(pickle.dumps(Privacy("1/2", metric))) == Privacy("1/2", metric)
+    assert pickle.loads(pickle.dumps(Privacy(alpha="1/2", neighbours=metric))) == Privacy(
+        alpha="1/2", neighbours=metric
+    )
     assert repr(metric) == "Metric(distances=((0, 3), (3, 0)))"
-    privacy = Privacy("1/2", metric)
+    privacy = Privacy(alpha="1/2", neighbours=metric)
     assert privacy.neighbours is metric
     assert privacy.pairs(2).tolist() == [[0, 1]]
     assert privacy.distances(2).tolist() == [3]
@@ -406,7 +413,7 @@ def test_a_metric_is_a_table():
 @pytest.mark.parametrize("n", [1, 4])
 def test_pairs_and_their_distances(relation, n):
     neighbours = RELATIONS[relation](n)
-    privacy = Privacy("1/2", neighbours)
+    privacy = Privacy(alpha="1/2", neighbours=neighbours)
     found = {
         tuple(pair): d
         for pair, d in zip(
@@ -465,16 +472,16 @@ def test_what_is_no_table(wrong):
 )
 def test_wrong_precisions(wrong):
     with pytest.raises((ValueError, TypeError)):
-        Privacy("1/2", neighbours=wrong)
+        Privacy(alpha="1/2", neighbours=wrong)
 
 
 def test_a_metric_over_another_number_of_inputs():
     for n in (1, 3):
         with pytest.raises(ValueError, match="between 3 inputs"):
-            design(n, Privacy("1/2", line(2)))
+            design(n, Privacy(alpha="1/2", neighbours=line(2)))
         with pytest.raises(ValueError, match="between 3 inputs"):
-            named.uniform(n, Privacy("1/2", line(2)))
-    assert named.uniform(2, Privacy("1/2", line(2))).audit().holds
+            named.uniform(n, Privacy(alpha="1/2", neighbours=line(2)))
+    assert named.uniform(2, Privacy(alpha="1/2", neighbours=line(2))).audit().holds
 
 
 @pytest.mark.parametrize(
@@ -482,7 +489,7 @@ def test_a_metric_over_another_number_of_inputs():
     ["adjacent", "all", 3, 100, [(0, 1), (2, 3)], Metric([[0, 1, None], [1, 0, 2], [None, 2, 0]])],
 )
 def test_pairs_are_counted_without_being_listed(neighbours: object) -> None:
-    privacy = Privacy("1/2", neighbours)
+    privacy = Privacy(alpha="1/2", neighbours=neighbours)
     for inputs in [3] if isinstance(neighbours, Metric) else [4, 5, 17]:
         assert privacy.pair_count(inputs) == len(privacy.pairs(inputs))
     if not isinstance(neighbours, (list, Metric)):
@@ -491,7 +498,7 @@ def test_pairs_are_counted_without_being_listed(neighbours: object) -> None:
 
 @pytest.mark.parametrize("neighbours", ["adjacent", "all", 1, 2, 3, 9])
 def test_steps_are_those_of_the_shortest_chain_of_neighbours(neighbours):
-    privacy, inputs = Privacy("1/2", neighbours), 8
+    privacy, inputs = Privacy(alpha="1/2", neighbours=neighbours), 8
     pairs = {tuple(pair) for pair in privacy.pairs(inputs).tolist()}
     for difference in range(inputs):
         for first in range(inputs - difference):
@@ -506,10 +513,10 @@ def test_steps_are_those_of_the_shortest_chain_of_neighbours(neighbours):
 @pytest.mark.parametrize("wrong", [-1, 1.0, True, "1"])
 def test_steps_are_of_a_difference(wrong):
     with pytest.raises(ValueError, match="difference"):
-        Privacy("1/2").steps(wrong)
+        Privacy(alpha="1/2").steps(wrong)
 
 
 def test_steps_are_not_defined_by_a_list_or_by_distances():
     for neighbours in ([(0, 1)], Metric([[0, 1], [1, 0]])):
         with pytest.raises(ValueError, match="by a list or a table"):
-            Privacy("1/2", neighbours).steps(1)
+            Privacy(alpha="1/2", neighbours=neighbours).steps(1)

@@ -109,8 +109,8 @@ def test_a_very_long_parameter_has_a_text():
 
 
 def test_asking_twice_is_asking_once():
-    once = design(2, Privacy("9/10"), L1(), ["WH"])
-    twice = design(2, Privacy("9/10"), L1(), ["WH", WeakHonesty, WeakHonesty(), "WH"])
+    once = design(2, Privacy(alpha="9/10"), L1(), ["WH"])
+    twice = design(2, Privacy(alpha="9/10"), L1(), ["WH", WeakHonesty, WeakHonesty(), "WH"])
     assert twice.certificate == once.certificate
     assert twice.certificate.properties == (WeakHonesty(),)
 
@@ -238,7 +238,7 @@ def square_tables(draw):
 @given(square_tables(), st.sampled_from([Fraction(1, 2), Fraction(9, 10), Fraction(1)]))
 def test_checks_follow_the_definitions(table, beta):
     n = len(table)
-    mechanism = Mechanism(table, Privacy("2/3"))
+    mechanism = Mechanism(table, Privacy(alpha="2/3"))
     assert mechanism.properties() == {name: holds(table, n) for name, holds in DEFINITIONS.items()}
     assert OutputRatio(beta).holds(mechanism) == output_ratio(table, n, beta)
     assert OutputRatio().holds(mechanism) == output_ratio(table, n, Fraction(2, 3))
@@ -357,8 +357,8 @@ class Definite(Property):
 def test_a_property_of_ones_own_end_to_end():
     assert resolve("DEFINITE:1/3") == Definite("1/3")
     assert Definite("1/3") != Definite("1/4")
-    plain = design(4, Privacy("9/10"), L1())
-    found = design(4, Privacy("9/10"), L1(), ["DEFINITE:1/5"])
+    plain = design(4, Privacy(alpha="9/10"), L1())
+    found = design(4, Privacy(alpha="9/10"), L1(), ["DEFINITE:1/5"])
     assert found.certificate.optimal
     assert found.certificate.verify(found.mechanism)
     assert "DEFINITE:1/5" in str(found.certificate)
@@ -380,7 +380,7 @@ def test_a_property_only_on_one_side():
             yield Constraints.at_least_value(at[0, 0], Fraction(2, 3))
 
     for loss in (L0(), L1(worst_case=True)):
-        found = design(3, Privacy("9/10"), loss, [Sure()])
+        found = design(3, Privacy(alpha="9/10"), loss, [Sure()])
         assert found.mechanism.table[0][0] >= Fraction(2, 3)
         assert found.certificate.optimal
         assert found.certificate.verify(found.mechanism)
@@ -388,7 +388,9 @@ def test_a_property_only_on_one_side():
 
 
 @pytest.mark.parametrize(
-    "privacy", [Privacy("9/10"), Privacy("9/10", [(0, 1), (1, 2)])], ids=["reduced", "not reduced"]
+    "privacy",
+    [Privacy(alpha="9/10"), Privacy(alpha="9/10", neighbours=[(0, 1), (1, 2)])],
+    ids=["reduced", "not reduced"],
 )
 @pytest.mark.parametrize("loss", [L0(), L1(), L1(worst_case=True)], ids=repr)
 @pytest.mark.parametrize(
@@ -438,7 +440,7 @@ def test_a_row_may_be_asked_for_more_than_once(wanted, loss):
                 [at[0, 0], at[0, 0], at[-1, -1]], [at[0, 1], at[0, 1], at[-1, -2]], privacy.alpha
             )
 
-    found = design(3, Privacy("9/10"), loss, [*wanted, Middle(), Ends()])
+    found = design(3, Privacy(alpha="9/10"), loss, [*wanted, Middle(), Ends()])
     assert found.certificate.optimal
     assert found.certificate.verify(found.mechanism)
 
@@ -452,7 +454,7 @@ def test_a_wrong_implication_is_caught():
             yield Constraints.at_least_value(at[0, 0], Fraction(1, 100))
 
     with pytest.raises(CertificateRejected, match="lacks the property F"):
-        design(4, Privacy("9/10"), L0(), [Careless(), "F"])
+        design(4, Privacy(alpha="9/10"), L0(), [Careless(), "F"])
 
 
 def test_short_names_are_unique():
@@ -510,11 +512,11 @@ def test_other_short_names_are_found(name):
         def constraints(self, at, privacy):
             yield Constraints.at_least_value(np.diagonal(at), Fraction(1, len(at)))
 
-    found = design(3, Privacy("9/10"), properties=[name])
+    found = design(3, Privacy(alpha="9/10"), properties=[name])
     assert found.certificate.optimal
     assert (
         found.certificate.objective
-        == design(3, Privacy("9/10"), properties=["WH"]).certificate.objective
+        == design(3, Privacy(alpha="9/10"), properties=["WH"]).certificate.objective
     )
     assert found.certificate.verify(found.mechanism)
 
@@ -532,7 +534,7 @@ def test_properties_that_differ_in_a_slot_differ():
 
     assert Slotted("1/10") == Slotted("1/10")
     with pytest.raises(ValueError, match="have the same text"):
-        design(2, Privacy("1/2"), L0(), [Slotted("1/10"), Slotted("2/10")])
+        design(2, Privacy(alpha="1/2"), L0(), [Slotted("1/10"), Slotted("2/10")])
 
 
 def test_a_parameter_that_the_text_forgets_is_refused():

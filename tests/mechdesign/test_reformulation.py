@@ -62,7 +62,7 @@ def test_the_shorter_program_has_the_same_optimum_and_proves_it(relation, n):
         (1, L0(1), ()),
         (1, L2(prior=skew), ("RM",)),
     ):
-        privacy = Privacy(alpha, neighbours)
+        privacy = Privacy(alpha=alpha, neighbours=neighbours)
         program = full(n, privacy, loss, wanted)
         shorter = short(program, n, privacy, wanted)
         cost, bound = restored(program, shorter, loss, privacy)
@@ -88,7 +88,7 @@ def test_the_shorter_program_has_the_same_optimum_and_proves_it(relation, n):
     "relation", ["adjacent", "all", "2", "half", "n-1", "line", "capped", "ring", "equal"]
 )
 def test_the_shorter_program_is_as_symmetric_as_the_one_it_stands_for(relation, n):
-    privacy = Privacy("9/10", RELATIONS[relation](n))
+    privacy = Privacy(alpha="9/10", neighbours=RELATIONS[relation](n))
     for wanted in ((), ("RM",)):
         program = full(n, privacy, L1(), wanted)
         shorter = short(program, n, privacy, wanted)
@@ -100,7 +100,7 @@ def test_the_shorter_program_is_short():
     n, size = 32, 33
 
     def rows(neighbours, wanted=()):
-        privacy = Privacy("9/10", neighbours)
+        privacy = Privacy(alpha="9/10", neighbours=neighbours)
         shorter = short(full(n, privacy, L1(), wanted), n, privacy, wanted).program
         return sum(
             len(group.cells)
@@ -122,7 +122,7 @@ def test_the_shorter_program_is_short():
 
 def test_perfect_privacy_is_a_chain():
     for neighbours in ("all", 3, capped(8, 3)):
-        privacy = Privacy(1, neighbours)
+        privacy = Privacy(alpha=1, neighbours=neighbours)
         assert (
             Counter(
                 group.name.split()[0]
@@ -140,7 +140,7 @@ def test_perfect_privacy_is_a_chain():
 def test_restored_multipliers_never_pull_more(seed, relation):
     """For any multipliers that sum to no more below an auxiliary variable than above it."""
     n, rng = 9, random.Random(seed)
-    privacy = Privacy("2/3", RELATIONS[relation](n))
+    privacy = Privacy(alpha="2/3", neighbours=RELATIONS[relation](n))
     program = full(n, privacy)
     shorter = short(program, n, privacy)
     assert shorter.cliques

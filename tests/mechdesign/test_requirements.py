@@ -33,7 +33,7 @@ from mechdesign.requirements import AtLeast, AtMost, Inequality, Linear, Unbiase
 from mechdesign.values import distances
 from tests.mechdesign.drawn_tables import tables
 
-HALF, NINE = Privacy("1/2"), Privacy("9/10")
+HALF, NINE = Privacy(alpha="1/2"), Privacy(alpha="9/10")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,9 @@ def test_numpy_integers_are_integers():
 @given(tables(), st.integers(0, 4), st.integers(0, 4), st.integers(0, 3), st.data())
 def test_they_hold_where_their_words_do(rows, i, j, d, data):
     inputs, outputs = len(rows[0]), len(rows)
-    mechanism = Mechanism(rows, Privacy("1/9", [(0, inputs - 1)]) if inputs > 1 else HALF)
+    mechanism = Mechanism(
+        rows, Privacy(alpha="1/9", neighbours=[(0, inputs - 1)]) if inputs > 1 else HALF
+    )
     p = data.draw(st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1)]))
     if i < outputs and j < inputs:
         assert AtLeast(i, j, p).holds(mechanism) == (rows[i][j] >= p)
@@ -150,13 +152,13 @@ def test_bands_and_pairs():
         AtLeast(9, 0, "1/2").holds(bands)
     with pytest.raises(NotSquare, match="no values to add up"):
         Unbiased().holds(bands)
-    pairs = design(CountPairs(1, 1), Privacy("1/2"), L1(), ["within:0=1/4"]).mechanism
+    pairs = design(CountPairs(1, 1), Privacy(alpha="1/2"), L1(), ["within:0=1/4"]).mechanism
     assert min(pairs.table[k][k] for k in range(4)) >= Fraction(1, 4)
     with pytest.raises(InvalidMechanism, match="not among"):
         AtLeast(0, 0, "1/2").holds(pairs)
     truth = Mechanism(
         [[int(i == j) for j in range(4)] for i in range(4)],
-        Privacy("1/2", CountPairs(1, 1).neighbours()),
+        Privacy(alpha="1/2", neighbours=CountPairs(1, 1).neighbours()),
         outputs=CountPairs(1, 1),
         inputs=CountPairs(1, 1),
     )
@@ -238,7 +240,7 @@ def test_sums_of_cells():
 
 
 def test_the_named_mechanisms_meet_what_they_must():
-    gm = named.geometric(8, "9/10")
+    gm = named.geometric(8, alpha="9/10")
     truth = gm.table[0][0]
     assert AtLeast(0, 0, truth).holds(gm)
     assert not AtLeast(0, 0, truth + Fraction(1, 10**30)).holds(gm)

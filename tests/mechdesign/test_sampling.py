@@ -167,7 +167,7 @@ def test_deterministic_columns(column):
 
 
 def test_one_output():
-    assert Mechanism([[1, 1]], Privacy(1)).release([0, 1, 1]).tolist() == [0, 0, 0]
+    assert Mechanism([[1, 1]], Privacy(alpha=1)).release([0, 1, 1]).tolist() == [0, 0, 0]
 
 
 def test_zero_probabilities_are_never_drawn():
@@ -199,7 +199,7 @@ def p_value(outputs, probabilities):
 @pytest.mark.parametrize("column", [0, 3, 6])
 @pytest.mark.parametrize(
     "mechanism",
-    [named.geometric(6, "9/10"), named.explicit_fair(6, Fraction(1, 3))],
+    [named.geometric(6, alpha="9/10"), named.explicit_fair(6, alpha=Fraction(1, 3))],
     ids=["GM", "EM"],
 )
 def test_goodness_of_fit(mechanism, column):
@@ -215,7 +215,7 @@ def test_goodness_of_fit(mechanism, column):
 
 
 def test_goodness_of_fit_rejects_a_neighbouring_input():
-    mechanism = named.geometric(6, "9/10")
+    mechanism = named.geometric(6, alpha="9/10")
     outputs = mechanism.release(np.full(DRAWS, 2), np.random.default_rng(7))
     assert p_value(outputs, [row[2] for row in mechanism.table]) > FALSE_ALARM
     assert p_value(outputs, [row[3] for row in mechanism.table]) < FALSE_ALARM
@@ -223,7 +223,7 @@ def test_goodness_of_fit_rejects_a_neighbouring_input():
 
 def test_goodness_of_fit_of_the_secure_source():
     # Not seeded, by nature: this one alarms falsely once in a million runs.
-    mechanism = named.geometric(3, "1/2")
+    mechanism = named.geometric(3, alpha="1/2")
     assert (
         p_value(mechanism.release(np.full(20_000, 1)), [row[1] for row in mechanism.table])
         > FALSE_ALARM
@@ -231,7 +231,7 @@ def test_goodness_of_fit_of_the_secure_source():
 
 
 def test_reproducible_by_seed():
-    mechanism = named.geometric(50, "99/100")
+    mechanism = named.geometric(50, alpha="99/100")
     counts = np.arange(51).repeat(20)
     first, again, other = (
         mechanism.release(counts, np.random.default_rng(seed)) for seed in (3, 3, 4)
@@ -249,7 +249,7 @@ DIGEST = "064b433df5413e858099af2d4df2a2b662e07c68e33584114bd5d51e26aac9b1"
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000, 1 << 20])
 def test_chunks_do_not_matter(monkeypatch, chunk):
-    mechanism = named.geometric(20, "9/10")
+    mechanism = named.geometric(20, alpha="9/10")
     counts = np.tile(np.arange(21), 30)
     whole = mechanism.release(counts, np.random.default_rng(9))
     monkeypatch.setattr(sampling, "_CHUNK", chunk)
@@ -279,7 +279,7 @@ def test_chunks_do_not_matter(monkeypatch, chunk):
 )
 @pytest.mark.parametrize("rng", [None, np.random.default_rng(0)], ids=["secure", "seeded"])
 def test_shapes(counts, shape, rng):
-    found = named.geometric(2, "1/2").release(counts, rng)
+    found = named.geometric(2, alpha="1/2").release(counts, rng)
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.int64
     assert found.shape == shape
@@ -295,7 +295,7 @@ def test_each_count_gets_its_own_draw_in_place():
 
 def test_series():
     pandas = pytest.importorskip("pandas")
-    mechanism = named.geometric(2, "1/2")
+    mechanism = named.geometric(2, alpha="1/2")
     assert mechanism.release(pandas.Series([0, 1, 2])).shape == (3,)
     assert mechanism.release(pandas.Series([0, 2], dtype="Int64")).shape == (2,)
     with pytest.raises(InvalidCount) as caught:
@@ -350,7 +350,7 @@ BAD = [
 
 @pytest.mark.parametrize(("counts", "index"), BAD, ids=lambda value: f"{value!r:.40}")
 def test_wrong_counts_are_named_and_cost_nothing(counts, index, monkeypatch):
-    mechanism = named.geometric(2, "1/2")
+    mechanism = named.geometric(2, alpha="1/2")
     monkeypatch.setattr(
         "mechdesign._support.randomness.os.urandom",
         lambda size: pytest.fail("randomness was drawn"),
@@ -422,7 +422,7 @@ def test_an_enormous_fraction_is_named():
 
 
 def test_short_floats_do_not_round_the_largest_count():
-    mechanism = Mechanism.from_weights([[1] * 5000] * 2, 2, Privacy(1))
+    mechanism = Mechanism.from_weights([[1] * 5000] * 2, 2, Privacy(alpha=1))
     with pytest.raises(InvalidCount):
         mechanism.release(np.array([5000], dtype=np.float16))
 

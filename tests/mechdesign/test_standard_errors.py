@@ -50,7 +50,7 @@ def test_both_errors_by_exact_arithmetic(table, data):
 @pytest.mark.parametrize("alpha", ["1/100", "1/2", "99/100", "999999/1000000"])
 @pytest.mark.parametrize("n", [1, 7, 40])
 def test_the_quick_way_agrees_where_tables_are_nearly_singular(n, alpha):
-    for mechanism in (named.geometric(n, alpha), named.explicit_fair(n, alpha)):
+    for mechanism in (named.geometric(n, alpha=alpha), named.explicit_fair(n, alpha=alpha)):
         assert StandardErrors.of(mechanism).unbiased == pytest.approx(
             exact_unbiased(mechanism, None), rel=1e-9
         )
@@ -60,18 +60,18 @@ def test_where_there_is_no_unbiased_estimate_or_no_float():
     assert StandardErrors.of(named.uniform(8)).unbiased is None
     assert str(StandardErrors.of(named.uniform(8))).endswith("unbiased SE -")
     nearly = Mechanism(
-        [["1/2", "1/2", 0], ["1/2", "1/2", 0], [0, 0, 1]], Privacy("1/2")
+        [["1/2", "1/2", 0], ["1/2", "1/2", 0], [0, 0, 1]], Privacy(alpha="1/2")
     )  # of rank two
     assert StandardErrors.of(nearly).unbiased is None
     assert StandardErrors.of(named.uniform(0)) == StandardErrors(0.0, 0.0)
-    blind = named.geometric(2, 1 - Fraction(1, 10**400))
+    blind = named.geometric(2, alpha=1 - Fraction(1, 10**400))
     assert StandardErrors.of(blind).unbiased == math.inf
     with pytest.raises(InvalidPrior, match="2 weights for 3 inputs"):
         StandardErrors.of(blind, ["1/2", "1/2"])
 
 
 def test_pairs_of_counts_have_no_single_estimate() -> None:
-    pairs = design(CountPairs(1, 1), Privacy("1/2")).mechanism
+    pairs = design(CountPairs(1, 1), Privacy(alpha="1/2")).mechanism
     assert StandardErrors.of(pairs).unbiased is None
 
 
@@ -80,7 +80,7 @@ def test_a_prior_on_a_count_of_small_variance_keeps_all_digits() -> None:
     rare, near = Fraction(1, 2**40), Fraction(1, 2) + Fraction(1, 2**10)
     rows = [[1 - rare, rare, 0, 0], [rare, 1 - rare, 0, 0]]
     rows += [[0, 0, near, 1 - near], [0, 0, 1 - near, near]]
-    m = Mechanism(rows, Privacy(rare, [(0, 1), (2, 3)]))
+    m = Mechanism(rows, Privacy(alpha=rare, neighbours=[(0, 1), (2, 3)]))
     weights = prior([1, 0, 0, 0])
     expected = exact_unbiased(m, weights)
     assert expected is not None

@@ -68,7 +68,7 @@ def test_inexact_entries(entry):
 
 def test_a_float_matrix_is_refused():
     with pytest.raises(InexactNumber):
-        Mechanism(named.geometric(2, "1/2").matrix, HALF)
+        Mechanism(named.geometric(2, alpha="1/2").matrix, HALF)
 
 
 @pytest.mark.parametrize("denominator", [0, -2])
@@ -109,19 +109,21 @@ def test_from_weights_is_in_lowest_terms():
 def test_equal_by_value_however_written():
     written = [
         Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], HALF),
-        Mechanism([["4/6", Fraction(1, 3)], ["3/9", "2/3"]], Privacy("0.5", 1)),
-        Mechanism((row for row in [("2/3", "1/3"), ("1/3", "2/3")]), Privacy(Fraction(2, 4))),
-        named.geometric(1, "1/2"),
+        Mechanism([["4/6", Fraction(1, 3)], ["3/9", "2/3"]], Privacy(alpha="0.5", neighbours=1)),
+        Mechanism((row for row in [("2/3", "1/3"), ("1/3", "2/3")]), Privacy(alpha=Fraction(2, 4))),
+        named.geometric(1, alpha="1/2"),
     ]
     assert len(set(written)) == 1
-    assert written[0] != Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/3"))
-    assert written[0] != Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2", [(0, 1)]))
+    assert written[0] != Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha="1/3"))
+    assert written[0] != Mechanism(
+        [["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha="1/2", neighbours=[(0, 1)])
+    )
     assert written[0] != Mechanism([["1/3", "2/3"], ["2/3", "1/3"]], HALF)
     assert written[0] != "a mechanism"
 
 
 def test_immutable():
-    mechanism = named.geometric(2, "1/2")
+    mechanism = named.geometric(2, alpha="1/2")
     for name in ("weights", "denominator", "privacy", "certificate", "table", "anything"):
         with pytest.raises(AttributeError, match="immutable"):
             setattr(mechanism, name, 1)
@@ -152,7 +154,7 @@ def test_audit_by_definition(table, neighbours):
     inputs = len(table[0])
     if isinstance(neighbours, list) and max(map(max, neighbours)) >= inputs:
         neighbours = "all"
-    mechanism = Mechanism(table, Privacy("1/3", neighbours))
+    mechanism = Mechanism(table, Privacy(alpha="1/3", neighbours=neighbours))
     worst: Fraction | float = Fraction(1)
     for row in table:
         for j, k in mechanism.privacy.pairs(inputs).tolist():
@@ -203,7 +205,7 @@ def test_audit_where_all_are_neighbours_names_the_same_place_as_a_look_at_every_
         "pairs": list(combinations(range(inputs), 2)),
         "metric": Metric(distances),
     }
-    privacy = Privacy("2/3", neighbours.get(kind, kind))
+    privacy = Privacy(alpha="2/3", neighbours=neighbours.get(kind, kind))
     audit = Mechanism(table, privacy).audit()
     assert (audit.ratio, (audit.output, audit.inputs)) == audit_of_every_pair(table, privacy)
     assert audit.allowed == Fraction(3, 2) ** (3 if kind == "metric" else 1)
@@ -220,7 +222,7 @@ def test_audit_of_many_outputs_and_inputs():
         rows[3000][200] + 3 * low[3000],
         rows[4600][200] - 3 * low[3000],
     )
-    mechanism = Mechanism.from_weights(rows, 1 << 62, Privacy("1/3", "all"))
+    mechanism = Mechanism.from_weights(rows, 1 << 62, Privacy(alpha="1/3", neighbours="all"))
     began = time.perf_counter()
     audit = mechanism.audit()
     assert time.perf_counter() - began < 10  # by a look at every pair, more than a minute
@@ -232,12 +234,12 @@ def test_audit_of_many_outputs_and_inputs():
 
 
 def test_audit_of_zeros():
-    both = Mechanism([[0, 0], ["1/2", "1/2"], ["1/2", "1/2"]], Privacy(1))
+    both = Mechanism([[0, 0], ["1/2", "1/2"], ["1/2", "1/2"]], Privacy(alpha=1))
     assert both.audit().ratio == 1
     assert both.audit().holds
     one = Mechanism(
         [["1/2", "1/2"], ["1/2", Fraction(1, 2) - Fraction(1, BIG)], [0, Fraction(1, BIG)]],
-        Privacy(Fraction(1, BIG)),
+        Privacy(alpha=Fraction(1, BIG)),
     )
     assert one.audit().ratio == math.inf
     assert not one.audit().holds
@@ -247,23 +249,23 @@ def test_audit_of_zeros():
 
 @pytest.mark.parametrize("alpha", ["1/2", Fraction(499999, 10**6), Fraction(500001, 10**6)])
 def test_audit_at_the_very_limit(alpha):
-    mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha))
+    mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha=alpha))
     assert mechanism.audit().holds == (Fraction(alpha) <= Fraction(1, 2))
 
 
 def test_audit_sees_only_neighbours():
     table = [["8/9", "4/9", "2/9"], ["1/9", "5/9", "7/9"]]
-    assert Mechanism(table, Privacy("1/2", [(0, 2)])).audit().ratio == 7
-    assert Mechanism(table, Privacy("1/2", 2)).audit().ratio == 7
+    assert Mechanism(table, Privacy(alpha="1/2", neighbours=[(0, 2)])).audit().ratio == 7
+    assert Mechanism(table, Privacy(alpha="1/2", neighbours=2)).audit().ratio == 7
     assert Mechanism(table, HALF).audit().ratio == 5
-    assert Mechanism(table, Privacy("1/2", [(1, 2)])).audit().ratio == 2
+    assert Mechanism(table, Privacy(alpha="1/2", neighbours=[(1, 2)])).audit().ratio == 2
 
 
 @pytest.mark.parametrize(
     "table", [[["1/2"], ["1/2"]], [[1, 1, 1]], [[1]]], ids=["one input", "one output", "one by one"]
 )
 def test_audit_of_tables_that_cannot_leak(table):
-    mechanism = Mechanism(table, Privacy(1, "all"))
+    mechanism = Mechanism(table, Privacy(alpha=1, neighbours="all"))
     assert mechanism.audit().ratio == 1
     assert mechanism.audit().holds
     assert mechanism.release([0]).shape == (1,)
@@ -301,7 +303,7 @@ def test_impossible_outputs_have_no_posterior():
 
 
 def test_priors_of_the_wrong_length():
-    mechanism = named.geometric(2, "1/2")
+    mechanism = named.geometric(2, alpha="1/2")
     for call in (
         mechanism.posterior,
         mechanism.error_distribution,
@@ -331,6 +333,6 @@ def test_scaled_l0_by_definition(table, d):
 def test_scaled_l0_of_known_mechanisms():
     assert named.uniform(4).scaled_l0() == 1
     # 2 alpha / (1 + alpha), Theorem 12
-    assert named.geometric(5, "2/3").scaled_l0() == Fraction(4, 5)
+    assert named.geometric(5, alpha="2/3").scaled_l0() == Fraction(4, 5)
     with pytest.raises(NotSquare):
         Mechanism([["1/2"] * 3] * 2, HALF).scaled_l0()

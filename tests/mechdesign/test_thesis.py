@@ -73,7 +73,7 @@ def optimum(n, alpha, properties=(), loss=None, neighbours="adjacent"):
     own weak duality.
     """
     loss = L0() if loss is None else loss
-    found = design(n, Privacy(alpha, neighbours), loss, properties)
+    found = design(n, Privacy(alpha=alpha, neighbours=neighbours), loss, properties)
     table = found.mechanism.table
     assert found.certificate.gap == 0
     assert brute.is_stochastic(table)
@@ -201,7 +201,7 @@ def all_small_tables():
 @settings(derandomize=True, deadline=None, max_examples=150)
 def test_definition_20_privacy_is_what_the_audit_checks(table, alpha, neighbours):
     """Definition 20 (section 6.2), for adjacent inputs, for all, and within distance 2."""
-    audit = Mechanism(table, Privacy(alpha, neighbours)).audit()
+    audit = Mechanism(table, Privacy(alpha=alpha, neighbours=neighbours)).audit()
     assert audit.holds == brute.is_private(table, alpha, neighbours)
     worst = brute.worst_ratio(table, neighbours)
     assert audit.ratio == (float("inf") if worst is None else worst)
@@ -214,7 +214,7 @@ def test_definition_21_losses_and_eq_6_1(table, data):
     worst case.
     """
     n = len(table) - 1
-    mechanism = Mechanism(table, Privacy(TINY))
+    mechanism = Mechanism(table, Privacy(alpha=TINY))
     weights = data.draw(st.lists(st.integers(0, 5), min_size=n + 1, max_size=n + 1).filter(any))
     prior = [Q(w, sum(weights)) for w in weights]
     for make, p in ((L0, 0), (L1, 1), (L2, 2)):
@@ -234,7 +234,7 @@ def test_eqs_6_2_to_6_9_are_what_properties_checks(table):
     versions.
     """
     for candidate in (table, brute.symmetrised(table)):
-        assert Mechanism(candidate, Privacy(TINY)).properties() == brute.properties(candidate)
+        assert Mechanism(candidate, Privacy(alpha=TINY)).properties() == brute.properties(candidate)
 
 
 @given(tables(least=1, most=3), st.sampled_from([Q(1, 5), Q(1, 2), Q(9, 10)]), st.integers(0, 8))
@@ -250,13 +250,13 @@ def test_section_6_6_3_derivability_test_is_the_existence_of_a_remapping(table, 
     remapped = [
         [sum(row[k] * gm[k][j] for k in range(n + 1)) for j in range(n + 1)] for row in table
     ]
-    assert remaps_geometric(Mechanism(remapped, Privacy(alpha)))
+    assert remaps_geometric(Mechanism(remapped, Privacy(alpha=alpha)))
     mixed = [
         [(share * a + (8 - share) * b) / 8 for a, b in zip(p, q, strict=True)]
         for p, q in zip(remapped, table, strict=True)
     ]
     for candidate in (table, remapped, mixed):
-        assert remaps_geometric(Mechanism(candidate, Privacy(alpha))) == brute.derivable(
+        assert remaps_geometric(Mechanism(candidate, Privacy(alpha=alpha))) == brute.derivable(
             candidate, alpha
         )
 
@@ -268,8 +268,8 @@ def test_closed_forms_are_their_definitions(n, alpha):
     audit alike.
     """
     pairs = [
-        (named.geometric(n, alpha), brute.geometric(n, alpha)),
-        (named.explicit_fair(n, alpha), brute.explicit_fair(n, alpha)),
+        (named.geometric(n, alpha=alpha), brute.geometric(n, alpha)),
+        (named.explicit_fair(n, alpha=alpha), brute.explicit_fair(n, alpha)),
     ]
     for mechanism, table in [*pairs, (named.uniform(n), brute.uniform(n))]:
         assert [list(row) for row in mechanism.table] == table
@@ -288,7 +288,7 @@ def test_example_1_gm_for_two_respondents():
     """Example 1 (6.2): n = 2, alpha = 9/10: 0.47, 0.05, 0.53, and a wrong answer eighteen times
     likelier than the true 1.
     """
-    table = named.geometric(2, Q(9, 10)).table
+    table = named.geometric(2, alpha=Q(9, 10)).table
     assert [round(float(table[i][1]), 2) for i in range(3)] == [0.47, 0.05, 0.47]
     assert round(float(table[0][0]), 2) == 0.53
     assert (table[0][1] + table[2][1]) / table[1][1] == 18
@@ -297,11 +297,12 @@ def test_example_1_gm_for_two_respondents():
 def test_example_1_inner_outputs_vanish_as_alpha_tends_to_one():
     """Example 1 (6.2), last sentence: the probability of outputs other than 0 and n tends to 0."""
     inner = [
-        max(max(row) for row in named.geometric(4, 1 - Q(1, 10**k)).table[1:4]) for k in (1, 2, 3)
+        max(max(row) for row in named.geometric(4, alpha=1 - Q(1, 10**k)).table[1:4])
+        for k in (1, 2, 3)
     ]
     assert inner[0] > 10 * inner[1] * Q(9, 10) > 0
     assert inner[2] == Q(1, 1999)
-    assert all(entry == 0 for row in named.geometric(4, 1).table[1:4] for entry in row)
+    assert all(entry == 0 for row in named.geometric(4, alpha=1).table[1:4] for entry in row)
 
 
 def _figure_6_1(n, alpha, loss, outputs, probability):
@@ -443,7 +444,7 @@ def test_section_6_4_implications_hold_for_random_tables(table):
     monotone = [list(row) for row in zip(*columns, strict=True)]
     assert brute.column_monotone(monotone)
     for candidate in (table, monotone, brute.uniform(n)):
-        has = Mechanism(candidate, Privacy(TINY)).properties()
+        has = Mechanism(candidate, Privacy(alpha=TINY)).properties()
         for causes, effect in IMPLICATIONS:
             assert has[effect] or not all(has[short] for short in causes)
 
@@ -488,7 +489,7 @@ def test_lemma_11_fair_optima_are_optimal_for_every_prior(properties):
     }
     assert (len(losses) == 1) == ("F" in properties)
     if "F" in properties:
-        fair = named.explicit_fair(n, alpha)
+        fair = named.explicit_fair(n, alpha=alpha)
         assert losses == {1 - fair.table[0][0]}
         assert {brute.loss(fair.table, 0, 0, prior) for prior in priors} == losses
 
@@ -523,7 +524,9 @@ def test_theorem_8_the_reduced_optimum_is_the_optimum(n, alpha):
     losses = [L0(), L1(), L2(), L0(1), L1(worst_case=True), L1(prior=binomial(n, Q(1, 2)))]
     for loss, properties in product(losses, [(), ("WH",), ("F", "RH"), ("RM", "CM")]):
         wanted = [resolve(short) for short in properties]
-        program = unreduced(mechanism_program(n + 1, n + 1, Privacy(alpha), loss, wanted)).program
+        program = unreduced(
+            mechanism_program(n + 1, n + 1, Privacy(alpha=alpha), loss, wanted)
+        ).program
         plain = sum((c * x for c, x in zip(program.cost, certify(program).x, strict=True)), Q(0))
         assert plain == optimum(n, alpha, properties, loss).certificate.objective
         assert plain == optimum(n, alpha, (*properties, "S"), loss).certificate.objective
@@ -552,9 +555,9 @@ def test_theorem_9_every_subset_has_an_optimum_between_gm_and_em(properties):
     for n in (1, 3):
         value = scaled(n, alpha, properties)
         assert (
-            named.geometric(n, alpha).scaled_l0()
+            named.geometric(n, alpha=alpha).scaled_l0()
             <= value
-            <= named.explicit_fair(n, alpha).scaled_l0()
+            <= named.explicit_fair(n, alpha=alpha).scaled_l0()
             < 1
         )
     everything = brute.properties(brute.uniform(4))
@@ -587,7 +590,7 @@ def test_theorem_10_rr_is_the_binary_optimum(alpha, loss, properties):
     Outside (the proof prints "w1/w0 < 1/alpha" for ``w1/w0 < alpha``) it is to ignore the input,
     unless properties forbid. At the ends both are optimal, so uniqueness is strict inside only.
     """
-    rr = named.randomized_response(alpha)
+    rr = named.randomized_response(alpha=alpha)
     assert rr.table == (
         (1 / (1 + alpha), alpha / (1 + alpha)),
         (alpha / (1 + alpha), 1 / (1 + alpha)),
@@ -613,7 +616,7 @@ def test_fact_4_rr_has_all_properties(alpha):
     """Fact 4 (6.5.1): RR with p >= 1/2 has all seven properties; with p < 1/2 it is still fair and
     symmetric.
     """
-    assert all(brute.properties(named.randomized_response(alpha).table).values())
+    assert all(brute.properties(named.randomized_response(alpha=alpha).table).values())
     lying = brute.properties([[Q(1, 3), Q(2, 3)], [Q(2, 3), Q(1, 3)]])
     assert [short for short in SHORT if lying[short]] == ["F", "S"]
 
@@ -635,7 +638,7 @@ def test_theorem_11_binary_exponential_mechanism_wastes_half_the_budget(root, c,
     table = brute.exponential(integral, 1 / root)
     p = (1 / root) / (1 + 1 / root)
     assert table == [[p, 1 - p], [1 - p, p]]
-    assert [list(row) for row in named.randomized_response(root).table] == table
+    assert [list(row) for row in named.randomized_response(alpha=root).table] == table
     assert brute.worst_ratio(table) == 1 / root
     assert (brute.worst_ratio(table) < 1 / alpha) == (alpha < 1)
     assert (brute.loss(table) > optimum(1, alpha).certificate.objective) == (alpha < 1)
@@ -647,9 +650,9 @@ def test_lemma_12_binary_gm_is_rr(alpha):
     p = 1 / (1 + alpha)
     assert brute.geometric(1, alpha) == [[p, 1 - p], [1 - p, p]] == brute.explicit_fair(1, alpha)
     assert (
-        named.geometric(1, alpha).table
-        == named.randomized_response(alpha).table
-        == named.explicit_fair(1, alpha).table
+        named.geometric(1, alpha=alpha).table
+        == named.randomized_response(alpha=alpha).table
+        == named.explicit_fair(1, alpha=alpha).table
     )
 
 
@@ -668,7 +671,7 @@ def test_figure_6_2_structure_of_gm(n, alpha):
         for i in range(n + 1)
     ]
     assert brute.geometric(n, alpha) == expected
-    assert [list(row) for row in named.geometric(n, alpha).table] == expected
+    assert [list(row) for row in named.geometric(n, alpha=alpha).table] == expected
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
@@ -710,7 +713,7 @@ def test_lemma_13_gm_is_weakly_honest_from_the_threshold_on(n, alpha):
     """
     expected = n == 1 or n >= 2 * alpha / (1 - alpha)
     assert brute.weakly_honest(brute.geometric(n, alpha)) == expected
-    assert named.geometric(n, alpha).properties()["WH"] == expected
+    assert named.geometric(n, alpha=alpha).properties()["WH"] == expected
 
 
 @pytest.mark.parametrize("n", range(1, 7))
@@ -747,7 +750,7 @@ def test_figure_6_3_exponents_of_em_for_seven_respondents(alpha):
     y = 1 / (1 + 2 * (alpha + alpha**2 + alpha**3) + alpha**4)
     expected = [[y * alpha ** int(power) for power in row] for row in powers]
     assert brute.explicit_fair(7, alpha) == expected
-    assert [list(row) for row in named.explicit_fair(7, alpha).table] == expected
+    assert [list(row) for row in named.explicit_fair(7, alpha=alpha).table] == expected
 
 
 @pytest.mark.parametrize("n", range(2, 9))
@@ -770,7 +773,7 @@ def test_eq_6_14_and_lemma_15_hold_for_even_n_only(n, root):
         found
         == true
         == brute.explicit_fair(n, alpha)[0][0]
-        == named.explicit_fair(n, alpha).table[n][n]
+        == named.explicit_fair(n, alpha=alpha).table[n][n]
     )
     assert (true == printed) if n % 2 == 0 else (true > printed)
 
@@ -779,7 +782,7 @@ def test_eq_6_14_for_three_respondents():
     """Eq. 6.14 (6.6.2) is irrational for n = 3, alpha = 9/10, where y = 100/361; 6.14 squared is
     not.
     """
-    y = named.explicit_fair(3, Q(9, 10)).table[0][0]
+    y = named.explicit_fair(3, alpha=Q(9, 10)).table[0][0]
     assert y == brute.explicit_fair(3, Q(9, 10))[0][0] == Q(100, 361)
     # y = (1-a)/(1+a-2 a^{5/2}) would mean a^5 = ((1 + a - (1-a)/y) / 2)^2.
     assert Q(9, 10) ** 5 != ((1 + Q(9, 10) - Q(1, 10) / y) / 2) ** 2
@@ -846,7 +849,7 @@ def test_figure_6_5_properties_of_the_named_mechanisms(n, alpha):
     }
     assert {short: gm[short] for short in expected} == expected
     wm = optimum(n, alpha, ["WH", "RM", "S"])
-    library = named.weakly_honest(n, alpha)
+    library = named.weakly_honest(n, alpha=alpha)
     assert (
         brute.scaled_l0(library.table)
         == brute.scaled_l0(wm.mechanism.table)
@@ -856,9 +859,9 @@ def test_figure_6_5_properties_of_the_named_mechanisms(n, alpha):
     assert (held["S"], held["RM"], held["F"], held["WH"]) == (True, True, False, True)
     free = scaled(n, alpha, ["WH"])
     assert (scaled(n, alpha, WM) == free) == (n == 2 or alpha <= Q(1, 2))
-    assert brute.scaled_l0(named.weakly_honest(n, alpha, column_monotone=True).table) == scaled(
-        n, alpha, WM
-    )
+    assert brute.scaled_l0(
+        named.weakly_honest(n, alpha=alpha, column_monotone=True).table
+    ) == scaled(n, alpha, WM)
     gm_l0, em_l0 = 2 * alpha / (1 + alpha), brute.scaled_l0(brute.explicit_fair(n, alpha))
     assert gm_l0 <= free <= scaled(n, alpha, WM) < em_l0 < brute.scaled_l0(brute.uniform(n)) == 1
     assert (free == gm_l0) == (n >= 2 * alpha / (1 - alpha))
@@ -896,13 +899,13 @@ def test_em_not_derivable_from_gm_for_more_than_one_person():
     ("always false for alpha > 0" errs there).
     """
     for n, alpha in product(range(1, 8), (TINY, Q(1, 2), Q(9, 10))):
-        em = named.explicit_fair(n, alpha)
+        em = named.explicit_fair(n, alpha=alpha)
         assert remaps_geometric(em) == brute.derivable(em.table, alpha) == (n == 1)
         if n > 1:
             y = em.table[2][2]
             assert em.table[2][:3] == (y * alpha, y * alpha, y)
             assert y * alpha * (1 - alpha) < y * alpha * (1 - alpha**2)
-    ones = named.explicit_fair(3, 1)
+    ones = named.explicit_fair(3, alpha=1)
     assert remaps_geometric(ones)
     assert all(
         row[j] - row[j - 1] == row[j + 1] - row[j] == 0 for row in ones.table for j in (1, 2)
@@ -959,14 +962,14 @@ def test_figure_6_4_recommendation_is_the_certified_optimum_of_all_128_subsets(n
     and the optimal L0.
     """
     for properties in SUBSETS:
-        choice = named.recommend(n, alpha, properties)
+        choice = named.recommend(n, alpha=alpha, properties=properties)
         table = choice.mechanism.table
         held = brute.properties(table)
         assert all(held[short] for short in properties)
         assert brute.is_stochastic(table)
         assert brute.is_private(table, alpha)
         assert brute.scaled_l0(table) == design(
-            n, Privacy(alpha), L0(), properties
+            n, Privacy(alpha=alpha), L0(), properties
         ).certificate.objective * Q(n + 1, n)
         column, weak = {"CM", "CH"} & set(properties), "WH" in properties
         if "F" in properties:
@@ -1052,7 +1055,7 @@ def test_section_6_8_local_optimum_is_grr(k, alpha, properties):
     """Section 6.8: with all inputs neighbours (eqs 6.17-6.20) the L0 optimum is GRR, p = 1/(1+(k-1)
     alpha), which has all seven.
     """
-    grr = named.krr(k, alpha)
+    grr = named.krr(k, alpha=alpha)
     p = 1 / (1 + (k - 1) * alpha)
     assert grr.table == tuple(
         tuple(p if i == j else (1 - p) / (k - 1) for j in range(k)) for i in range(k)

@@ -49,19 +49,25 @@ def extremes(found: Design, i: int, j: int) -> tuple[Fraction, Fraction]:
 
 
 CASES: dict[str, tuple[Any, Privacy, Loss, list[str], Any]] = {
-    "WH": (2, Privacy("9/10"), L0(), ["WH"], None),
-    "CM": (3, Privacy("2/3"), L0(), ["CM"], None),
-    "F, distance": (2, Privacy("1/2", 2), L1(), ["F"], None),
-    "worst case": (2, Privacy("3/5"), L0(worst_case=True), [], None),
-    "all": (3, Privacy("1/2", "all"), L0(), ["F"], None),
-    "all, nearly free": (3, Privacy("2/3", "all"), L0(1), ["RM"], None),
-    "prior": (2, Privacy("4/5"), L0(prior=binomial(2, "1/3")), ["CH"], None),
-    "prior of a point": (2, Privacy("4/5", [(0, 1)]), L1(prior=[0, 1, 0]), [], None),
-    "squared": (3, Privacy("3/5"), L2(), ["WH"], None),
-    "wide": (2, Privacy("1/2"), L0(), ["unbiased"], Counts(-1, 3)),
-    "bands": (3, Privacy("1/2"), L0(), ["CH"], Bands([(0, 1), (2, 3)])),
-    "pairs": (CountPairs(1, 1), Privacy("2/3"), L0(), ["WH"], None),
-    "perfect": (2, Privacy(1), L0(), [], None),
+    "WH": (2, Privacy(alpha="9/10"), L0(), ["WH"], None),
+    "CM": (3, Privacy(alpha="2/3"), L0(), ["CM"], None),
+    "F, distance": (2, Privacy(alpha="1/2", neighbours=2), L1(), ["F"], None),
+    "worst case": (2, Privacy(alpha="3/5"), L0(worst_case=True), [], None),
+    "all": (3, Privacy(alpha="1/2", neighbours="all"), L0(), ["F"], None),
+    "all, nearly free": (3, Privacy(alpha="2/3", neighbours="all"), L0(1), ["RM"], None),
+    "prior": (2, Privacy(alpha="4/5"), L0(prior=binomial(2, "1/3")), ["CH"], None),
+    "prior of a point": (
+        2,
+        Privacy(alpha="4/5", neighbours=[(0, 1)]),
+        L1(prior=[0, 1, 0]),
+        [],
+        None,
+    ),
+    "squared": (3, Privacy(alpha="3/5"), L2(), ["WH"], None),
+    "wide": (2, Privacy(alpha="1/2"), L0(), ["unbiased"], Counts(-1, 3)),
+    "bands": (3, Privacy(alpha="1/2"), L0(), ["CH"], Bands([(0, 1), (2, 3)])),
+    "pairs": (CountPairs(1, 1), Privacy(alpha="2/3"), L0(), ["WH"], None),
+    "perfect": (2, Privacy(alpha=1), L0(), [], None),
 }
 
 
@@ -111,7 +117,7 @@ def test_some_are_unique_and_some_are_not(canonical: dict[str, Design]) -> None:
 
 
 def test_the_order_of_properties_and_what_they_imply_make_no_difference() -> None:
-    privacy = Privacy("9/10")
+    privacy = Privacy(alpha="9/10")
     first = design(4, privacy, properties=["WH", "CM"], canonical=True)
     other = design(4, privacy, properties=["CM", "CH", "S"], canonical=True)
     assert first.unique
@@ -121,8 +127,8 @@ def test_the_order_of_properties_and_what_they_imply_make_no_difference() -> Non
 
 def test_one_certificate_alone_does_not_make_the_optimum_unique() -> None:
     """Of an optimum among many, as a solver may find it."""
-    plain = design(2, Privacy("9/10"), L0(), ["WH"])
-    found = design(2, Privacy("9/10"), L0(), ["WH"], canonical=True)
+    plain = design(2, Privacy(alpha="9/10"), L0(), ["WH"])
+    found = design(2, Privacy(alpha="9/10"), L0(), ["WH"], canonical=True)
     assert found.canonical is not None
     assert not is_unique(plain.mechanism, [plain.certificate])
     assert is_unique(found.mechanism, [found.certificate, found.canonical])
@@ -130,18 +136,18 @@ def test_one_certificate_alone_does_not_make_the_optimum_unique() -> None:
 
 def test_a_program_that_is_too_large_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.tie_break._MOST_VARIABLES", 8)
-    assert not design(2, Privacy("9/10"), canonical=True).unique
-    assert design(1, Privacy("9/10"), canonical=True).unique
+    assert not design(2, Privacy(alpha="9/10"), canonical=True).unique
+    assert design(1, Privacy(alpha="9/10"), canonical=True).unique
 
 
 def test_where_nothing_costs_anything_nothing_is_required() -> None:
-    found = design(0, Privacy("1/2"), canonical=True)
+    found = design(0, Privacy(alpha="1/2"), canonical=True)
     assert found.unique
     assert no_worse(found.mechanism, found.certificate) == []
 
 
 def test_the_second_certificate_can_be_saved(tmp_path: Path) -> None:
-    found = design(3, Privacy("2/3"), Power("1/2", worst_case=True), ["WH"], canonical=True)
+    found = design(3, Privacy(alpha="2/3"), Power("1/2", worst_case=True), ["WH"], canonical=True)
     kept = Mechanism.from_parts(found.mechanism, found.canonical)
     kept.save(tmp_path / "canonical.json")
     back = Mechanism.load(tmp_path / "canonical.json")

@@ -26,14 +26,14 @@ from mechdesign.properties import SEVEN, resolve
 from mechdesign.unbiased_design import least_unbiased_variances, least_variance
 
 ALPHAS = ("1/100", "1/3", "1/2", "9/10", "99/100")
-NINE = Privacy("9/10")
+NINE = Privacy(alpha="9/10")
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 13])
 def test_the_bound_is_the_variance_of_gm(n, alpha):
-    variances = UnbiasedEstimate(named.geometric(n, alpha)).variances
-    assert variances == least_unbiased_variances(n, alpha)
+    variances = UnbiasedEstimate(named.geometric(n, alpha=alpha)).variances
+    assert variances == least_unbiased_variances(n, alpha=alpha)
 
 
 def chains(n):
@@ -78,7 +78,7 @@ def test_every_step_of_the_proof(n, alpha, data):
         assert sum(x[:s]) >= 0
         assert sum(x[s:]) >= 0
     # 2. Hence so is this form, since t does not decrease
-    t = UnbiasedEstimate(named.geometric(n, alpha)).values
+    t = UnbiasedEstimate(named.geometric(n, alpha=alpha)).values
     assert list(t) == sorted(t)
     form = sum(
         (x[i] * x[k] * (t[i] - t[k]) ** 2 for i in range(n + 1) for k in range(i)), Fraction(0)
@@ -106,14 +106,14 @@ def test_no_mechanism_has_less(n, more, alpha, data):
     scale = (1 - alpha) / most
     small = [[entry * scale for entry in each] for each in rows]
     small.append([1 - sum(column) for column in zip(*small, strict=True)])
-    mechanism = Mechanism(small, Privacy(alpha))
+    mechanism = Mechanism(small, Privacy(alpha=alpha))
     if not mechanism.audit().holds:
         return
     try:
         estimate = UnbiasedEstimate(mechanism)
     except NoUnbiasedEstimate:
         return
-    least = least_unbiased_variances(n, alpha)
+    least = least_unbiased_variances(n, alpha=alpha)
     assert all(v >= bound for v, bound in zip(estimate.variances, least, strict=True))
 
 
@@ -134,7 +134,7 @@ def test_all_mechanisms_at_once(n, alpha):
         cvxpy.Minimize(cvxpy.matrix_frac(counts, information)), [corners.T @ weights == 1]
     )
     program.solve(solver="CLARABEL")
-    least = least_unbiased_variances(n, str(alpha))
+    least = least_unbiased_variances(n, alpha=str(alpha))
     bound = sum(float(v) * p for v, p in zip(least, prior, strict=True))
     assert program.value - counts**2 @ prior == pytest.approx(bound, rel=1e-4)
 
@@ -143,10 +143,14 @@ def test_gm_where_it_has_the_properties():
     for names in ([], ["S", "RM"], ["RH"]):
         found = least_variance(8, NINE, names)
         assert (
-            found.variance == found.bound == UnbiasedEstimate(named.geometric(8, "9/10")).variance()
+            found.variance
+            == found.bound
+            == UnbiasedEstimate(named.geometric(8, alpha="9/10")).variance()
         )
         assert "least possible" in str(found)
-    assert least_variance(8, Privacy("1/2"), ["CM", "WH"]).mechanism == named.geometric(8, "1/2")
+    assert least_variance(8, Privacy(alpha="1/2"), ["CM", "WH"]).mechanism == named.geometric(
+        8, alpha="1/2"
+    )
     assert least_variance(0, NINE).variance == 0
 
 
@@ -190,18 +194,18 @@ def test_a_prior_weighs_the_counts():
 
 
 def test_other_neighbours():
-    local = least_variance(2, Privacy("1/2", "all"))
+    local = least_variance(2, Privacy(alpha="1/2", neighbours="all"))
     assert local.mechanism.audit().holds
     assert local.variance > local.bound
     with pytest.raises(ValueError, match="adjacent"):
-        least_variance(2, Privacy("1/2", [(0, 2)]))
+        least_variance(2, Privacy(alpha="1/2", neighbours=[(0, 2)]))
     with pytest.raises(ValueError, match="adjacent"):
-        least_variance(1, Privacy("1/2", Metric([[0, 1], [1, 0]])))
+        least_variance(1, Privacy(alpha="1/2", neighbours=Metric([[0, 1], [1, 0]])))
 
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(NoUnbiasedEstimate):
-        least_variance(3, Privacy(1))
+        least_variance(3, Privacy(alpha=1))
     with pytest.raises(ValueError, match="searched"):
         least_variance(33, NINE, ["F"])
     with pytest.raises(ValueError, match="whole number"):

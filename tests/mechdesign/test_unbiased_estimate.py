@@ -25,7 +25,7 @@ def means(table, numbers):
 
 def mechanism_of(table):
     neighbours = "all" if len(table[0]) == 1 else [(0, 1)]
-    return Mechanism(table, Privacy(1, neighbours))
+    return Mechanism(table, Privacy(alpha=1, neighbours=neighbours))
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,7 +75,7 @@ def test_of_several_estimates_it_is_the_best(table, data) -> None:
 
 
 def test_an_output_that_is_split_at_random_changes_nothing() -> None:
-    m = named.geometric(3, "2/3")
+    m = named.geometric(3, alpha="2/3")
     first, *rest = m.table
     split = Mechanism([[p / 3 for p in first], [p * 2 / 3 for p in first], *rest], m.privacy)
     estimate, plain = UnbiasedEstimate(split), UnbiasedEstimate(m)
@@ -89,14 +89,18 @@ def test_an_output_that_is_split_at_random_changes_nothing() -> None:
 
 def test_standard_errors_of_one_group_of_eight() -> None:
     """At alpha = 9/10, for uniform counts; noise that is not truncated has 13.4."""
-    weakly_honest = design(8, Privacy("9/10"), properties=["WH", "CM"]).mechanism
-    mechanisms = named.geometric(8, "9/10"), weakly_honest, named.explicit_fair(8, "9/10")
+    weakly_honest = design(8, Privacy(alpha="9/10"), properties=["WH", "CM"]).mechanism
+    mechanisms = (
+        named.geometric(8, alpha="9/10"),
+        weakly_honest,
+        named.explicit_fair(8, alpha="9/10"),
+    )
     errors = [round(UnbiasedEstimate(m).standard_error(), 1) for m in mechanisms]
     assert errors == [10.7, 19.5, 35.4]
 
 
 def test_the_prior_weighs_the_variances() -> None:
-    m = named.geometric(5, "3/4")
+    m = named.geometric(5, alpha="3/4")
     estimate, prior = UnbiasedEstimate(m), binomial(5, "1/5")
     assert estimate.variance(prior) == sum(map(Fraction.__mul__, prior, estimate.variances))
     with pytest.raises(InvalidPrior):
@@ -108,7 +112,7 @@ def test_the_prior_weighs_the_variances() -> None:
 def test_one_bit_estimates_a_count_but_not_its_variance() -> None:
     """Heads with a probability that grows linearly: the square has no unbiased estimate."""
     heads = [Fraction(j + 1, 6) for j in range(5)]
-    m = Mechanism([heads, [1 - p for p in heads]], Privacy("1/2"))
+    m = Mechanism([heads, [1 - p for p in heads]], Privacy(alpha="1/2"))
     estimate = UnbiasedEstimate(m)
     assert estimate.values == (5, -1)
     assert estimate.variances == tuple(36 * p * (1 - p) for p in heads)
@@ -116,14 +120,14 @@ def test_one_bit_estimates_a_count_but_not_its_variance() -> None:
 
 
 def test_an_output_that_never_occurs_is_worth_nothing() -> None:
-    m = Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy("1/2"))
+    m = Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy(alpha="1/2"))
     assert UnbiasedEstimate(m).values == (-1, 0, 2)
 
 
 def test_groups_of_no_people_and_of_one() -> None:
-    nobody = UnbiasedEstimate(named.geometric(0, "1/2"))
+    nobody = UnbiasedEstimate(named.geometric(0, alpha="1/2"))
     assert (nobody.values, nobody.variances, nobody.variance_estimates) == ((0,), (0,), (0,))
-    assert UnbiasedEstimate(named.geometric(1, "1/2")).variances == (2, 2)
+    assert UnbiasedEstimate(named.geometric(1, alpha="1/2")).variances == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +139,11 @@ def test_groups_of_no_people_and_of_one() -> None:
 )
 def test_what_cannot_be_estimated_is_refused(table, reason) -> None:
     with pytest.raises(NoUnbiasedEstimate, match=reason):
-        UnbiasedEstimate(Mechanism(table, Privacy("1/8")))
+        UnbiasedEstimate(Mechanism(table, Privacy(alpha="1/8")))
 
 
 def test_other_quantities() -> None:
-    m = named.geometric(2, "1/2")
+    m = named.geometric(2, alpha="1/2")
     empty = UnbiasedEstimate(m, quantity=[1, 0, 0])
     assert means(m.table, empty.values) == [1, 0, 0]
     with pytest.raises(ValueError, match="2 numbers for 3 inputs"):
@@ -148,7 +152,7 @@ def test_other_quantities() -> None:
 
 def test_a_prior_that_says_nothing_about_an_output_is_refused() -> None:
     """Of inputs that are not connected, one of weight 0 alone can have an output."""
-    m = Mechanism([[1, 1, 0], [0, 0, "1/2"], [0, 0, "1/2"]], Privacy(1, [(0, 1)]))
+    m = Mechanism([[1, 1, 0], [0, 0, "1/2"], [0, 0, "1/2"]], Privacy(alpha=1, neighbours=[(0, 1)]))
     quantity = [0, 0, 2]
     assert UnbiasedEstimate(m, quantity=quantity).values == (0, 2, 2)
     with pytest.raises(InvalidPrior, match="only for inputs of weight 0"):
@@ -158,12 +162,12 @@ def test_a_prior_that_says_nothing_about_an_output_is_refused() -> None:
 @pytest.mark.parametrize(
     "mechanism",
     [
-        named.geometric(0, "1/2"),
-        named.explicit_fair(7, "9/10"),
-        named.geometric(5, 1 - Fraction(1, 10**60)),  # 128 bits are not enough
-        named.geometric(2, 1 - Fraction(1, 10**1000)),  # nor are 2048, but floats are no more
-        Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy("1/2")),
-        Mechanism([["3/5", "1/5"], ["1/5", "1/5"], ["1/5", "3/5"]], Privacy("1/3")),
+        named.geometric(0, alpha="1/2"),
+        named.explicit_fair(7, alpha="9/10"),
+        named.geometric(5, alpha=1 - Fraction(1, 10**60)),  # 128 bits are not enough
+        named.geometric(2, alpha=1 - Fraction(1, 10**1000)),  # nor are 2048, but floats are no more
+        Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy(alpha="1/2")),
+        Mechanism([["3/5", "1/5"], ["1/5", "1/5"], ["1/5", "3/5"]], Privacy(alpha="1/3")),
     ],
     ids=["nobody", "fair", "faint", "fainter", "never", "wide"],
 )

@@ -30,7 +30,7 @@ from mechdesign.losses import L0, L1, L2, Loss
 from mechdesign.properties import SEVEN
 from mechdesign.values import LARGEST, distances, errors, values_of
 
-HALF = Privacy("1/2")
+HALF = Privacy(alpha="1/2")
 BANDS = Bands([(0, 1), (2, 2), (3, 8)])
 KINDS = {
     "wide": (Counts(-2, 7), Counts(0, 4)),
@@ -114,8 +114,13 @@ def test_the_neighbours_of_pairs_must_be_listed():
     with pytest.raises(InvalidMechanism, match="listed"):
         Mechanism(table, HALF, outputs=CountPairs(1, 1), inputs=CountPairs(1, 1))
     with pytest.raises(InvalidMechanism, match="listed"):
-        Mechanism(table, Privacy("1/2", 2), outputs=CountPairs(1, 1), inputs=CountPairs(1, 1))
-    listed = Privacy("1/2", CountPairs(1, 1).neighbours())
+        Mechanism(
+            table,
+            Privacy(alpha="1/2", neighbours=2),
+            outputs=CountPairs(1, 1),
+            inputs=CountPairs(1, 1),
+        )
+    listed = Privacy(alpha="1/2", neighbours=CountPairs(1, 1).neighbours())
     assert Mechanism(table, listed, outputs=CountPairs(1, 1), inputs=CountPairs(1, 1))
 
 
@@ -131,7 +136,12 @@ def test_the_neighbours_of_pairs_must_be_listed():
 )
 def test_values_that_do_not_fit_are_refused(outputs, inputs):
     with pytest.raises(InvalidMechanism):
-        Mechanism([["1/2", "1/2"]] * 2, Privacy("1/2", "all"), outputs=outputs, inputs=inputs)
+        Mechanism(
+            [["1/2", "1/2"]] * 2,
+            Privacy(alpha="1/2", neighbours="all"),
+            outputs=outputs,
+            inputs=inputs,
+        )
 
 
 def designs():
@@ -302,7 +312,7 @@ def holds_by_definition(short, p, outputs, inputs):
 def test_properties_by_definition(name, item):
     outputs, inputs = KINDS[name]
     rng = np.random.default_rng(5)
-    privacy = Privacy("1/9", "all")
+    privacy = Privacy(alpha="1/9", neighbours="all")
     if name == "pairs" and item.short in ("RM", "CM"):
         table = [[Fraction(1, 6)] * 6] * 6
         with pytest.raises(NotSquare, match="no"):

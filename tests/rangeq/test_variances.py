@@ -45,7 +45,7 @@ DOMAIN = 16
 
 
 def composite(epsilon):
-    mechanism = named.krr(4, Privacy.from_epsilon(epsilon, neighbours="all").alpha)
+    mechanism = named.krr(4, alpha=Privacy.from_epsilon(epsilon, neighbours="all").alpha)
     return Composite(DOMAIN, epsilon, mechanism, (4,), ("OUE",), ("1/3", "2/3"))
 
 

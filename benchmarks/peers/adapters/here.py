@@ -100,11 +100,11 @@ def table(kind: str, n: int, alpha: Fraction) -> Mechanism:
     from mechdesign.properties import ColumnMonotone
 
     made = {
-        "truncated": lambda: named.geometric(n, alpha),
-        "WM": lambda: named.weakly_honest(n, alpha),
-        "EM": lambda: named.explicit_fair(n, alpha),
-        "L1 and CM": lambda: design(n, Privacy(alpha), L1(), [ColumnMonotone()]).mechanism,
-        "L2 and CM": lambda: design(n, Privacy(alpha), L2(), [ColumnMonotone()]).mechanism,
+        "truncated": lambda: named.geometric(n, alpha=alpha),
+        "WM": lambda: named.weakly_honest(n, alpha=alpha),
+        "EM": lambda: named.explicit_fair(n, alpha=alpha),
+        "L1 and CM": lambda: design(n, Privacy(alpha=alpha), L1(), [ColumnMonotone()]).mechanism,
+        "L2 and CM": lambda: design(n, Privacy(alpha=alpha), L2(), [ColumnMonotone()]).mechanism,
     }
     return choice(made, kind)()
 
@@ -118,7 +118,7 @@ def noise(kind, epsilon, n):
         from mechdesign._support.randomness import bit_source
         from mechdesign.discrete_laplace import DiscreteLaplace
 
-        law, source = DiscreteLaplace(alpha_of(epsilon)), bit_source(rng)
+        law, source = DiscreteLaplace(alpha=alpha_of(epsilon)), bit_source(rng)
         return lambda true, draws: true + law.draw(draws, source)
     mechanism = table(kind, n, alpha_of(epsilon))
     return lambda true, draws: mechanism.release(np.full(draws, true), rng)
@@ -262,7 +262,9 @@ def _optimal():
     from mechdesign.losses import L0
     from mechdesign.properties import WeakHonesty
 
-    return f"certificate, gap {design(8, Privacy(ALPHA), L0(), [WeakHonesty()]).certificate.gap}"
+    return (
+        f"certificate, gap {design(8, Privacy(alpha=ALPHA), L0(), [WeakHonesty()]).certificate.gap}"
+    )
 
 
 PROBES = {

@@ -191,7 +191,7 @@ class MatrixMechanism:
                 f"epsilon {self.promise.epsilon:.3g} is too small for a strategy of sensitivity"
                 f" {self.strategy.l1}: noise would drown everything"
             )
-        return DiscreteLaplace(alpha)
+        return DiscreteLaplace(alpha=alpha)
 
     @cached_property
     def noise_variance(self) -> float:

@@ -114,7 +114,7 @@ def _promise_content(promise: Promise) -> dict[str, str]:
 def _promise_of(content: Any) -> Promise:
     names = set(content) if isinstance(content, dict) else set()
     if names == {"alpha"}:
-        return Privacy(stored_number(content["alpha"]))
+        return Privacy(alpha=stored_number(content["alpha"]))
     if names == {"rho"}:
         return ZCDP(stored_number(content["rho"]))
     if names == {"epsilon", "delta"}:

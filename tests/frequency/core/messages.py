@@ -34,7 +34,7 @@ from frequency import (
 )
 from mechdesign import Mechanism, Privacy
 
-TABLE = Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy("1/2", neighbours="all"))
+TABLE = Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy(alpha="1/2", neighbours="all"))
 """Output 1 is never sent."""
 
 ORACLES: dict[str, Oracle] = {

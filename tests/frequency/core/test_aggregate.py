@@ -167,10 +167,15 @@ OTHERS: list[tuple[Oracle, Oracle]] = [
     (
         Tabular(TABLE),
         Tabular(
-            Mechanism([["2/3", "1/3"], ["1/3", "2/3"], [0, 0]], Privacy("1/2", neighbours="all"))
+            Mechanism(
+                [["2/3", "1/3"], ["1/3", "2/3"], [0, 0]], Privacy(alpha="1/2", neighbours="all")
+            )
         ),
     ),
-    (Tabular(TABLE), Tabular(Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy("1/2")))),
+    (
+        Tabular(TABLE),
+        Tabular(Mechanism([["2/3", "1/3"], [0, 0], ["1/3", "2/3"]], Privacy(alpha="1/2"))),
+    ),
 ]
 
 

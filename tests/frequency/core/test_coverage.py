@@ -52,8 +52,8 @@ ORACLES = {
     "CountMeanSketch": (CountMeanSketch(100, 1.0, hashes=16, width=64), 420),
     "HadamardCountMeanSketch": (HadamardCountMeanSketch(100, 1.0, hashes=16, width=64), 420),
     "JLOracle": (JLOracle(100, 1.0, rows=1024), 500),
-    "Tabular": (Tabular(named.geometric(9, "1/2")), 5000),
-    "Tabular, a GRR": (Tabular(named.krr(10, "1/3")), 5000),
+    "Tabular": (Tabular(named.geometric(9, alpha="1/2")), 5000),
+    "Tabular, a GRR": (Tabular(named.krr(10, alpha="1/3")), 5000),
 }
 USERS = (1000, 20_000)
 Z = float(stats.norm.ppf(0.975))
@@ -336,7 +336,9 @@ def test_errors_of_frequent_items(oracle):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [named.geometric(6, "1/2"), named.krr(5, "1/3")], ids=["geometric", "krr"]
+    "mechanism",
+    [named.geometric(6, alpha="1/2"), named.krr(5, alpha="1/3")],
+    ids=["geometric", "krr"],
 )
 def test_variance_of_tabular_is_the_mean_over_items(mechanism):
     """An item of frequency f, others equally frequent: the mean over items of the variance written

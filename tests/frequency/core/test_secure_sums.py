@@ -94,7 +94,7 @@ def test_shares_are_those_of_prio3(vector):
 HISTOGRAM = [
     (frequency.GRR(5, 1.0), 5),
     (frequency.RR(2, 1.0), 2),
-    (frequency.Tabular(named.krr(4, Fraction(1, 3))), 4),
+    (frequency.Tabular(named.krr(4, alpha=Fraction(1, 3))), 4),
     (frequency.ProjectiveGeometry(20, 1.0), 21),
     (frequency.OLH(9, 1.0), 22),
     (frequency.HRR(10, 1.0), 32),

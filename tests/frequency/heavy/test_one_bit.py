@@ -68,7 +68,7 @@ CASES = {
         oracles.TestCountMeanSketch,
     ),
     "Tabular": (
-        lambda d, e: Tabular(named.krr(d, Privacy.from_epsilon(e, neighbours="all").alpha)),
+        lambda d, e: Tabular(named.krr(d, alpha=Privacy.from_epsilon(e, neighbours="all").alpha)),
         oracles.TestTabularKRR,
     ),
     "Tabular, rectangular": (
@@ -363,7 +363,7 @@ def test_epsilon_may_be_written_in_any_way():
 
 @pytest.mark.parametrize(
     "inner",
-    [Tabular(named.geometric(2, Fraction(3, 5))), Bare(5, 0.5)],
+    [Tabular(named.geometric(2, alpha=Fraction(3, 5))), Bare(5, 0.5)],
     ids=["Tabular of neighbours", "an oracle of one's own"],
 )
 def test_what_states_no_probabilities_is_refused(inner):

@@ -96,7 +96,7 @@ def test_sets_are_refused(name: str) -> None:
 TABLE = frequency.Tabular(
     Mechanism(
         [["1/2", "1/3", "1/4"], ["1/4", "1/3", "1/4"], ["1/4", "1/3", "1/2"]],
-        Privacy("1/2", neighbours="all"),
+        Privacy(alpha="1/2", neighbours="all"),
     )
 )
 
@@ -353,7 +353,7 @@ def test_a_function_makes_the_protocol() -> None:
             "SampledOracle does not state",
         ),
         (
-            {"protocol": frequency.Tabular(named.geometric(3, Fraction(1, 2))), "total": 2},
+            {"protocol": frequency.Tabular(named.geometric(3, alpha=Fraction(1, 2))), "total": 2},
             UnstatedLikelihoods,
             "Tabular does not state",
         ),

@@ -18,7 +18,7 @@ from tests.frequency.longitudinal.test_memoised import joint_law
 
 TABLE = Mechanism(
     [["1/2", "1/3", "1/4"], ["1/4", "1/3", "1/4"], ["1/4", "1/3", "1/2"]],
-    Privacy("1/2", neighbours="all"),
+    Privacy(alpha="1/2", neighbours="all"),
 )
 QUESTIONS = {
     "two items": Memoised(Tabular(GRR(2, "1/2").mechanism), total=1),
@@ -124,7 +124,9 @@ def test_a_change_is_not_hidden() -> None:
 
 
 def test_permanent_reports_alone_show_every_change() -> None:
-    oracle = Tabular(Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2", neighbours="all")))
+    oracle = Tabular(
+        Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha="1/2", neighbours="all"))
+    )
     question = Memoised(oracle, total=oracle.epsilon)
     assert question.kept == 1
     assert sequence_ratio(question, [0, 0], [1, 1]) == 2

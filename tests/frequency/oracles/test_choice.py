@@ -41,7 +41,7 @@ def test_every_kind_of_choice() -> None:
         (lopsided(0.5), ValueError, "oracle of 4 items"),
         (lambda domain, epsilon: None, TypeError, "made no oracle"),
         (lambda domain, epsilon: GRR(domain, 2.0), PrivacyViolation, "not private"),
-        (named.geometric(4, Privacy.from_epsilon(1.0).alpha), ValueError, "neighbours='all'"),
+        (named.geometric(4, alpha=Privacy.from_epsilon(1.0).alpha), ValueError, "neighbours='all'"),
     ],
 )
 def test_what_is_none(choice: Any, error: type[Exception], message: str) -> None:

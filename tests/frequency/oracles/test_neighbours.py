@@ -73,7 +73,10 @@ class TestMetric(TabularContract):
 
 def test_precision_one_is_the_geometric_mechanism():
     """GM is the (1, epsilon) case: the unique optimum for L0, and one oracle by either name."""
-    gm, mechanism = named.geometric(6, "1/2"), design(6, Privacy("1/2", neighbours=1)).mechanism
+    gm, mechanism = (
+        named.geometric(6, alpha="1/2"),
+        design(6, Privacy(alpha="1/2", neighbours=1)).mechanism,
+    )
     assert Tabular(mechanism) == Tabular(gm)
     counts = np.array([50, 0, 400, 300, 0, 200, 50])
     aggregate = Tabular(gm).simulate(counts, np.random.default_rng(1))
@@ -106,9 +109,9 @@ def test_from_reports_to_estimates(neighbours):
 
 
 def test_what_a_table_is_private_for_is_part_of_the_oracle():
-    table = named.krr(4, "1/2").table
+    table = named.krr(4, alpha="1/2").table
     oracles = [
-        Tabular(Mechanism(table, Privacy("1/2", neighbours)))
+        Tabular(Mechanism(table, Privacy(alpha="1/2", neighbours=neighbours)))
         for neighbours in ("all", 2, capped(4, 2), capped(4, 3))
     ]
     for k, oracle in enumerate(oracles):
@@ -119,16 +122,18 @@ def test_what_a_table_is_private_for_is_part_of_the_oracle():
 
 
 def test_a_table_that_breaks_one_distance_is_refused():
-    table = named.geometric(4, "1/2").table
-    assert Tabular(Mechanism(table, Privacy("1/2", capped(5, 4)))).audit().ratio == 2
+    table = named.geometric(4, alpha="1/2").table
+    assert (
+        Tabular(Mechanism(table, Privacy(alpha="1/2", neighbours=capped(5, 4)))).audit().ratio == 2
+    )
     with pytest.raises(PrivacyViolation) as caught:
-        Tabular(Mechanism(table, Privacy("1/2", capped(5, 3))))
+        Tabular(Mechanism(table, Privacy(alpha="1/2", neighbours=capped(5, 3))))
     assert (caught.value.ratio, caught.value.allowed) == (16, 8)
     with pytest.raises(PrivacyViolation):
-        Tabular(Mechanism(table, Privacy(Fraction(1, 2), neighbours=2)))
+        Tabular(Mechanism(table, Privacy(alpha=Fraction(1, 2), neighbours=2)))
 
 
 def test_designs_that_never_say_some_items_do_not_identify():
     """Least L1 under strong protection is to name the middle, from which nothing is estimated."""
     with pytest.raises(NotIdentifiable):
-        Tabular(design(6, Privacy("9/10", neighbours=4), L1()).mechanism)
+        Tabular(design(6, Privacy(alpha="9/10", neighbours=4), L1()).mechanism)

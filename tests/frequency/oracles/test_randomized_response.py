@@ -71,7 +71,7 @@ def test_grr_is_the_named_mechanism(domain, epsilon):
         [Fraction(truth if y == v else lie, WORD) for v in range(domain)] for y in range(domain)
     ]
     assert [list(row) for row in oracle.mechanism.table] == table
-    assert oracle.mechanism == named.krr(domain, Fraction(lie, truth))
+    assert oracle.mechanism == named.krr(domain, alpha=Fraction(lie, truth))
     assert [list(row) for row in oracle.mechanism.table] == TestGRR().twin(oracle).table
     assert oracle.mechanism.audit().ratio == oracle.audit().ratio
 

@@ -70,19 +70,19 @@ class TabularContract(OracleContract):
 
     def test_wrong_epsilon(self):
         with pytest.raises(PrivacyViolation):
-            Tabular(Mechanism(self.table(3, 1.0).table, Privacy("9/10", neighbours="all")))
+            Tabular(Mechanism(self.table(3, 1.0).table, Privacy(alpha="9/10", neighbours="all")))
 
 
 class TestTabularKRR(TabularContract):
     def table(self, domain, epsilon):
-        return named.krr(domain, Privacy.from_epsilon(epsilon, neighbours="all").alpha)
+        return named.krr(domain, alpha=Privacy.from_epsilon(epsilon, neighbours="all").alpha)
 
 
 class TestTabularGeometric(TabularContract):
     """Private for adjacent items only, as the mechanism says."""
 
     def table(self, domain, epsilon):
-        return named.geometric(domain - 1, Privacy.from_epsilon(epsilon).alpha)
+        return named.geometric(domain - 1, alpha=Privacy.from_epsilon(epsilon).alpha)
 
     def pairs(self, oracle):
         return [(v, v + 1) for v in range(oracle.domain - 1)]
@@ -95,13 +95,13 @@ class TestTabularRectangular(TabularContract):
 
     def table(self, domain, epsilon):
         alpha = Privacy.from_epsilon(epsilon, neighbours="all").alpha
-        strong, weak = (named.krr(domain, a).table for a in (alpha, (1 + alpha) / 2))
+        strong, weak = (named.krr(domain, alpha=a).table for a in (alpha, (1 + alpha) / 2))
         rows = [[p / 2 for p in row] for row in strong] + [
             [p * Fraction(3, 10) for p in row] for row in weak
         ]
         return Mechanism(
             [*rows, [Fraction(1, 5)] * domain, [Fraction(0)] * domain],
-            Privacy(alpha, neighbours="all"),
+            Privacy(alpha=alpha, neighbours="all"),
         )
 
     def test_weighs_outputs_by_what_they_say(self, case):
@@ -122,7 +122,7 @@ class TestTabularRectangular(TabularContract):
 def test_tables_that_do_not_identify():
     for table in (
         named.uniform(2),
-        Mechanism([[1, 1, 0], [0, 0, 1]], Privacy("1/2", neighbours=((0, 1),))),
+        Mechanism([[1, 1, 0], [0, 0, 1]], Privacy(alpha="1/2", neighbours=((0, 1),))),
     ):
         with pytest.raises(NotIdentifiable, match="rank"):
             Tabular(table)

@@ -180,7 +180,7 @@ def test_a_protocol_file_that_was_changed_or_cut_is_refused(tmp_path):
 
 def test_the_mechanisms_of_a_protocol_file_share_what_checking_may_take(tmp_path):
     path, size = tmp_path / "protocol.json", 40
-    save_protocol(path, Tabular(named.krr(size, "1/2")))
+    save_protocol(path, Tabular(named.krr(size, alpha="1/2")))
     distances = [[abs(j - k) for k in range(size)] for j in range(size)]
     heavy = {
         "alpha": "1/2",
@@ -227,7 +227,7 @@ def test_attributes_in_the_form_of_older_files_are_read(tmp_path):
 
 
 def test_a_designed_mechanism_in_a_protocol_file_is_audited_again(tmp_path):
-    design = extremal(3, Privacy("1/2", neighbours="all"), MutualInformation(["1/3"] * 3))
+    design = extremal(3, Privacy(alpha="1/2", neighbours="all"), MutualInformation(["1/3"] * 3))
     path = tmp_path / "protocol.json"
     save_protocol(path, Tabular(design.mechanism))
     assert load_protocol(path).mechanism == design.mechanism

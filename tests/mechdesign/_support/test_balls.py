@@ -38,16 +38,16 @@ def _precision() -> Iterator[None]:
 def numbers() -> dict[str, Any]:
     """Of everything that is computed in balls."""
     pure = compose([PrivacyLoss.pure(Fraction(1, 10))] * 100)
-    geometric = named.geometric(8, "9/10")
-    mixed = compose([geometric] * 10 + [named.krr(4, "1/2")])
+    geometric = named.geometric(8, alpha="9/10")
+    mixed = compose([geometric] * 10 + [named.krr(4, alpha="1/2")])
     gaussian = GaussianLoss.of(DiscreteGaussian(1 << 40), 1 << 30)
     noisy = compose([gaussian, geometric])
     attack = [(Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4))]
     dummies = AmongDummies.keeping(1, 1e-6, Fraction(1, 2), attack)
-    collection = shuffled(named.krr(3, "1/3"), 200)
-    local = Privacy("1/2", neighbours="all")
+    collection = shuffled(named.krr(3, alpha="1/3"), 200)
+    local = Privacy(alpha="1/2", neighbours="all")
     best = extremal(3, local, MutualInformation(["1/2", "1/4", "1/4"]))
-    quick = ApproximateEstimate.of(named.geometric(6, "9/10"))
+    quick = ApproximateEstimate.of(named.geometric(6, alpha="9/10"))
     found: dict[str, Any] = {
         f"{name}.{verb}": getattr(each, verb)(at)
         for name, each in (("pure", pure), ("mixed", mixed), ("shuffled", collection))
@@ -83,7 +83,7 @@ def test_a_composition_is_the_same_while_another_thread_composes() -> None:
 
     def other() -> None:
         while not stop.is_set():
-            compose([named.geometric(4, "9/10")] * 30).epsilon(1e-9)
+            compose([named.geometric(4, alpha="9/10")] * 30).epsilon(1e-9)
 
     thread = Thread(target=other)
     ctx.prec = 77
@@ -123,7 +123,7 @@ def test_the_precision_is_as_it_was_after_an_error(error, monkeypatch) -> None:
         "mechdesign.accounting.inversion.Mean._trapezoids", lambda *_: (_ for _ in ()).throw(error)
     )
     with pytest.raises(error):
-        compose([named.geometric(4, "9/10")] * 3).epsilon(1e-6)
+        compose([named.geometric(4, alpha="9/10")] * 3).epsilon(1e-6)
     assert ctx.prec == 61
     with ThreadPoolExecutor(1) as pool:  # and nothing is locked
         assert pool.submit(lambda: precision(40)(lambda: ctx.prec)()).result(10) == 40
@@ -143,9 +143,9 @@ def test_one_file_speaks_of_the_context() -> None:
     for package in ("mechdesign", "frequency", "rangeq"):
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                named_ = isinstance(node, ast.ImportFrom) and node.module == "flint"
-                if named_ and any(alias.name == "ctx" for alias in node.names):
-                    found.add(path.name)
+                if isinstance(node, ast.ImportFrom) and node.module == "flint":
+                    if any(alias.name == "ctx" for alias in node.names):
+                        found.add(path.name)
                 if isinstance(node, ast.Attribute) and node.attr in ("ctx", "workprec"):
                     found.add(path.name)
     assert found == {"balls.py"}

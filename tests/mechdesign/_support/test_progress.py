@@ -108,7 +108,7 @@ def test_no_thread_is_left_after_an_error(quick: None) -> None:
 
 RISING = [Fraction(x, 78) for x in range(1, 13)]
 LONG: dict[str, Callable[[], object]] = {
-    "design n = 24": lambda: design(24, Privacy("9/10"), properties=["WH"], progress=True),
+    "design n = 24": lambda: design(24, Privacy(alpha="9/10"), properties=["WH"], progress=True),
     "design of 24 inputs": lambda: workload_optimal("ranges", 24, 1.0, progress=True),
     "extremal k = 12": lambda: extremal(12, 1.0, MutualInformation(RISING), progress=True),
     "parametric n = 3": lambda: parametric(3, properties=["WH"], progress=True),

@@ -30,7 +30,7 @@ def test_the_secure_source_is_the_operating_system(monkeypatch):
 )
 def test_other_sources_are_refused(rng):
     with pytest.raises(TypeError, match=r"numpy\.random\.Generator"):
-        named.geometric(2, "1/2").release([0], rng)
+        named.geometric(2, alpha="1/2").release([0], rng)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tests.mechdesign.accounting.enumerated import composed_delta, shuffled_delt
 
 
 def table_of(columns):
-    return Table(list(zip(*columns, strict=True)), Privacy("1/2", neighbours="all"))
+    return Table(list(zip(*columns, strict=True)), Privacy(alpha="1/2", neighbours="all"))
 
 
 def column(weights):
@@ -108,7 +108,7 @@ def test_the_bounds_are_nearly_what_their_formulas_say(table, n, epsilon):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "n", "delta"),
-    [(NEAR, 2, "1e-300"), (FAR, 2, "0.5"), (named.krr(3, "1/9"), 1000, "1e-300")],
+    [(NEAR, 2, "1e-300"), (FAR, 2, "0.5"), (named.krr(3, alpha="1/9"), 1000, "1e-300")],
     ids=["near", "far", "many"],
 )
 def test_epsilons_of_extreme_deltas(table, n, delta):

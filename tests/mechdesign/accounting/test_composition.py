@@ -15,7 +15,7 @@ from mechdesign.accounting.privacy_loss import NO_LOSS
 from tests.mechdesign.accounting.enumerated import composed_delta
 from tests.mechdesign.accounting.test_shuffling import random_table
 
-RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy(alpha="1/3", neighbours="all"))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
@@ -77,7 +77,7 @@ def test_many_releases_of_randomised_response(k):
 
 
 def test_basic_composition_is_an_upper_bound_and_delta_helps():
-    composed = compose([named.geometric(8, "9/10")] * 100)
+    composed = compose([named.geometric(8, alpha="9/10")] * 100)
     pure = 100 * math.log(10 / 9)
     assert composed.epsilon_at_least("1e-6") <= composed.epsilon("1e-6") < pure / 2
     assert composed.delta(pure) == 0
@@ -86,7 +86,7 @@ def test_basic_composition_is_an_upper_bound_and_delta_helps():
 def test_a_million_releases_of_several_kinds():
     """Whose largest likelihood ratio has millions of digits."""
     alpha = Privacy.from_epsilon(0.002).alpha
-    composed = compose([named.geometric(8, alpha), named.krr(3, alpha)] * 500_000)
+    composed = compose([named.geometric(8, alpha=alpha), named.krr(3, alpha=alpha)] * 500_000)
     assert composed.largest_epsilon == pytest.approx(2000, rel=1e-6)
     start = time.process_time()
     assert 9.8 < composed.epsilon("1e-6") < 9.9
@@ -101,7 +101,7 @@ def test_totals_beyond_what_is_searched_without_an_end():
 
 
 def test_an_impossible_output():
-    table = Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy("1/2"))
+    table = Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy(alpha="1/2"))
     loss = PrivacyLoss.of(table)
     assert loss.infinite == Fraction(1, 2)
     composed = compose([table] * 2)
@@ -126,16 +126,18 @@ def test_the_loss_of_a_table_is_never_below_any_pair(name):
 def test_nothing_composed():
     assert compose([]).delta(0) == 0
     assert compose([NO_LOSS] * 3).epsilon("1e-9") == 0
-    assert PrivacyLoss.of(named.geometric(0, "1/2")) == NO_LOSS
+    assert PrivacyLoss.of(named.geometric(0, alpha="1/2")) == NO_LOSS
     assert PrivacyLoss.pure(0) == NO_LOSS
 
 
 def test_what_is_refused():
     with pytest.raises(TypeError, match="mechanisms, privacy losses or shuffled"):
         compose([3])
-    metric = Privacy("1/2", Metric([[abs(j - k) for k in range(3)] for j in range(3)]))
+    metric = Privacy(
+        alpha="1/2", neighbours=Metric([[abs(j - k) for k in range(3)] for j in range(3)])
+    )
     with pytest.raises(ValueError, match="several distances"):
-        compose([Mechanism(named.geometric(2, "1/2").table, metric)])
+        compose([Mechanism(named.geometric(2, alpha="1/2").table, metric)])
     for points in ([], [(Fraction(1, 2), Fraction(0))], [(Fraction(1), Fraction(2))]):
         with pytest.raises(ValueError, match="a profile has"):
             PrivacyLoss.from_profile(points)

@@ -25,20 +25,20 @@ def random_tables(seed, count):
         sums = weights.sum(axis=0)
         yield Mechanism(
             [[Fraction(int(w), int(s)) for w, s in zip(row, sums, strict=True)] for row in weights],
-            Privacy("1/80", "all"),
+            Privacy(alpha="1/80", neighbours="all"),
         )
 
 
-RESPONSE = named.krr(2, "1/2")
+RESPONSE = named.krr(2, alpha="1/2")
 COMPOSED = {
     "randomised response": [(RESPONSE, 30)],
-    "four answers": [(named.krr(4, "9/10"), 200)],
-    "GM": [(named.geometric(8, "9/10"), 100)],
-    "EM": [(named.explicit_fair(8, "9/10"), 100)],
+    "four answers": [(named.krr(4, alpha="9/10"), 200)],
+    "GM": [(named.geometric(8, alpha="9/10"), 100)],
+    "EM": [(named.explicit_fair(8, alpha="9/10"), 100)],
     "unlike": [(table, times) for times, table in enumerate(random_tables(1, 3), 1)],
     "unlike and many": [
-        (named.geometric(8, "19/20"), 50),
-        (named.krr(3, "4/5"), 20),
+        (named.geometric(8, alpha="19/20"), 50),
+        (named.krr(3, alpha="4/5"), 20),
         *((table, 2) for table in random_tables(2, 2)),
     ],
 }
@@ -91,7 +91,7 @@ def test_bounds_lie_within_the_brackets_of_dp_accounting(name):
 
 def test_epsilons_are_tighter_than_those_of_dp_accounting():
     """Where a thousand roundings of a privacy loss add up."""
-    table = named.krr(3, "99/100")
+    table = named.krr(3, alpha="99/100")
     pessimistic = theirs([(table, 2000)], True).get_epsilon_for_delta(DELTA)
     assert compose([table] * 2000).delta(0.9 * pessimistic) < DELTA
 
@@ -101,7 +101,7 @@ def test_epsilons_are_tighter_than_those_of_dp_accounting():
 def test_a_distribution_told_is_never_too_private(ratios, interval):
     """Also where a loss is a multiple of the interval, but for rounding."""
     alpha = Fraction(*ratios)
-    loss = PrivacyLoss.of(named.krr(3, alpha))
+    loss = PrivacyLoss.of(named.krr(3, alpha=alpha))
     told = pessimistic_pld([(loss, 1)], interval)
     most = -math.log(alpha)
     for epsilon in (0.0, most / 3, most * 0.9, most):
@@ -119,7 +119,7 @@ def test_what_dp_accounting_is_told(name):
 
 
 def test_smaller_intervals_are_tighter():
-    composed = compose([named.geometric(8, "1/2")] * 10)
+    composed = compose([named.geometric(8, alpha="1/2")] * 10)
     epsilons = [
         composed.to_dp_accounting(step).get_epsilon_for_delta(1e-3) for step in (0.5, 0.1, 0.02)
     ]
@@ -127,7 +127,7 @@ def test_smaller_intervals_are_tighter():
 
 
 def test_impossible_outputs_are_told():
-    composed = compose([Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy("1/2"))] * 2)
+    composed = compose([Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy(alpha="1/2"))] * 2)
     assert composed.to_dp_accounting().get_delta_for_epsilon(50.0) >= 0.75
     assert composed.to_dp_event() == dp.NonPrivateDpEvent()
 

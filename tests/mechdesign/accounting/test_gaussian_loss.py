@@ -151,7 +151,7 @@ def test_the_profile_is_above_everywhere_and_near():
 
 def test_with_other_mechanisms():
     """Between what the parts tell alone and what their epsilons add up to; against a sum."""
-    geometric = named.geometric(4, "1/2")
+    geometric = named.geometric(4, alpha="1/2")
     both = compose([geometric, GaussianLoss("1/4")])
     told = both.delta(1)
     assert told > max(compose([geometric]).delta(1), GaussianLoss("1/4").delta(1))

@@ -484,7 +484,7 @@ def test_a_kill_leaves_a_ledger_that_has_every_spend_that_returned(tmp_path):
 # ------------------------------------------------------------------ both currencies, and a delta
 
 
-RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy(alpha="1/3", neighbours="all"))
 
 
 @pytest.mark.slow
@@ -516,7 +516,7 @@ def test_shuffled_reports_cost_what_the_collection_tells_and_print_what_a_report
 
 
 def test_composed_epsilons_are_never_below_those_of_the_releases_themselves():
-    table = named.geometric(4, "2/3")
+    table = named.geometric(4, alpha="2/3")
     ledger, releases = Ledger("9", delta="1e-6"), []
     for k in range(8):
         ledger.spend(table, f"counts {k}")
@@ -552,7 +552,7 @@ def test_the_budget_of_reports_is_kept_apart():
 
 
 def test_a_sample_with_a_rate_costs_less():
-    table = named.geometric(8, "1/2")
+    table = named.geometric(8, alpha="1/2")
     whole, sample = Ledger("1", delta="1e-9"), Ledger("1", delta="1e-9")
     whole.spend(table, "all")
     sample.spend(table, "some", rate="1/10")
@@ -568,7 +568,7 @@ def test_both_currencies_outlive_the_process(tmp_path):
     path = tmp_path / "ledger.json"
     with Ledger.open(path, "1", "1e-8", "9") as ledger:
         ledger.spend(shuffled(RESPONSE, 5000), "browsers", users=["a", "b"])
-        ledger.spend(named.geometric(3, "1/2"), "counts", rate="1/4", users="c")
+        ledger.spend(named.geometric(3, alpha="1/2"), "counts", rate="1/4", users="c")
         ledger.spend("0.1", "asked", local="0.1")
         spent, entries = ledger.spent, ledger.entries
     again = Ledger.open(path)
@@ -599,7 +599,7 @@ def test_a_delta_is_a_small_probability(delta):
 
 
 def test_an_output_that_is_impossible_for_a_neighbour_has_no_epsilon():
-    table = Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy("1/2"))
+    table = Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy(alpha="1/2"))
     with pytest.raises(UnboundedRatio):
         Ledger("1", delta="1e-6").spend(table, "open")
 

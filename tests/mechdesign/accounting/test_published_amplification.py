@@ -32,8 +32,8 @@ def clones(most, n, ratio):
 
 
 TABLES = {
-    "binary": named.krr(2, "1/3"),
-    "five": named.krr(5, "1/10"),
+    "binary": named.krr(2, alpha="1/3"),
+    "five": named.krr(5, alpha="1/10"),
     "random": random_table(np.random.default_rng(5), 4, 3),
 }
 
@@ -53,7 +53,7 @@ def test_no_decomposition_gives_less_than_the_blanket(name, n):
 @pytest.mark.parametrize("n", [10, 10**4, 10**8])
 def test_closed_forms_of_the_blanket(n):
     """Balle, Bell, Gascon and Nissim (2019): Hoeffding's inequality for the same sum."""
-    table = named.krr(5, Privacy.from_epsilon(1).alpha)
+    table = named.krr(5, alpha=Privacy.from_epsilon(1).alpha)
     bounds = shuffled(table, n)
     laws = TableLaws(table.sampler.weights)
     for law in map(laws.__getitem__, range(len(laws))):
@@ -70,7 +70,7 @@ def test_closed_forms_of_the_blanket(n):
 def test_binary_response_has_an_exact_law():
     """The sum of two binomial variables, whatever the others hold."""
     n, p = 1000, 0.75
-    bounds = shuffled(named.krr(2, "1/3"), n)
+    bounds = shuffled(named.krr(2, alpha="1/3"), n)
     for epsilon in (0.02, 0.15):
         worst = 0.0
         for held in (0, n // 2, n - 1):

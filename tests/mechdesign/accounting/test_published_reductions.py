@@ -33,7 +33,7 @@ def variation_ratio(p, beta, q, n, ratio):
 
 def test_merging_the_rest_of_a_user_with_that_of_others_is_no_bound():
     """Three answers, of which the true one is twice as likely as each other one."""
-    table, n, ratio = named.krr(3, Fraction(1, 2)), 3, Fraction(3, 2)
+    table, n, ratio = named.krr(3, alpha=Fraction(1, 2)), 3, Fraction(3, 2)
     formula = variation_ratio(Fraction(2), Fraction(1, 4), Fraction(2), n, ratio)
     assert formula == Fraction(1, 32)
     assert shuffled_delta(table.table, n, ratio) == Fraction(5, 128) > formula
@@ -42,6 +42,6 @@ def test_merging_the_rest_of_a_user_with_that_of_others_is_no_bound():
 
 def test_it_is_a_bound_where_the_user_has_no_rest():
     for n in (1, 2, 3, 4):
-        table = named.krr(2, Fraction(1, 3))
+        table = named.krr(2, alpha=Fraction(1, 3))
         formula = variation_ratio(Fraction(3), Fraction(1, 2), Fraction(3), n, Fraction(3, 2))
         assert formula >= shuffled_delta(table.table, n, Fraction(3, 2))

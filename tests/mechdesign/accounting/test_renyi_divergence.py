@@ -41,8 +41,8 @@ LOSSES = {
     "hardly ever": [(rare(Fraction(1000), Fraction(1, 10**8)), 7)],
     "nearly always": [(rare(Fraction(3, 2), Fraction(3, 5)), 10**6)],
     "unlike": [
-        (PrivacyLoss.of(named.geometric(8, "9/10")), 100),
-        (PrivacyLoss.of(named.explicit_fair(8, "1/2")), 3),
+        (PrivacyLoss.of(named.geometric(8, alpha="9/10")), 100),
+        (PrivacyLoss.of(named.explicit_fair(8, alpha="1/2")), 3),
         (rare(Fraction(20), Fraction(1, 1000)), 10),
     ],
 }
@@ -89,7 +89,8 @@ def test_no_neighbours_of_a_table_differ_more(seed):
     weights[0] += weights.sum(axis=0).max() - weights.sum(axis=0)
     total = int(weights.sum(axis=0)[0])
     table = Mechanism(
-        [[Fraction(int(w), total) for w in row] for row in weights], Privacy("1/30", "all")
+        [[Fraction(int(w), total) for w in row] for row in weights],
+        Privacy(alpha="1/30", neighbours="all"),
     )
     composed, columns = compose([table] * 3), table.matrix.T
     for order in ORDERS[:-1]:
@@ -105,7 +106,7 @@ def test_no_neighbours_of_a_table_differ_more(seed):
 
 
 def test_divergences_add_up():
-    first, second = named.geometric(8, "9/10"), named.krr(3, "1/2")
+    first, second = named.geometric(8, alpha="9/10"), named.krr(3, alpha="1/2")
     for order in ("3/2", 4):
         alone = [compose([table]).renyi(order) for table in (first, second)]
         together = compose([first, second, first]).renyi(order)
@@ -113,7 +114,7 @@ def test_divergences_add_up():
 
 
 def test_what_an_output_rules_out_costs_infinitely_much():
-    composed = compose([Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy("1/2"))])
+    composed = compose([Mechanism([["1/2", "0"], ["1/2", "1"]], Privacy(alpha="1/2"))])
     assert composed.renyi(2) == composed.rho == math.inf
 
 
@@ -126,4 +127,4 @@ def test_nothing_is_lost():
 @pytest.mark.parametrize("order", [1, 1.0, "1/2", -3, 0, math.inf, math.nan])
 def test_orders_are_above_one(order):
     with pytest.raises(ValueError, match="order"):
-        compose([named.krr(3, "1/2")]).renyi(order)
+        compose([named.krr(3, alpha="1/2")]).renyi(order)

@@ -18,13 +18,13 @@ def random_table(rng, outputs, inputs):
     weights = rng.integers(1, 9, (outputs, inputs)).tolist()
     sums = [sum(column) for column in zip(*weights, strict=True)]
     table = [[Fraction(w, s) for w, s in zip(row, sums, strict=True)] for row in weights]
-    return Mechanism(table, Privacy("1/9", neighbours="all"))
+    return Mechanism(table, Privacy(alpha="1/9", neighbours="all"))
 
 
-RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy("1/3", neighbours="all"))
+RESPONSE = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], Privacy(alpha="1/3", neighbours="all"))
 TABLES = [
     RESPONSE,
-    named.krr(3, "1/2"),
+    named.krr(3, alpha="1/2"),
     random_table(np.random.default_rng(1), 3, 2),
     random_table(np.random.default_rng(2), 3, 3),
     random_table(np.random.default_rng(3), 2, 3),
@@ -46,7 +46,7 @@ def test_enumeration_lies_between_the_bounds(table, n):
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_upper_bounds_are_those_of_the_blanket(n):
     """Exactly computed: the numbers of reports in each class are listed."""
-    table = named.krr(3, "1/2")
+    table = named.krr(3, alpha="1/2")
     for ratio in (Fraction(1), Fraction(11, 10), Fraction(3, 2)):
         law = [(w, u - ratio * v) for w, u, v in TableLaws(table.sampler.weights)[0]]
         law.append((1 - sum(w for w, _ in law), Fraction(0)))
@@ -70,7 +70,7 @@ def test_the_merged_form_of_the_blanket_is_too_small():
 
     The variation ratio reduction gives 1/32 here; the divergence is 5/128.
     """
-    table = named.krr(3, "1/2")
+    table = named.krr(3, alpha="1/2")
     assert shuffled_delta(table.table, 3, Fraction(3, 2)) == Fraction(5, 128)
     assert shuffled(table, 3).delta(math.log(1.5)) >= 5 / 128
 
@@ -78,7 +78,7 @@ def test_the_merged_form_of_the_blanket_is_too_small():
 @pytest.mark.parametrize("n", [10, 1000, 10**5, 10**10, 10**12])
 @pytest.mark.parametrize("epsilon", ["1/1000", "1", "6"])
 def test_bounds_at_all_sizes(n, epsilon):
-    table = named.krr(16, Privacy.from_epsilon(epsilon).alpha)
+    table = named.krr(16, alpha=Privacy.from_epsilon(epsilon).alpha)
     bounds = shuffled(table, n)
     found, least = bounds.epsilon("1e-8"), bounds.epsilon_at_least("1e-8")
     assert 0 <= least <= found <= bounds.local_epsilon
@@ -87,7 +87,7 @@ def test_bounds_at_all_sizes(n, epsilon):
 
 
 def test_more_users_hide_more_and_a_larger_epsilon_takes_less_delta():
-    table = named.krr(8, "1/9")
+    table = named.krr(8, alpha="1/9")
     deltas = [shuffled(table, n).delta("0.3") for n in (2, 10, 100, 1000, 10**4)]
     assert sorted(deltas, reverse=True) == deltas
     deltas = [shuffled(table, 300).delta(epsilon) for epsilon in np.linspace(0, 2.2, 12)]
@@ -104,20 +104,20 @@ def test_several_pairs_are_charged_as_the_worst_one():
 
 
 def test_equal_pairs_count_once():
-    assert len(TableLaws(named.krr(16, "1/2").sampler.weights)) == 1
+    assert len(TableLaws(named.krr(16, alpha="1/2").sampler.weights)) == 1
 
 
 def test_nothing_is_lost_where_reports_say_nothing():
-    constant = Mechanism([["1/3"] * 3, ["2/3"] * 3], Privacy(1, neighbours="all"))
+    constant = Mechanism([["1/3"] * 3, ["2/3"] * 3], Privacy(alpha=1, neighbours="all"))
     bounds = shuffled(constant, 100)
     assert (bounds.delta(0), bounds.delta_at_least(0), bounds.epsilon("1e-9")) == (0, 0, 0)
-    alone = shuffled(Mechanism([[1]], Privacy(1, neighbours="all")), 100)
+    alone = shuffled(Mechanism([[1]], Privacy(alpha=1, neighbours="all")), 100)
     assert (alone.delta(0), alone.epsilon("1e-9"), alone.local_epsilon) == (0, 0, 0)
 
 
 def test_equal_columns_among_others():
     table = [["3/4", "1/4", "1/4"], ["1/4", "3/4", "3/4"]]
-    bounds = shuffled(Mechanism(table, Privacy("1/3", neighbours="all")), 1000)
+    bounds = shuffled(Mechanism(table, Privacy(alpha="1/3", neighbours="all")), 1000)
     assert bounds.delta_at_least(0) <= bounds.delta(0) < 0.1
 
 
@@ -173,8 +173,8 @@ def test_epsilons(epsilon, message):
 
 def test_what_is_refused():
     with pytest.raises(ValueError, match='neighbours="all"'):
-        shuffled(named.geometric(4, "1/2"), 10)
-    open_ended = Mechanism([["1/2", 0], ["1/2", 1]], Privacy("1/2", neighbours="all"))
+        shuffled(named.geometric(4, alpha="1/2"), 10)
+    open_ended = Mechanism([["1/2", 0], ["1/2", 1]], Privacy(alpha="1/2", neighbours="all"))
     with pytest.raises(UnboundedRatio, match="impossible under another"):
         shuffled(open_ended, 10)
     with pytest.raises(UnstatedLikelihoods, match=r"int does not state .* pair_laws"):

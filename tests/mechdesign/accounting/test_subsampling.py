@@ -11,12 +11,14 @@ from mechdesign.accounting import compose, thinned
 from mechdesign.exceptions import UnboundedRatio
 
 TABLES = {
-    "GM": named.geometric(4, "1/2"),
-    "EM": named.explicit_fair(4, "2/3"),
+    "GM": named.geometric(4, alpha="1/2"),
+    "EM": named.explicit_fair(4, alpha="2/3"),
     "UM": named.uniform(3),
-    "one respondent": named.geometric(1, "1/3"),
-    "nobody": named.geometric(0, "1/3"),
-    "wide": Mechanism([["1/2", "1/4", "1/8"], ["1/2", "3/4", "7/8"]], Privacy("1/4", 2)),
+    "one respondent": named.geometric(1, alpha="1/3"),
+    "nobody": named.geometric(0, alpha="1/3"),
+    "wide": Mechanism(
+        [["1/2", "1/4", "1/8"], ["1/2", "3/4", "7/8"]], Privacy(alpha="1/4", neighbours=2)
+    ),
 }
 RATES = ["1/10", "1/2", "2/3", "1"]
 
@@ -42,7 +44,9 @@ def test_the_claim_is_what_is_kept(name, rate):
     table = TABLES[name]
     found = thinned(table, rate)
     assert found.audit().holds
-    assert found.privacy == Privacy(1 / found.audit().ratio, table.privacy.neighbours)
+    assert found.privacy == Privacy(
+        alpha=1 / found.audit().ratio, neighbours=table.privacy.neighbours
+    )
     if table.privacy.neighbours == "adjacent":
         promised = 1 - Fraction(rate) + Fraction(rate) * table.audit().ratio
         assert found.audit().ratio <= promised
@@ -52,30 +56,30 @@ def test_the_claim_is_what_is_kept(name, rate):
 
 def test_amplification_is_attained():
     """By the geometric mechanism: no table does better with this rate."""
-    found = thinned(named.geometric(8, "1/2"), "1/10")
+    found = thinned(named.geometric(8, alpha="1/2"), "1/10")
     assert 1 / found.privacy.alpha == Fraction(11, 10)
 
 
 def test_samples_compose():
-    table = named.geometric(8, "9/10")
+    table = named.geometric(8, alpha="9/10")
     alone = compose([table] * 50)
     sampled = compose([thinned(table, "1/10")] * 50)
     assert sampled.epsilon("1e-6") < alone.epsilon_at_least("1e-6") / 8
 
 
 def test_an_output_that_rules_a_count_out():
-    table = Mechanism([["1", "1/2"], ["0", "1/2"]], Privacy("1/2"))
+    table = Mechanism([["1", "1/2"], ["0", "1/2"]], Privacy(alpha="1/2"))
     assert table.audit().ratio == math.inf
     with pytest.raises(UnboundedRatio, match="output 1 is possible"):
         thinned(table, "1/2")
     # Where nobody in the sample allows every output, every count does
-    hidden = Mechanism([["3/4", "1/2", "1"], ["1/4", "1/2", "0"]], Privacy("1/2"))
+    hidden = Mechanism([["3/4", "1/2", "1"], ["1/4", "1/2", "0"]], Privacy(alpha="1/2"))
     assert thinned(hidden, "1/2").audit().ratio < math.inf
 
 
 def test_outputs_keep_their_names():
     bands = Mechanism(
-        [["2/3", "1/2"], ["1/3", "1/2"]], Privacy("1/2"), outputs=Bands([(0, 0), (1, 1)])
+        [["2/3", "1/2"], ["1/3", "1/2"]], Privacy(alpha="1/2"), outputs=Bands([(0, 0), (1, 1)])
     )
     assert thinned(bands, "1/2").output_values == bands.output_values
 
@@ -95,6 +99,6 @@ def test_rates_are_exact():
     "neighbours", ["all", [(0, 1)], Metric([[0, 1], [1, 0]])], ids=["all", "listed", "metric"]
 )
 def test_samples_are_of_counts(neighbours):
-    table = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/2", neighbours))
+    table = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha="1/2", neighbours=neighbours))
     with pytest.raises(ValueError, match="only a count of respondents"):
         thinned(table, "1/2")

@@ -50,7 +50,7 @@ def test_it_is_made_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_files_say_what_they_cost(here: Path) -> None:
-    named.geometric(3, "1/2").save("m.json")
+    named.geometric(3, alpha="1/2").save("m.json")
     release = tables.release([1, 2], [3, 4], "1/4", overlap=2, cache=False)
     release.save("table.json")
     assert (

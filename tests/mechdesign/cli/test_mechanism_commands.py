@@ -251,7 +251,8 @@ def test_the_command_line_takes_a_table_of_distances(tmp_path, capsys):
     )
     mechanism = Mechanism.load(out)
     assert mechanism.privacy == Privacy(
-        "1/2", Metric([[0, 1, 2, None], [1, 0, 1, 2], [2, 1, 0, 1], [None, 2, 1, 0]])
+        alpha="1/2",
+        neighbours=Metric([[0, 1, 2, None], [1, 0, 1, 2], [2, 1, 0, 1], [None, 2, 1, 0]]),
     )
     assert mechanism.certificate is not None
     assert mechanism.certificate.optimal

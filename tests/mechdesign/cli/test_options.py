@@ -17,7 +17,7 @@ def test_nothing_is_overwritten_without_force(wm: Path, capsys: pytest.CaptureFi
     assert "--force" in capsys.readouterr().err
     assert wm.read_bytes() == before
     assert main([*command, "--force"]) == 0
-    assert Mechanism.load(wm) == named.geometric(2, "1/2")
+    assert Mechanism.load(wm) == named.geometric(2, alpha="1/2")
 
 
 def test_epsilon_is_rounded_to_the_private_side(here: Path) -> None:

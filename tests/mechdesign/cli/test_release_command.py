@@ -13,7 +13,7 @@ from mechdesign._support.strict_json import digest_of
 from mechdesign.cli import main
 from mechdesign.device import Device
 
-MECHANISM = named.geometric(8, "9/10")
+MECHANISM = named.geometric(8, alpha="9/10")
 
 
 def test_release_replaces_the_column_and_keeps_only_what_is_named(wm: Path, here: Path) -> None:

@@ -22,7 +22,7 @@ STEP = Fraction(1, 10**6)
 def designed():
     return design(
         3,
-        Privacy("1/2"),
+        Privacy(alpha="1/2"),
         objective=lambda P: cp.sum_squares(P - np.eye(4)) + cp.norm(P[0]) + cp.exp(P[1, 2]),
         constraints=lambda P: [cp.sum(cp.entr(P[:, 0])) >= 1.3, cp.sum(cp.inv_pos(P[0])) <= 30],
         properties=["WH"],
@@ -96,9 +96,9 @@ def test_changed_multipliers_are_refused(designed):
 
 
 def test_another_mechanism_is_refused(designed):
-    other = named.geometric(3, "1/2")
+    other = named.geometric(3, alpha="1/2")
     assert not designed.convex.verify(other)
-    assert not designed.convex.verify(named.geometric(4, "1/2"))
+    assert not designed.convex.verify(named.geometric(4, alpha="1/2"))
 
 
 def test_a_mechanism_that_breaks_a_convex_constraint_is_refused(designed):
@@ -139,7 +139,7 @@ def test_a_mixture_costs_more_and_has_a_larger_gap(designed):
         [half * a + half * b for a, b in zip(*rows, strict=True)]
         for rows in zip(designed.mechanism.table, named.uniform(3).table, strict=True)
     ]
-    mechanism = type(designed.mechanism)(worse, Privacy("1/2"))
+    mechanism = type(designed.mechanism)(worse, Privacy(alpha="1/2"))
     linear = replace(certificate.linear, objective=mechanism.loss(certificate.linear.loss))
     found = ConvexCertificate.of(
         certificate.program, mechanism, certificate.planes, certificate.multipliers, linear

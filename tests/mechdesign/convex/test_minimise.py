@@ -59,7 +59,7 @@ def plain(objective, constraints, alpha, n):
 def test_designs_are_exactly_private_and_have_a_small_gap(name):
     objective, constraints, properties = PROGRAMS[name]
     d = design(
-        4, Privacy("1/2"), objective=objective, constraints=constraints, properties=properties
+        4, Privacy(alpha="1/2"), objective=objective, constraints=constraints, properties=properties
     )
     assert d.mechanism.audit().holds
     assert proof(d).relative_gap <= 1e-6
@@ -74,7 +74,7 @@ def test_designs_are_exactly_private_and_have_a_small_gap(name):
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"frobenius", "distance", "norms"}))
 def test_the_optimum_is_that_of_the_program_written_plainly(name):
     objective, constraints, _ = PROGRAMS[name]
-    d = design(4, Privacy("1/2"), objective=objective, constraints=constraints)
+    d = design(4, Privacy(alpha="1/2"), objective=objective, constraints=constraints)
     expected = plain(objective, constraints, 0.5, 4)
     assert float(proof(d).objective) == pytest.approx(expected, rel=1e-5)
 
@@ -84,8 +84,8 @@ def test_a_loss_may_have_convex_constraints():
         return [cp.norm(P - wanted(P), "fro") <= 0.9]
 
     for loss in (L1(), L1(worst_case=True)):
-        d = design(4, Privacy("1/2"), loss, constraints=near)
-        free = design(4, Privacy("1/2"), loss)
+        d = design(4, Privacy(alpha="1/2"), loss, constraints=near)
+        free = design(4, Privacy(alpha="1/2"), loss)
         assert proof(d).relative_gap <= 1e-6
         assert d.mechanism.loss(loss) <= proof(d).objective
         assert proof(d).objective > free.certificate.objective
@@ -95,27 +95,29 @@ def test_a_loss_may_have_convex_constraints():
 @pytest.mark.parametrize("alpha", ["1/100000", "9999/10000", "1"])
 @pytest.mark.parametrize("n", [1, 2])
 def test_extreme_privacy(n, alpha):
-    d = design(n, Privacy(alpha), objective=lambda P: cp.norm(P - np.eye(n + 1) / 2, "fro"))
+    d = design(n, Privacy(alpha=alpha), objective=lambda P: cp.norm(P - np.eye(n + 1) / 2, "fro"))
     assert d.mechanism.audit().holds
     assert proof(d).relative_gap <= 1e-6
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 def test_the_scale_of_an_objective_does_not_matter(scale):
-    d = design(3, Privacy("1/2"), objective=lambda P: scale * cp.sum(cp.kl_div(wanted(P) + 0.1, P)))
+    d = design(
+        3, Privacy(alpha="1/2"), objective=lambda P: scale * cp.sum(cp.kl_div(wanted(P) + 0.1, P))
+    )
     assert proof(d).relative_gap <= 1e-6
 
 
 def test_canonical_designs_are_those_of_linear_programs():
-    affine = design(3, Privacy("1/2"), objective=lambda P: -cp.trace(P), canonical=True)
+    affine = design(3, Privacy(alpha="1/2"), objective=lambda P: -cp.trace(P), canonical=True)
     assert affine.canonical is not None
     assert proof(affine).verify(affine.mechanism)
     with pytest.raises(ValueError, match="canonical"):
-        design(3, Privacy("1/2"), objective=lambda P: cp.norm(P, "fro"), canonical=True)
+        design(3, Privacy(alpha="1/2"), objective=lambda P: cp.norm(P, "fro"), canonical=True)
 
 
 def test_one_input_has_nothing_to_hide():
-    d = design(0, Privacy("1/2"), objective=lambda P: cp.exp(P[0, 0]), properties=["WH"])
+    d = design(0, Privacy(alpha="1/2"), objective=lambda P: cp.exp(P[0, 0]), properties=["WH"])
     assert d.mechanism.table == ((1,),)
     assert proof(d).relative_gap <= 1e-6
 
@@ -123,7 +125,7 @@ def test_one_input_has_nothing_to_hide():
 def test_outputs_may_be_bands_and_wide_and_neighbours_all():
     bands = design(
         Counts(0, 5),
-        Privacy("1/2", "all"),
+        Privacy(alpha="1/2", neighbours="all"),
         outputs=Bands([(0, 2), (3, 5)]),
         objective=lambda P: information(P) - cp.sum(P[0, :3]) - cp.sum(P[1, 3:]),
     )
@@ -132,7 +134,7 @@ def test_outputs_may_be_bands_and_wide_and_neighbours_all():
     values = np.arange(-4, 8)
     wide = design(
         Counts(0, 3),
-        Privacy("1/2"),
+        Privacy(alpha="1/2"),
         outputs=Counts(-4, 7),
         properties=["unbiased"],
         objective=lambda P: cp.norm(values**2 @ P - np.arange(4) ** 2),
@@ -142,7 +144,7 @@ def test_outputs_may_be_bands_and_wide_and_neighbours_all():
 
 
 def test_the_saved_mechanism_keeps_the_linear_certificate(tmp_path):
-    d = design(3, Privacy("1/2"), objective=lambda P: cp.norm(P - np.eye(4), "fro"))
+    d = design(3, Privacy(alpha="1/2"), objective=lambda P: cp.norm(P - np.eye(4), "fro"))
     d.save(tmp_path / "m.json")
     loaded = type(d.mechanism).load(tmp_path / "m.json")
     assert loaded == d.mechanism
@@ -171,7 +173,7 @@ def test_random_programs(seed):
         lambda P: cp.sum(cp.kl_div(target, P)),
     ]
     chosen = [(parts[k], float(rng.integers(1, 9)) / 4) for k in rng.choice(len(parts), 3, False)]
-    alpha = Privacy(f"{rng.integers(1, 10)}/10")
+    alpha = Privacy(alpha=f"{rng.integers(1, 10)}/10")
     d = design(n, alpha, objective=lambda P: sum(weight * part(P) for part, weight in chosen))
     assert d.mechanism.audit().holds
     assert proof(d).relative_gap <= 1e-6

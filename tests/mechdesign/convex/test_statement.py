@@ -13,7 +13,7 @@ from mechdesign.convex.statement import stated
 from mechdesign.losses import L0, L1
 from tests.mechdesign.convex.proofs import proof
 
-HALF = Privacy("1/2")
+HALF = Privacy(alpha="1/2")
 TRUTH = np.eye(4)
 
 

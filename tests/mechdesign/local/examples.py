@@ -13,7 +13,7 @@ HALF = Fraction(1, 2)
 
 def local(alpha: Fraction | int | str) -> Privacy:
     """Any two items are to be told apart by no more than alpha."""
-    return Privacy(alpha, neighbours="all")
+    return Privacy(alpha=alpha, neighbours="all")
 
 
 def some_prior(items: int, seed: int) -> tuple[Fraction, ...]:

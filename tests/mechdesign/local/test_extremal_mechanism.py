@@ -105,7 +105,7 @@ def test_the_smallest(monkeypatch, kind, enumerated):
             found = extremal(utility.items, local(alpha), utility)
             assert found.value == found.bound == 0
     certain = extremal(2, local(HALF), kind([1, 0], [0, 1]))
-    assert certain.mechanism == named.krr(2, HALF)
+    assert certain.mechanism == named.krr(2, alpha=HALF)
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -122,9 +122,11 @@ def test_the_domain_is_a_number_of_items(domain):
 def test_other_neighbours_are_refused():
     for neighbours in ("adjacent", 2, [(0, 1)]):
         with pytest.raises(ValueError, match="every two items"):
-            square(3, Privacy(HALF, neighbours=neighbours))
+            square(3, Privacy(alpha=HALF, neighbours=neighbours))
         with pytest.raises(ValueError, match="every two items"):
-            extremal(3, Privacy(HALF, neighbours=neighbours), MutualInformation(prior_over(3)))
+            extremal(
+                3, Privacy(alpha=HALF, neighbours=neighbours), MutualInformation(prior_over(3))
+            )
 
 
 def test_the_utility_fits_the_domain():
@@ -133,7 +135,7 @@ def test_the_utility_fits_the_domain():
     with pytest.raises(TypeError, match="must be a Utility"):
         extremal(4, local(HALF), L0())
     with pytest.raises(ValueError, match="2 inputs, the utility 3 items"):
-        MutualInformation(prior_over(3)).of(named.krr(2, HALF))
+        MutualInformation(prior_over(3)).of(named.krr(2, alpha=HALF))
 
 
 def test_what_is_shown():

@@ -26,7 +26,7 @@ def response(k, share):
     share = Fraction(share).limit_denominator(10**9)
     table = [[share / k + (1 - share) * (x == y) for x in range(k)] for y in range(k)]
     alpha = table[0][1] / table[0][0]
-    return Mechanism(table, Privacy(alpha, neighbours="all"))
+    return Mechanism(table, Privacy(alpha=alpha, neighbours="all"))
 
 
 def rival(name, k, n, epsilon, delta):

@@ -15,7 +15,7 @@ from tests.mechdesign.local.examples import HALF, local
 @pytest.mark.parametrize("alpha", ["1/100", "1/2", "9/10"])
 def test_the_square_optimum_for_l0_is_generalised_randomised_response(domain, alpha):
     found = square(domain, local(alpha))
-    assert found.mechanism == named.krr(domain, alpha)
+    assert found.mechanism == named.krr(domain, alpha=alpha)
     assert found.certificate.gap == 0
     assert found.certificate.verify(found.mechanism)
     assert found.certificate.objective == 1 - 1 / (1 + (domain - 1) * Fraction(alpha))
@@ -31,7 +31,7 @@ def test_properties_do_not_change_generalised_randomised_response():
         square(6, local(HALF)),
         square(6, local(HALF), properties=["RM", "CM", "F", "WH", "S"]),
     )
-    assert asked.mechanism == plain.mechanism == named.krr(6, HALF)
+    assert asked.mechanism == plain.mechanism == named.krr(6, alpha=HALF)
     assert asked.certificate.gap == 0
 
 

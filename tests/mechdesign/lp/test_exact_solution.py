@@ -54,7 +54,7 @@ def cases():
     yield build(4, NINE, L0())
     yield build(5, NINE, L2(), ["WH", "CM"])
     yield build(4, NINE, L1(worst_case=True))
-    yield build(3, Privacy("4/5", "all"), L1(prior=prior([1, 2, 3, 4])), ["RM"])
+    yield build(3, Privacy(alpha="4/5", neighbours="all"), L1(prior=prior([1, 2, 3, 4])), ["RM"])
     yield build(4, HALF, L1(), ["F", "S"], reduced=False)
     yield build(3, HALF, L2(worst_case=True), ["CH"], reduced=False)
 
@@ -335,7 +335,9 @@ def test_extreme_alphas_are_solved_to_the_end(alpha, n):
     """
     rng = random.Random(f"{alpha} {n}")
     for _ in range(3 if n < 6 else 2):
-        privacy = Privacy(EXTREMES[alpha], rng.choice(["adjacent", "adjacent", "all", 2]))
+        privacy = Privacy(
+            alpha=EXTREMES[alpha], neighbours=rng.choice(["adjacent", "adjacent", "all", 2])
+        )
         loss, wanted = rng.choice(LOSSES), rng.choice(SUBSETS)
         found = design(n, privacy, loss, wanted)
         assert found.certificate.gap == 0, (privacy, loss, wanted)
@@ -346,15 +348,15 @@ def test_extreme_alphas_are_solved_to_the_end(alpha, n):
 @pytest.mark.parametrize("alpha", EXTREMES)
 @pytest.mark.parametrize("wanted", [[], ["WH", "RM"], ["F"]], ids=["none", "WH-RM", "F"])
 def test_extreme_alphas_have_the_known_optimum(alpha, wanted):
-    best = named.recommend(3, EXTREMES[alpha], wanted).mechanism.loss(L0())
-    assert design(3, Privacy(EXTREMES[alpha]), L0(), wanted).certificate.objective == best
+    best = named.recommend(3, alpha=EXTREMES[alpha], properties=wanted).mechanism.loss(L0())
+    assert design(3, Privacy(alpha=EXTREMES[alpha]), L0(), wanted).certificate.objective == best
 
 
 @pytest.mark.parametrize("alpha", ["1-1e-9", "1-1e-10", "1e-310"])
 def test_extreme_alphas_without_exact_steps(alpha):
     """The optimum, or a typed refusal; never a mechanism that is not one."""
     for wanted in ([], ["F"], ["WH", "CM"]):
-        program = build(4, Privacy(EXTREMES[alpha]), L1(), wanted)
+        program = build(4, Privacy(alpha=EXTREMES[alpha]), L1(), wanted)
         for refinements in (0, 40):
             try:
                 solution = certify(program, max_refinements=refinements, max_work=0)
@@ -378,7 +380,7 @@ def test_alphas_next_to_one_are_feasible(n, wanted, loss, digits):
     """A float basis may break an equality slightly: no reason to call the program infeasible (the
     seven never are).
     """
-    found = design(n, Privacy(1 - Fraction(1, 10**digits)), loss, wanted)
+    found = design(n, Privacy(alpha=1 - Fraction(1, 10**digits)), loss, wanted)
     assert found.certificate.verify(found.mechanism)
     assert found.certificate.optimal
 
@@ -390,7 +392,9 @@ def test_alphas_next_to_one_are_feasible(n, wanted, loss, digits):
 )
 def test_what_certify_returns_is_feasible_next_to_one(n, digits, neighbours, wanted):
     """A vertex next to one that floats find must itself be feasible, exactly."""
-    program = build(n, Privacy(1 - Fraction(1, 10**digits), neighbours), L0(), wanted)
+    program = build(
+        n, Privacy(alpha=1 - Fraction(1, 10**digits), neighbours=neighbours), L0(), wanted
+    )
     check_solution(program, certify(program))
     check_solution(program, certify(program, max_work=0))
 
@@ -411,7 +415,7 @@ def test_small_coefficients_in_an_equality():
 
     # A mechanism that has it exists: Pr[0 | 1] may be anything from alpha to 1 times Pr[0 | 0], and
     # this is in between.
-    found = design(3, Privacy(Fraction(1, 10**15)), L0(), [Rare()])
+    found = design(3, Privacy(alpha=Fraction(1, 10**15)), L0(), [Rare()])
     assert found.certificate.verify(found.mechanism)
 
 

@@ -28,7 +28,7 @@ def program(size: int) -> highs.FloatProgram:
 
 
 def test_a_design_prints_nothing() -> None:
-    program = "from mechdesign import Privacy, design\ndesign(3, Privacy('1/2'))"
+    program = "from mechdesign import Privacy, design\ndesign(3, Privacy(alpha='1/2'))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")
 
@@ -38,13 +38,13 @@ def test_designs_in_threads_are_those_of_one() -> None:
     asked = [(n, alpha) for n in range(2, 7) for alpha in ("1/2", "9/10")] * 8
 
     def designed(of: tuple[int, str]) -> Any:
-        found = design(of[0], Privacy(of[1]), properties=[WeakHonesty()])
+        found = design(of[0], Privacy(alpha=of[1]), properties=[WeakHonesty()])
         return found.mechanism.table, found.certificate.bound
 
     def released(of: tuple[int, str]) -> str:
         counts, rng = np.arange(20) % (of[0] + 1), np.random.default_rng(of[0])
         found = tables.release(
-            counts, np.full(20, of[0]), Privacy(of[1]), totals=False, rng=rng, cache=False
+            counts, np.full(20, of[0]), Privacy(alpha=of[1]), totals=False, rng=rng, cache=False
         )
         return str(found.content())
 

@@ -111,9 +111,13 @@ PROBLEMS = {
     "reduced": lambda: build(3, NINE, L1(), ["CM", "F"]),
     "worst": lambda: build(2, NINE, L1(worst_case=True), ["WH"]),
     "all": lambda: build(
-        2, Privacy("1/3", "all"), L2(prior=binomial(2, "1/3")), ["S", "RM"], reduced=False
+        2,
+        Privacy(alpha="1/3", neighbours="all"),
+        L2(prior=binomial(2, "1/3")),
+        ["S", "RM"],
+        reduced=False,
     ),
-    "perfect": lambda: build(2, Privacy(1), L0(), ["F"], reduced=False),
+    "perfect": lambda: build(2, Privacy(alpha=1), L0(), ["F"], reduced=False),
 }
 
 
@@ -259,7 +263,9 @@ def test_every_start_leads_to_the_optimum(n, seed):
     """From the all-slack basis and from random ones, feasible or not, dual feasible or not."""
     rng = random.Random(10 * n + seed)
     for _ in range(3 if n < 4 else 1):
-        privacy = Privacy(rng.choice(["9/10", "1/2", "1/50", 1]), rng.choice(NEIGHBOURS))
+        privacy = Privacy(
+            alpha=rng.choice(["9/10", "1/2", "1/50", 1]), neighbours=rng.choice(NEIGHBOURS)
+        )
         loss = rng.choice(LOSSES if n == 1 else LOSSES[:-1])
         wanted = rng.choice(SUBSETS)
         program = build(n, privacy, loss, wanted, reduced=n > 2 or rng.random() < 0.5)

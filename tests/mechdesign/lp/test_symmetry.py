@@ -97,7 +97,7 @@ def test_every_subset_is_reduced_to_the_same_optimum(wanted):
 @pytest.mark.parametrize("alpha", ["9/10", "1/3", 1])
 def test_reduction_by_symmetry_under_other_neighbours(neighbours, alpha):
     for loss, wanted in ((L0(), ["WH"]), (L2(), ["CM", "OR"]), (L1(worst_case=True), ["RM"])):
-        program = full(3, Privacy(alpha, neighbours), loss, wanted)
+        program = full(3, Privacy(alpha=alpha, neighbours=neighbours), loss, wanted)
         reduced = try_to_reduce(program, 3)
         assert reduced is not None
         assert prove(program, reduced) == prove(program, unreduced(program))
@@ -117,9 +117,9 @@ def test_reduction_by_symmetry_under_other_neighbours(neighbours, alpha):
         (NINE, L0(), [Sided()]),
         (NINE, L0(), ["WH", Sided(-1)]),
         (NINE, L1(worst_case=True), [Sided()]),
-        (Privacy("9/10", [(0, 1)]), L0(), []),
-        (Privacy("9/10", [(0, 1), (1, 2)]), L0(), ["S", "CM"]),
-        (Privacy(1, [(0, 2)]), L0(), []),
+        (Privacy(alpha="9/10", neighbours=[(0, 1)]), L0(), []),
+        (Privacy(alpha="9/10", neighbours=[(0, 1), (1, 2)]), L0(), ["S", "CM"]),
+        (Privacy(alpha=1, neighbours=[(0, 2)]), L0(), []),
     ],
     ids=[
         "prior",
@@ -203,7 +203,7 @@ def random_program(rng, n, extra, equalities):
     keeps.
     """
     size = n + 1
-    point = [entry for line in named.explicit_fair(n, "9/10").table for entry in line]
+    point = [entry for line in named.explicit_fair(n, alpha="9/10").table for entry in line]
     program = full(n, NINE, L1())
     groups = list(program.constraints)
     while len(groups) < len(program.constraints) + extra:

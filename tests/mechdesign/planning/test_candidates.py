@@ -83,10 +83,10 @@ def test_marginals_conjunctions_and_heavy_hitters() -> None:
 
 def test_counts() -> None:
     def own(n, privacy):
-        return named.geometric(n, privacy.alpha)
+        return named.geometric(n, alpha=privacy.alpha)
 
     def leaky(n, privacy):
-        return named.geometric(n, Privacy.from_epsilon(2.0).alpha)
+        return named.geometric(n, alpha=Privacy.from_epsilon(2.0).alpha)
 
     items = {item.name: item for item in plan("count", 6, epsilon=1.0, candidates=[own]).candidates}
     assert items["own"].error == items["GM"].error

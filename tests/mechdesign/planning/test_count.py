@@ -78,7 +78,7 @@ def test_l0_follows_the_flowchart():
         found = plan("count", 8, epsilon=epsilon, loss="L0", properties=properties)
         alpha = mechdesign.Privacy.from_epsilon(epsilon).alpha
         wanted = properties.split(",") if isinstance(properties, str) else properties
-        expected = named.recommend(8, alpha, wanted)
+        expected = named.recommend(8, alpha=alpha, properties=wanted)
         assert found.best.name == expected.name
         assert found.reason == expected.reason
         assert found.best.protocol.loss(mechdesign.losses.L0()) == expected.mechanism.loss(

@@ -185,7 +185,7 @@ def test_a_curator_adds_discrete_laplace_noise_to_counts(domain):
     found = plan("frequencies", domain, n=N, epsilon=EPSILON, trust="curator", delta=DELTA)
     # A changed value changes one of two counts that add up to n, and two of more
     own = EPSILON if domain == 2 else EPSILON / 2
-    noise = DiscreteLaplace(Privacy.from_epsilon(own).alpha).variance
+    noise = DiscreteLaplace(alpha=Privacy.from_epsilon(own).alpha).variance
     assert found.best.error == pytest.approx(math.sqrt(noise) / N, rel=1e-6)
     assert found.best.epsilon == EPSILON
     ratio = found.best.protocol.audit().ratio ** (1 if domain == 2 else 2)

@@ -72,7 +72,7 @@ NAMED = [
         lambda a: [[1 / (1 + a), a / (1 + a)], [a / (1 + a), 1 / (1 + a)]],
         "adjacent",
     ),
-    *((f"GRR {k}", krr(k), lambda a, k=k: named.krr(k, a).table, "all") for k in (1, 2, 5)),
+    *((f"GRR {k}", krr(k), lambda a, k=k: named.krr(k, alpha=a).table, "all") for k in (1, 2, 5)),
     *((f"OUE {k}", optimized_unary(k), lambda a, k=k: unary(k, a), "all") for k in (1, 2, 4)),
     *((f"HRR {k}", hadamard(k), lambda a, k=k: hadamard_response(k, a), "all") for k in (2, 4, 8)),
     *(
@@ -92,7 +92,7 @@ def test_named_mechanisms_are_what_their_definitions_say(table, twin, neighbours
     for alpha in [*rationals(1, 4), TINY, 1 - TINY, Q(1)]:
         mechanism = table.at(alpha)
         assert [list(row) for row in mechanism.table] == [list(row) for row in twin(alpha)]
-        assert mechanism.privacy == Privacy(alpha, neighbours)
+        assert mechanism.privacy == Privacy(alpha=alpha, neighbours=neighbours)
         assert tuple(tuple(entry(alpha) for entry in row) for row in table.table) == mechanism.table
 
 
@@ -136,4 +136,6 @@ def test_conditions_of_gm_and_em(n):
     assert set(explicit_fair(n).properties().values()) == {ALL}
     for item in SEVEN:
         for alpha in near(Q(1, 2)) + near(Q(n, n + 2)):
-            assert (alpha in geometric(n).where(item)) == item.holds(named.geometric(n, alpha))
+            assert (alpha in geometric(n).where(item)) == item.holds(
+                named.geometric(n, alpha=alpha)
+            )

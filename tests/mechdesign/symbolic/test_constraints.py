@@ -86,7 +86,7 @@ def test_distances_are_followed_up_to_a_power():
     far = Metric([[0, 33], [33, 0]])
     for ask in (
         lambda: parametric(1, neighbours=far),
-        lambda: explain(design(1, Privacy("9/10", far))),
+        lambda: explain(design(1, Privacy(alpha="9/10", neighbours=far))),
     ):
         with pytest.raises(NotPolynomial, match="degree at most 32"):
             ask()

@@ -53,7 +53,7 @@ statements = pytest.mark.parametrize(("n", "loss", "properties", "neighbours"), 
 def test_every_design_is_explained(n, loss, properties, neighbours):
     """Near 0, at breakpoints, near 1: the formula is the design's table, at its loss."""
     for alpha in (Q(1, 10**6), Q(1, 3), Q(1, 2), Q(9, 10), 1 - Q(1, 10**6)):
-        found = design(n, Privacy(alpha, neighbours), loss, properties)
+        found = design(n, Privacy(alpha=alpha, neighbours=neighbours), loss, properties)
         piece = explain(found)
         assert alpha in piece.interval
         assert piece.objective(alpha) == found.certificate.objective
@@ -73,7 +73,7 @@ def test_pieces_agree_with_designs_inside_and_at_breakpoints(n, loss, properties
         tried = [inside, between(low, inside), between(inside, high)]
         tried += [end for end in (low, high) if isinstance(end, Q) and 0 < end < 1]
         for alpha in tried:
-            found = design(n, Privacy(alpha, neighbours), loss, properties)
+            found = design(n, Privacy(alpha=alpha, neighbours=neighbours), loss, properties)
             assert found.certificate.gap == 0
             assert piece.objective(alpha) == found.certificate.objective
 
@@ -88,7 +88,7 @@ def test_table_and_multipliers_of_a_vertex_are_basic(n, loss, properties, neighb
     are independent in the columns without reduced cost.
     """
     for alpha in (Q(1, 3), Q(1, 2), Q(7, 10), Q(11, 12)):
-        found = design(n, Privacy(alpha, neighbours), loss, properties)
+        found = design(n, Privacy(alpha=alpha, neighbours=neighbours), loss, properties)
         program = AlphaProgram(n + 1, neighbours, loss, found.certificate.properties)
         vertex, point, width = program.vertex(found), to_fmpq(alpha), len(program.cost)
         x = [fmpq(1) * p(point) / vertex.denominator(point) for p in vertex.numerators]
@@ -114,9 +114,9 @@ def test_table_and_multipliers_of_a_vertex_are_basic(n, loss, properties, neighb
 
 def test_a_table_between_optimal_ones_is_explained_by_one_of_them():
     """Where every table costs the same, the mean of two, which is no vertex, is optimal as well."""
-    loss, privacy = Costs([[1] * 4] * 4), Privacy("2/5")
+    loss, privacy = Costs([[1] * 4] * 4), Privacy(alpha="2/5")
     found = design(3, privacy, loss, ["WH"])
-    tables = named.geometric(3, "2/5").table, named.explicit_fair(3, "2/5").table
+    tables = named.geometric(3, alpha="2/5").table, named.explicit_fair(3, alpha="2/5").table
     mean = Mechanism(
         [[(a + b) / 2 for a, b in zip(*rows, strict=True)] for rows in zip(*tables, strict=True)],
         privacy,
@@ -129,7 +129,7 @@ def test_a_table_between_optimal_ones_is_explained_by_one_of_them():
 
 def test_a_table_without_the_symmetry_of_its_statement_is_explained_by_one_that_has_it():
     """Where every table costs the same, always answering 1 is as good as always answering 2."""
-    loss, privacy = Costs([[1] * 4] * 4), Privacy("9/10")
+    loss, privacy = Costs([[1] * 4] * 4), Privacy(alpha="9/10")
     one = Mechanism([[0] * 4, [1] * 4, [0] * 4, [0] * 4], privacy)
     piece = explain(Design(one, design(3, privacy, loss).certificate))
     assert piece.verify()
@@ -139,7 +139,7 @@ def test_a_table_without_the_symmetry_of_its_statement_is_explained_by_one_that_
 
 def test_a_design_at_a_breakpoint_where_an_equality_follows_from_the_rest():
     """At 1/7 a basis leaves out the sum of a column, which its formulas keep at no other alpha."""
-    found = design(5, Privacy("1/7", 3), L1(worst_case=True), ["F"])
+    found = design(5, Privacy(alpha="1/7", neighbours=3), L1(worst_case=True), ["F"])
     piece = explain(found)
     assert Q(1, 7) in piece.interval
     assert piece.mechanism.at("1/7") == found.mechanism
@@ -148,11 +148,11 @@ def test_a_design_at_a_breakpoint_where_an_equality_follows_from_the_rest():
 
 
 def test_a_claim_that_does_not_verify_is_not_explained():
-    found = design(2, Privacy("9/10"), properties=["WH"])
+    found = design(2, Privacy(alpha="9/10"), properties=["WH"])
     lie = replace(found.certificate, bound=found.certificate.objective - 1)
     with pytest.raises(SolverFailure, match="not proved optimal"):
         explain(Design(found.mechanism, lie))
-    other = Mechanism(named.explicit_fair(2, "9/10").table, found.mechanism.privacy)
+    other = Mechanism(named.explicit_fair(2, alpha="9/10").table, found.mechanism.privacy)
     with pytest.raises(SolverFailure, match="not proved optimal: the loss is"):
         explain(Design(other, found.certificate))
 
@@ -230,7 +230,7 @@ def test_where_nothing_is_proved_the_reason_is_raised(monkeypatch):
 
 def test_explaining_at_a_breakpoint_does_not_need_other_designs(monkeypatch):
     """What lies beside one may not be found: then the interval is what the design alone proves."""
-    found = design(2, Privacy("1/2"), properties=["WH"])
+    found = design(2, Privacy(alpha="1/2"), properties=["WH"])
     failing(monkeypatch, lambda alpha: True)
     piece = explain(found)
     assert Q(1, 2) in piece.interval
@@ -290,7 +290,7 @@ def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, n
             if a in piece.interval
         ][:4]
         for alpha in inside[: 3 if n == 8 else 5]:
-            best = design(n, Privacy(alpha, neighbours), loss, properties)
+            best = design(n, Privacy(alpha=alpha, neighbours=neighbours), loss, properties)
             mechanism = piece.mechanism.at(alpha)
             assert best.certificate.gap == 0
             assert piece.objective(alpha) == best.certificate.objective == mechanism.loss(loss)
@@ -299,7 +299,9 @@ def test_pieces_are_certified_optima_at_every_alpha_tried(n, loss, properties, n
     for alpha in rationals(n, 4):
         values = {piece.objective(alpha) for piece in pieces if alpha in piece.interval}
         assert values == {
-            design(n, Privacy(alpha, neighbours), loss, properties).certificate.objective
+            design(
+                n, Privacy(alpha=alpha, neighbours=neighbours), loss, properties
+            ).certificate.objective
         }
 
 
@@ -320,7 +322,7 @@ def test_random_costs_in_the_worst_case(seed):
     assert all(piece.verify() for piece in pieces)
     for alpha in rationals(seed, 3):
         values = {piece.objective(alpha) for piece in pieces if alpha in piece.interval}
-        assert values == {design(n, Privacy(alpha), loss, properties).certificate.objective}
+        assert values == {design(n, Privacy(alpha=alpha), loss, properties).certificate.objective}
 
 
 @pytest.mark.parametrize("properties", [["WH"], ["WH", "CM"], ["OR:1/2"], []])
@@ -330,7 +332,7 @@ def test_explain_is_the_design_and_its_interval_is_maximal(alpha, loss, properti
     """Half and two thirds are breakpoints. Just beyond an end the table is no longer feasible, or
     no longer the best.
     """
-    found = design(4, Privacy(alpha), loss, properties)
+    found = design(4, Privacy(alpha=alpha), loss, properties)
     piece = explain(found)
     assert alpha in piece.interval
     assert piece.interval.low < piece.interval.high
@@ -340,7 +342,7 @@ def test_explain_is_the_design_and_its_interval_is_maximal(alpha, loss, properti
     for end, outside in ((piece.interval.low, min), (piece.interval.high, max)):
         if 0 < end < 1:
             beyond = outside(near(end))
-            best = design(4, Privacy(beyond), loss, properties)
+            best = design(4, Privacy(alpha=beyond), loss, properties)
             mechanism = (
                 piece.mechanism.at(beyond) if beyond in piece.mechanism.audit().private else None
             )
@@ -352,7 +354,7 @@ def test_explain_is_the_design_and_its_interval_is_maximal(alpha, loss, properti
 
 
 def test_explain_shows_table_interval_objective_and_properties():
-    piece = explain(design(2, Privacy("2/5"), properties=["WH"]))
+    piece = explain(design(2, Privacy(alpha="2/5"), properties=["WH"]))
     assert (
         str(piece) == "The least L0() with WH, n = 2, where 0 < α ≤ 1/2, is 4α/(3(1 + α)):\n"
         "P[0, 0] = P[2, 2] = 1/(1 + α)\n"
@@ -362,7 +364,7 @@ def test_explain_shows_table_interval_objective_and_properties():
         "P[1, 1] = (1 - α)/(1 + α)\n"
         "properties: RH, RM, CH, CM, WH, S"
     )
-    wide = explain(design(4, Privacy("2/5"), properties=["WH"]))
+    wide = explain(design(4, Privacy(alpha="2/5"), properties=["WH"]))
     assert "properties: RH, RM, CH (0 < α ≤ 1/2), CM (0 < α ≤ 1/2), WH, S" in str(wide)
     for text in (piece.latex(), wide.latex(), wide.mechanism.latex()):
         assert text.count("{") == text.count("}")
@@ -380,10 +382,10 @@ def test_explain_shows_table_interval_objective_and_properties():
 
 def test_what_cannot_be_explained_is_refused():
     with pytest.raises(ValueError, match="alpha = 1"):
-        explain(design(2, Privacy(1)))
-    found = design(2, Privacy("9/10"), properties=["WH"])
+        explain(design(2, Privacy(alpha=1)))
+    found = design(2, Privacy(alpha="9/10"), properties=["WH"])
     # Half of the optimum, half of another mechanism: feasible, but neither optimal nor a vertex.
-    other = named.explicit_fair(2, "9/10").table
+    other = named.explicit_fair(2, alpha="9/10").table
     mixed = Mechanism(
         [
             [(a + b) / 2 for a, b in zip(*rows, strict=True)]
@@ -394,7 +396,7 @@ def test_what_cannot_be_explained_is_refused():
     certificate = replace(found.certificate, objective=mixed.loss(L0()))
     with pytest.raises(SolverFailure):
         explain(Design(mixed, certificate))
-    tall = Mechanism([["1/2", "1/2"], ["1/4", "1/4"], ["1/4", "1/4"]], Privacy("9/10"))
+    tall = Mechanism([["1/2", "1/2"], ["1/4", "1/4"], ["1/4", "1/4"]], Privacy(alpha="9/10"))
     with pytest.raises(NotSquare):
         explain(Design(tall, found.certificate))
 

@@ -38,7 +38,9 @@ def test_what_has_one_law_for_all_alpha():
 
 @pytest.mark.parametrize("prior", [[Q(1, 4)] * 4, [Q(1, 2), Q(1, 4), Q(1, 8), Q(1, 8)]])
 def test_extremal_mechanisms_are_followed(prior):
-    mechanism = extremal(4, Privacy("1/3", "all"), MutualInformation(prior)).mechanism
+    mechanism = extremal(
+        4, Privacy(alpha="1/3", neighbours="all"), MutualInformation(prior)
+    ).mechanism
     table = in_alpha(mechanism)
     assert table.at("1/3") == mechanism
     assert TableProof(table).holds
@@ -53,7 +55,7 @@ def test_extremal_mechanisms_are_followed(prior):
     ],
 )
 def test_designs_are_explained(n, alpha, neighbours, loss, properties):
-    mechanism = design(n, Privacy(alpha, neighbours), loss, properties).mechanism
+    mechanism = design(n, Privacy(alpha=alpha, neighbours=neighbours), loss, properties).mechanism
     table = in_alpha(mechanism)
     assert table.at(alpha) == mechanism
     assert Q(alpha) in TableProof(table).region
@@ -63,9 +65,9 @@ def test_designs_are_explained(n, alpha, neighbours, loss, properties):
 
 def test_other_tables_are_constants():
     tables = [
-        Mechanism([["1/2", "1/3"], ["1/2", "2/3"]], Privacy("1/2", "all")),
-        Mechanism([["1/2", "1/3"], [0, 0], ["1/2", "2/3"]], Privacy("2/3")),
-        Mechanism([[1, 1]], Privacy(1)),
+        Mechanism([["1/2", "1/3"], ["1/2", "2/3"]], Privacy(alpha="1/2", neighbours="all")),
+        Mechanism([["1/2", "1/3"], [0, 0], ["1/2", "2/3"]], Privacy(alpha="2/3")),
+        Mechanism([[1, 1]], Privacy(alpha=1)),
     ]
     for mechanism in tables:
         table = in_alpha(mechanism)
@@ -75,7 +77,7 @@ def test_other_tables_are_constants():
 
 def test_a_claim_that_is_not_used_in_full():
     """A ratio of 2 under the claim of 1/3: constants, which hold up to 1/2."""
-    mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy("1/3", "all"))
+    mechanism = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha="1/3", neighbours="all"))
     assert str(TableProof(in_alpha(mechanism)).region) == "0 < α ≤ 1/2"
 
 
@@ -104,7 +106,7 @@ def test_constants_hold_up_to_their_own_alpha():
 
 def test_designed_mechanisms_are_proved_by_their_explanation():
     """The table of a design as rational functions, on the interval where it is private."""
-    found = explain(design(3, Privacy("9/10"), properties=["WH"]))
+    found = explain(design(3, Privacy(alpha="9/10"), properties=["WH"]))
     proof = TableProof(found.mechanism, name="designed")
     assert proof.region.covers(found.interval)
     assert proof.holds == found.mechanism.audit().holds

@@ -37,7 +37,7 @@ def laplace(alpha, noise):
 
 @cache
 def geometric(n, alpha):
-    return named.geometric(n, alpha).table
+    return named.geometric(n, alpha=alpha).table
 
 
 def likelihoods(table, sizes, alpha, margins):
@@ -163,7 +163,7 @@ def test_what_is_released_is_what_the_statement_says():
 
 def given(sizes, alpha, outputs, margins, public):
     """A release in which these outputs came out."""
-    mechanisms = {n: named.geometric(n, alpha) for n in set(sizes.tolist())}
+    mechanisms = {n: named.geometric(n, alpha=alpha) for n in set(sizes.tolist())}
     cells = TableRelease(outputs, sizes, mechanisms, overlap=2 if public else 1)
     return ContingencyRelease(AXES, cells, ["region"] if public else None, margins)
 
@@ -304,7 +304,7 @@ def test_intervals_cover():
         drawn = first.cells.mechanisms[4].release(np.ravel(COUNTS), rng)
         cells = TableRelease(drawn, first.cells.sizes, first.cells.mechanisms)
         (margin,) = first.margins
-        noisy = 7 + DiscreteLaplace(margin.alpha).draw(1, bit_source(rng)).reshape(())
+        noisy = 7 + DiscreteLaplace(alpha=margin.alpha).draw(1, bit_source(rng)).reshape(())
         table = replace(first, cells=cells, margins=(replace(margin, released=noisy),)).consistent()
         for k, (where, value) in enumerate(zip(asked, true, strict=True)):
             found = table.estimate(where)
@@ -319,7 +319,9 @@ def test_intervals_cover():
 def test_whole_numbers_are_biased_as_they_say():
     """One cell of 0 .. 2 by itself: its bias, exactly, for the table that came out."""
     axes = Axes({"answer": ["yes"]})
-    release = release_contingency([1], axes, Privacy("1/2"), caps=2, rng=np.random.default_rng(4))
+    release = release_contingency(
+        [1], axes, Privacy(alpha="1/2"), caps=2, rng=np.random.default_rng(4)
+    )
     law = UnbiasedEstimate(release.cells.mechanisms[2])
     whole = release.whole(100, np.random.default_rng(6))
     count = int(whole.cells[0])
@@ -334,8 +336,10 @@ def test_whole_numbers_are_biased_as_they_say():
 
 
 def test_the_statement_says_who_is_protected():
-    margins = {("answer",): Privacy("2/3")}
-    found = release_contingency(COUNTS, AXES, Privacy("1/2"), within=["region"], margins=margins)
+    margins = {("answer",): Privacy(alpha="2/3")}
+    found = release_contingency(
+        COUNTS, AXES, Privacy(alpha="1/2"), within=["region"], margins=margins
+    )
     assert str(found.statement).splitlines() == [
         "protected       one person who changes to another cell of the same group (region)",
         "changed by one  two of the cells, two of the sums by answer",
@@ -346,8 +350,8 @@ def test_the_statement_says_who_is_protected():
         "randomness      of the operating system",
     ]
     rng = np.random.default_rng(1)
-    total = {(): Privacy("1/3")}
-    found = release_contingency(COUNTS, AXES, Privacy("1/2"), caps=2, margins=total, rng=rng)
+    total = {(): Privacy(alpha="1/3")}
+    found = release_contingency(COUNTS, AXES, Privacy(alpha="1/2"), caps=2, margins=total, rng=rng)
     assert str(found).splitlines()[1:] == [
         "protected       one person more or less in the counts",
         "changed by one  one of the cells, one total",
@@ -357,7 +361,7 @@ def test_the_statement_says_who_is_protected():
         "public          the caps of cells",
         "randomness      SEEDED: reproducible, and therefore not private",
     ]
-    alone = release_contingency(COUNTS, AXES, Privacy("1/2"), caps=2, rng=rng)
+    alone = release_contingency(COUNTS, AXES, Privacy(alpha="1/2"), caps=2, rng=rng)
     assert "alpha = 1/2, exactly;" in str(alone)  # one factor is not repeated as their product
 
 
@@ -457,12 +461,14 @@ def test_what_does_not_go_together_is_refused(change, message):
 def test_numbers_out_of_range_are_refused():
     with pytest.raises(InvalidCount):
         release_contingency(COUNTS, AXES, 1, caps=-1)
-    for privacy in (0, Privacy("1/2", [(0, 1)])):
+    for privacy in (0, Privacy(alpha="1/2", neighbours=[(0, 1)])):
         with pytest.raises(ValueError, match=r"above 0|differ by one"):
             release_contingency(COUNTS, AXES, 1, within=["region"], margins={("answer",): privacy})
     for neighbours in ("all", 2, [(0, 1)]):
         with pytest.raises(ValueError, match="differ by one"):
-            release_contingency(COUNTS, AXES, Privacy("1/2", neighbours), within=["region"])
+            release_contingency(
+                COUNTS, AXES, Privacy(alpha="1/2", neighbours=neighbours), within=["region"]
+            )
     with pytest.raises(ValueError, match="draws"):
         release_contingency(COUNTS, AXES, 1, within=["region"]).whole(1)
 
@@ -475,8 +481,10 @@ def test_intervals_cover_at_the_ends_of_ranges_and_between(alpha, counts, public
     """A binomial count of 600 draws is below 540 with probability 2e-7 if each has 95%."""
     axes, rng = Axes({"a": ["1", "2"], "b": ["x", "y"]}), np.random.default_rng(3)
     options = {"within": ["a"]} if public else {"caps": 5}
-    margins = {("b",): Privacy(alpha)}
-    first = release_contingency(counts, axes, Privacy(alpha), margins=margins, rng=rng, **options)
+    margins = {("b",): Privacy(alpha=alpha)}
+    first = release_contingency(
+        counts, axes, Privacy(alpha=alpha), margins=margins, rng=rng, **options
+    )
     (margin,), true = first.margins, np.array(counts)
     asked = [{}, {"b": "x"}, {"a": "1"}, {"a": "1", "b": "x"}, {"a": "2", "b": "y"}]
     covered = np.zeros(len(asked))
@@ -489,7 +497,7 @@ def test_intervals_cover_at_the_ends_of_ranges_and_between(alpha, counts, public
         )
         overlap = first.cells.overlap
         cells = TableRelease(drawn, first.cells.sizes, first.cells.mechanisms, overlap)
-        noisy = true.sum(axis=0) + DiscreteLaplace(margin.alpha).draw(2, bit_source(rng))
+        noisy = true.sum(axis=0) + DiscreteLaplace(alpha=margin.alpha).draw(2, bit_source(rng))
         table = replace(first, cells=cells, margins=[replace(margin, released=noisy)]).consistent()
         for k, where in enumerate(asked):
             low, high = table.estimate(where).interval(0.95)

@@ -16,7 +16,7 @@ from mechdesign.losses import L1, L2, Costs
 from mechdesign.properties import Property
 from mechdesign.tables import DesignCache, design_cache
 
-PRIVACY = Privacy("1/2")
+PRIVACY = Privacy(alpha="1/2")
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_certificates_are_for_those_who_ask(cache, only_files) -> None:
     "asked",
     [
         (3, PRIVACY, None, []),
-        (2, Privacy("1/3"), None, []),
-        (2, Privacy("1/2", "all"), None, []),
-        (2, Privacy("1/2", 2), None, []),
+        (2, Privacy(alpha="1/3"), None, []),
+        (2, Privacy(alpha="1/2", neighbours="all"), None, []),
+        (2, Privacy(alpha="1/2", neighbours=2), None, []),
         (2, PRIVACY, L1(), []),
         (2, PRIVACY, L2(1), []),
         (2, PRIVACY, L2(prior=["1/2", "1/4", "1/4"]), []),
@@ -108,7 +108,7 @@ def test_a_file_that_lies_is_replaced(cache) -> None:
     right = cache.mechanism(2, PRIVACY, properties=["WH"])
     path = one_file(cache)
     whole = path.read_bytes()
-    named.geometric(3, "1/2").save(cache.folder / "other.json")
+    named.geometric(3, alpha="1/2").save(cache.folder / "other.json")
     other = (cache.folder / "other.json").read_bytes()
     without_property = Mechanism(
         [["1/4", "1/4", "1/4"], ["1/4", "1/4", "1/4"], ["1/2", "1/2", "1/2"]], PRIVACY
@@ -178,7 +178,7 @@ def test_an_interrupted_write_leaves_no_design(cache, monkeypatch) -> None:
 @pytest.mark.parametrize("neighbours", [[(0, 1)], [(0, 1), (1, 2)]])
 def test_neighbours_that_fit_one_size_only_are_refused(neighbours, cache) -> None:
     with pytest.raises(ValueError, match="fit groups of any size"):
-        cache.mechanism(2, Privacy("1/2", neighbours))
+        cache.mechanism(2, Privacy(alpha="1/2", neighbours=neighbours))
 
 
 def test_the_folder(monkeypatch, tmp_path) -> None:
@@ -202,9 +202,10 @@ def test_processes_share_a_folder(tmp_path) -> None:
         "from mechdesign import Privacy\n"
         "from mechdesign.tables import DesignCache\n"
         "cache = DesignCache(sys.argv[1])\n"
+        "privacy = Privacy(alpha='9/10')\n"
         "for turn in range(3):\n"
         "    for n in range(7):\n"
-        "        print(hash(cache.mechanism(n, Privacy('9/10'), properties=['WH']).weights))\n"
+        "        print(hash(cache.mechanism(n, privacy, properties=['WH']).weights))\n"
     )
     runs = [
         subprocess.Popen(

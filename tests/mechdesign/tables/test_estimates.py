@@ -26,7 +26,7 @@ def total_of(outputs):
 
 def test_a_total_is_unbiased_with_the_variance_that_it_states() -> None:
     """All true counts and all outputs of three groups of two sizes, exactly."""
-    small, large = named.geometric(1, "1/2"), named.explicit_fair(2, "2/3")
+    small, large = named.geometric(1, alpha="1/2"), named.explicit_fair(2, alpha="2/3")
     totals = {
         given: total_of([(small, [given[0]]), (large, [*given[1:]])])
         for given in product(range(2), range(3), range(3))
@@ -55,7 +55,7 @@ def test_a_total_is_unbiased_with_the_variance_that_it_states() -> None:
 
 def test_the_variance_is_estimated_without_bias() -> None:
     """Of so many groups that its bounds do not matter."""
-    m, truth = named.explicit_fair(8, "1/2"), [300, 0, 0, 100, 0, 0, 0, 0, 200]
+    m, truth = named.explicit_fair(8, alpha="1/2"), [300, 0, 0, 100, 0, 0, 0, 0, 200]
     rng = np.random.default_rng(1)
     found = []
     for _ in range(200):
@@ -71,15 +71,15 @@ def test_the_variance_is_estimated_without_bias() -> None:
 
 
 MECHANISMS = {
-    "GM": named.geometric(6, "1/2"),
-    "strict GM": named.geometric(3, "19/20"),
-    "EM": named.explicit_fair(6, "3/4"),
-    "WM": design(8, Privacy("9/10"), properties=["WH", "CM"]).mechanism,
+    "GM": named.geometric(6, alpha="1/2"),
+    "strict GM": named.geometric(3, alpha="19/20"),
+    "EM": named.explicit_fair(6, alpha="3/4"),
+    "WM": design(8, Privacy(alpha="9/10"), properties=["WH", "CM"]).mechanism,
     "one bit": Mechanism(
         [[Fraction(j + 1, 6) for j in range(5)], [Fraction(5 - j, 6) for j in range(5)]],
-        Privacy("1/5", "all"),
+        Privacy(alpha="1/5", neighbours="all"),
     ),
-    "nobody": named.geometric(0, "1/2"),
+    "nobody": named.geometric(0, alpha="1/2"),
     "blind": named.uniform(4),
 }
 
@@ -99,8 +99,8 @@ def test_intervals_of_a_cell_cover_whatever_is_true(name, confidence) -> None:
 
 
 def test_intervals_of_a_cell_narrow_with_epsilon() -> None:
-    assert count_intervals(named.geometric(6, "1/1000"))[3] == (3, 3)
-    assert count_intervals(named.geometric(6, "99/100"))[3] == (0, 6)
+    assert count_intervals(named.geometric(6, alpha="1/1000"))[3] == (3, 3)
+    assert count_intervals(named.geometric(6, alpha="99/100"))[3] == (0, 6)
 
 
 def misses(mechanism, truth, confidence, trials, rng, *, factor=1.0):
@@ -145,7 +145,7 @@ def test_intervals_of_totals_cover(groups) -> None:
 def test_intervals_of_groups_of_different_sizes_cover() -> None:
     """One large group among small ones, whose errors are much smaller."""
     rng, trials, confidence = np.random.default_rng(7), 300, 0.9
-    small, large = named.geometric(2, "1/20"), named.explicit_fair(30, "9/10")
+    small, large = named.geometric(2, alpha="1/20"), named.explicit_fair(30, alpha="9/10")
     for groups, truth in ((3, 0), (100, 0), (3, 15), (100, 30)):
         column = large.matrix[:, truth]
         one = rng.multinomial(1, column / column.sum(), size=trials)
@@ -168,7 +168,7 @@ def test_intervals_that_are_too_short_are_seen() -> None:
 @pytest.mark.parametrize(("groups", "most"), [(2, 3.0), (10, 2.5), (100, 2.2)])
 def test_intervals_are_little_longer_than_those_of_normal_errors(groups, most) -> None:
     """In standard errors, of which normal errors need 1.96 each way."""
-    m, rng = named.geometric(20, "3/4"), np.random.default_rng(groups)
+    m, rng = named.geometric(20, alpha="3/4"), np.random.default_rng(groups)
     errors, column = group_errors(m), m.matrix[:, 10]
     lengths = []
     for outputs in rng.multinomial(groups, column / column.sum(), size=200):
@@ -191,9 +191,9 @@ def test_intervals_of_totals_cover_everywhere(epsilon, n) -> None:
     """Different mechanisms, few groups and many, several levels."""
     privacy = Privacy.from_epsilon(epsilon)
     mechanisms = [
-        named.geometric(n, privacy.alpha),
-        named.explicit_fair(n, privacy.alpha),
-        often_blind(named.geometric(n, privacy.alpha)),
+        named.geometric(n, alpha=privacy.alpha),
+        named.explicit_fair(n, alpha=privacy.alpha),
+        often_blind(named.geometric(n, alpha=privacy.alpha)),
     ]
     trials, rng = 150, np.random.default_rng(n)
     for m, groups, confidence in product(mechanisms, (1, 2, 3, 10, 100, 5000), (0.8, 0.95, 0.99)):
@@ -226,7 +226,7 @@ def test_intervals_stay_within_what_is_possible() -> None:
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.5, 95, float("nan")])
 def test_confidence_lies_between_0_and_1(confidence) -> None:
-    m = named.geometric(2, "1/2")
+    m = named.geometric(2, alpha="1/2")
     for ask in (total_of([(m, [0])]).interval, lambda level: count_intervals(m, level)):
         with pytest.raises(ValueError, match="strictly between 0 and 1"):
             ask(confidence)
@@ -235,7 +235,7 @@ def test_confidence_lies_between_0_and_1(confidence) -> None:
 def test_what_cannot_be_estimated_names_the_size() -> None:
     with pytest.raises(NoUnbiasedEstimate, match="groups of 4: there is no unbiased"):
         group_errors(MECHANISMS["blind"])
-    faint = named.geometric(3, 1 - Fraction(1, 10**60))
+    faint = named.geometric(3, alpha=1 - Fraction(1, 10**60))
     with pytest.raises(NoUnbiasedEstimate, match=r"groups of 3: .* variance above 1e\+100"):
         group_errors(faint)
 

@@ -11,7 +11,7 @@ import pytest
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign.tables import TableRelease, TableStatement, release
 
-HALF = Privacy("1/2")
+HALF = Privacy(alpha="1/2")
 
 
 def law(mechanisms, sizes, counts):
@@ -60,7 +60,7 @@ THREE_TABLES = [[0, 1, 2], [0], [1, 2], [], [0, 1, 2]], 3, 3
 def test_the_whole_table_is_as_private_as_stated(cells, people, overlap, properties) -> None:
     sizes = [len(cell) for cell in cells]
     counts = [len(cell) // 2 for cell in cells]
-    released = release(counts, sizes, Privacy("2/3"), properties=properties, overlap=overlap)
+    released = release(counts, sizes, Privacy(alpha="2/3"), properties=properties, overlap=overlap)
     statement = released.statement
     assert statement.alpha == Fraction(2, 3) ** overlap
     found = worst_for_a_person(released.mechanisms, cells, people)
@@ -87,7 +87,7 @@ def test_a_mechanism_that_leaks_is_refused() -> None:
 def test_the_worst_ratio_is_that_of_the_cells_that_can_share_a_person() -> None:
     """The largest ratios, as many as the overlap; groups of nobody hide nothing."""
     strict = named.uniform(2, HALF)
-    mechanisms = {0: named.uniform(0, HALF), 1: named.geometric(1, "1/2"), 2: strict}
+    mechanisms = {0: named.uniform(0, HALF), 1: named.geometric(1, alpha="1/2"), 2: strict}
     for overlap, ratio in ((1, 2), (2, 4), (3, 4), (9, 4)):
         found = TableRelease([0, 1, 0, 2], [0, 1, 1, 2], mechanisms, overlap).statement
         assert found.ratio == ratio
@@ -108,11 +108,13 @@ def test_words_for_readers() -> None:
     assert "no table of 5,000 counts is more than 4 times as likely" in text
     assert "(alpha^2 = (1/2)^2, exactly; epsilon at most 1.38629436, rounded up)" in text
     assert "randomness  of the operating system" in text
-    one = str(TableStatement(1, 1, Privacy("1/2", "all"), Fraction(2), True))
+    one = str(TableStatement(1, 1, Privacy(alpha="1/2", neighbours="all"), Fraction(2), True))
     assert "counted in one cell" in one
     assert "to any other with their answer" in one
     assert "(alpha = 1/2, exactly;" in one
     assert "SEEDED: reproducible, and therefore not private" in one
-    assert "by at most 3 with" in str(TableStatement(1, 1, Privacy("1/2", 3), Fraction(2), True))
-    small = TableStatement(1, 1, Privacy(Fraction(10**60, 10**60 + 1)), Fraction(1), False)
+    assert "by at most 3 with" in str(
+        TableStatement(1, 1, Privacy(alpha="1/2", neighbours=3), Fraction(2), True)
+    )
+    small = TableStatement(1, 1, Privacy(alpha=Fraction(10**60, 10**60 + 1)), Fraction(1), False)
     assert "(alpha = about 1; epsilon at most 1e-60, rounded up)" in str(small)

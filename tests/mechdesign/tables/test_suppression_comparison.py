@@ -13,7 +13,7 @@ from mechdesign.tables import suppression_comparison
 from mechdesign.tables.suppression import SuppressionRule
 from mechdesign.tables.suppression_comparison import SuppressionComparison, compare_suppression
 
-PRIVACY = Privacy("1/2")
+PRIVACY = Privacy(alpha="1/2")
 COUNTS = [[3, 12, 9], [20, 31, 0]]
 LABELS = [["north", "south"], ["young", "middle", "old"]]
 
@@ -60,7 +60,7 @@ def test_designed_mechanisms_have_their_exact_errors() -> None:
     found = compared(sizes=sizes, labels=LABELS)
     variances = np.zeros((2, 3))
     for row, count, size in zip(found.rows, np.ravel(COUNTS), sizes.flat, strict=False):
-        mechanism = named.geometric(int(size), "1/2")  # the best for L0
+        mechanism = named.geometric(int(size), alpha="1/2")  # the best for L0
         column = mechanism.matrix[:, count]
         distance = abs(np.arange(size + 1) - count)
         assert row.mean_absolute == pytest.approx(column @ distance)
@@ -102,7 +102,7 @@ def test_large_groups_have_noise_unless_a_design_is_asked_for(
 
 
 def test_a_mechanism_without_an_unbiased_estimate_says_so() -> None:
-    found = compare_suppression([1, 2], SuppressionRule(2), Privacy("1"), sizes=[2, 3])
+    found = compare_suppression([1, 2], SuppressionRule(2), Privacy(alpha="1"), sizes=[2, 3])
     assert [row.rmse is None for row in found.rows] == [False, False, True]
     assert found.rmse(totals=True)[1] is None
     assert "over totals: suppression 0.00, mechanism without an unbiased estimate" in str(found)
@@ -160,4 +160,4 @@ def test_wrong_requests() -> None:
     with pytest.raises(InvalidCount):
         compared(sizes=np.zeros((2, 3), int))
     with pytest.raises(ValueError, match="adjacent"):
-        compare_suppression(COUNTS, SuppressionRule(7), Privacy("1/2", "all"))
+        compare_suppression(COUNTS, SuppressionRule(7), Privacy(alpha="1/2", neighbours="all"))

@@ -14,7 +14,7 @@ from tests.pictures import collisions, legend, ticks
 def test_it_has_a_line_for_each_entry_and_texts_have_room() -> None:
     labels = [["north", "a rather long name of the other region"], ["$18^39$", "40+", "unknown"]]
     counts = [[3, 12, 9], [20, 31, 0]]
-    found = compare_suppression(counts, SuppressionRule(7, 5), Privacy("1/2"), labels=labels)
+    found = compare_suppression(counts, SuppressionRule(7, 5), Privacy(alpha="1/2"), labels=labels)
     figure = found.plot()
     assert collisions(figure) == []
     assert len(ticks(figure, "y")) == 12
@@ -25,7 +25,7 @@ def test_it_has_a_line_for_each_entry_and_texts_have_room() -> None:
 @pytest.mark.parametrize(("cells", "panels"), [(39, 1), (60, 2), (120, 4)])
 def test_many_entries_are_in_panels_beside_each_other(cells: int, panels: int) -> None:
     counts = np.random.default_rng(1).poisson(8, cells)
-    found = compare_suppression(counts, SuppressionRule(7), Privacy("1/2"))
+    found = compare_suppression(counts, SuppressionRule(7), Privacy(alpha="1/2"))
     figure = found.plot()
     assert collisions(figure) == []
     names = [text.get_text() for axes in figure.axes for text in axes.get_yticklabels()]
@@ -40,7 +40,7 @@ def test_many_entries_are_in_panels_beside_each_other(cells: int, panels: int) -
 
 def test_a_small_and_a_large_table() -> None:
     rule = SuppressionRule(7)
-    assert collisions(compare_suppression([3], rule, Privacy("1/2")).plot()) == []
+    assert collisions(compare_suppression([3], rule, Privacy(alpha="1/2")).plot()) == []
     large = np.full((12, 11), 9)
     with pytest.raises(ValueError, match="1 to 150 cells and totals, this table 156"):
-        compare_suppression(large, rule, Privacy("1/2")).plot()
+        compare_suppression(large, rule, Privacy(alpha="1/2")).plot()

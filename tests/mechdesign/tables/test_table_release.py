@@ -25,7 +25,7 @@ from mechdesign.tables import TableRelease, release
 from mechdesign.unbiased_estimate import UnbiasedEstimate
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
-HALF = Privacy("1/2")
+HALF = Privacy(alpha="1/2")
 
 
 def test_every_size_has_the_mechanism_of_design() -> None:
@@ -118,7 +118,7 @@ def test_a_count_that_its_group_cannot_have_is_named(counts, sizes, index, large
         ({"overlap": 0}, "overlap must be a number of cells, at least 1"),
         ({"overlap": 1.5}, "overlap must be"),
         ({"privacy": -1}, "must not be negative"),
-        ({"privacy": Privacy("1/2", [(0, 1)])}, "fit groups of any size"),
+        ({"privacy": Privacy(alpha="1/2", neighbours=[(0, 1)])}, "fit groups of any size"),
         ({"properties": ["unknown"]}, "unknown property"),
     ],
 )
@@ -169,7 +169,7 @@ def some() -> TableRelease:
     return release(
         [2, 1, 0, 3, 5, 0],
         sizes,
-        Privacy("1/3"),
+        Privacy(alpha="1/3"),
         names=[*"abcdef"],
         overlap=2,
         rng=np.random.default_rng(1),
@@ -280,7 +280,7 @@ def test_a_file_that_was_changed_is_refused(some, here) -> None:
 
 
 def test_an_output_that_never_occurs_was_not_released() -> None:
-    gapped = design(2, Privacy("9/10")).mechanism
+    gapped = design(2, Privacy(alpha="9/10")).mechanism
     never = [i for i, row in enumerate(gapped.weights) if not any(row)]
     for output in never:
         with pytest.raises(ValueError, match="never gives"):

@@ -13,7 +13,7 @@ from mechdesign.tables.measured_cells import MeasuredCells
 from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstimate
 
 SIZES = np.array([3, 1, 3, 0, 2])
-MECHANISMS = {n: named.geometric(n, "1/2") for n in range(4)}
+MECHANISMS = {n: named.geometric(n, alpha="1/2") for n in range(4)}
 OUTPUTS = np.array([3, 0, 1, 0, 2])
 
 

@@ -34,7 +34,7 @@ def test_the_most_likely_guess_is_best_made_from_randomised_response(items):
     wrong = [[int(d != x) for x in range(items)] for d in range(items)]
     found = extremal(items, local(HALF), bayes_decision(wrong))
     assert found.gap == 0
-    assert found.mechanism == named.krr(items, HALF)
+    assert found.mechanism == named.krr(items, alpha=HALF)
 
 
 def test_bayes_decision_agrees_with_the_square_program():

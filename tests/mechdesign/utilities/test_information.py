@@ -16,7 +16,7 @@ from tests.mechdesign.utilities.worths import check_prices
 @pytest.mark.parametrize("items", [3, 5, 16])
 def test_at_low_privacy_information_is_best_kept_by_randomised_response(items):
     found = extremal(items, local("1/1000"), MutualInformation(prior_over(items)))
-    assert found.mechanism == named.krr(items, "1/1000")
+    assert found.mechanism == named.krr(items, alpha="1/1000")
 
 
 def subset_information(items, size, alpha):

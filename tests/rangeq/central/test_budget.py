@@ -82,11 +82,11 @@ def test_alphas_of_levels_multiply_to_exactly_the_one_that_was_given(alpha, weig
         assert (own is None) == (weight == 0)
         product *= 1 if own is None else own
     assert product == alpha
-    epsilon = Privacy(alpha).epsilon
+    epsilon = Privacy(alpha=alpha).epsilon
     for own, weight in zip(split, weights, strict=True):
         if own is not None:
             share = float(weight / sum(weights)) * epsilon
-            assert Privacy(own).epsilon == pytest.approx(share, rel=1e-4)
+            assert Privacy(alpha=own).epsilon == pytest.approx(share, rel=1e-4)
     # A loss that is split in floats would not be exact
     rounded = [Fraction(float(alpha) ** float(w / sum(weights))) for w in weights if w]
     assert len(rounded) == 1 or np.prod(rounded) != alpha

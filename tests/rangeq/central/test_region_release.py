@@ -42,7 +42,7 @@ def laplace(alpha, noise):
 def worst_ratio(levels):
     """The largest ratio of likelihoods over neighbouring counts, of two leaves of one person."""
     top, own = levels
-    m = named.geometric(1, own)
+    m = named.geometric(1, alpha=own)
     likelihoods = {}
     for counts in product(range(2), repeat=2):
         for outputs in product(range(2), repeat=2):
@@ -78,7 +78,7 @@ def test_estimates_and_their_variances_are_unbiased_over_all_outputs():
     regions = Regions([("E", "a"), ("E", "b"), ("c",)])
     sizes, counts = np.array([1, 2, 1]), np.array([1, 2, 0])
     alpha, top = Fraction(1, 2), Fraction(2, 3)
-    mechanisms = {n: named.geometric(n, alpha) for n in (1, 2)}
+    mechanisms = {n: named.geometric(n, alpha=alpha) for n in (1, 2)}
     truth = regions.sums(counts)
     mean, second, told = np.zeros((3, 4))
     # The estimate is linear in the noise: two of its values of mean 0 and its variance are enough
@@ -137,10 +137,10 @@ def test_alphas_multiply_to_the_one_that_was_asked_for():
     regions, zeros = Regions(PATHS), np.zeros(6, dtype=int)
     for alpha in ("1/2", "9/10", "1/1000", "12345/12346"):
         for budget in ("equal", "leaves", (0, 1, 7), ("1/3", 0.125, 2)):
-            found = release_regions(regions, zeros, zeros, Privacy(alpha), budget=budget)
+            found = release_regions(regions, zeros, zeros, Privacy(alpha=alpha), budget=budget)
             assert found.statement.alpha == Fraction(alpha)
             assert all(own is None or 0 < own < 1 for own in found.statement.levels)
-    only = release_regions(regions, zeros, zeros, Privacy("9/10"), budget="leaves")
+    only = release_regions(regions, zeros, zeros, Privacy(alpha="9/10"), budget="leaves")
     assert only.statement.levels == (None, None, Fraction(9, 10))
 
 
@@ -152,9 +152,10 @@ def test_intervals_cover():
     truth, asked = regions.sums(counts), ["E", "S", "a", ["K", "f"]]
     true = [truth[0], truth[regions.number("S")], 0, truth[regions.number("K")] + 3]
     covered, narrow = np.zeros(4), np.zeros(4)
-    first = release_regions(regions, counts, sizes, Privacy("1/8"), rng=rng)
+    first = release_regions(regions, counts, sizes, Privacy(alpha="1/8"), rng=rng)
     assert first.statement.levels == (Fraction(1, 2),) * 3
-    (law, *_), mechanism = map(DiscreteLaplace, first.statement.levels), first.leaves.mechanisms[3]
+    law = DiscreteLaplace(alpha=first.statement.levels[0])
+    mechanism = first.leaves.mechanisms[3]
     for _ in range(400):
         leaves = TableRelease(mechanism.release(counts, rng), sizes, {3: mechanism})
         noisy = np.where(regions.inner, truth + law.draw(len(regions), bit_source(rng)), 0)
@@ -180,7 +181,7 @@ def test_one_leaf_alone_and_regions_of_nobody():
 def test_it_prints_whom_it_protects_and_what_it_estimates():
     regions = Regions([("E", "a"), ("E", "b")])
     found = release_regions(
-        regions, [1, 0], [1, 1], Privacy("1/6"), budget=(0, 1), rng=np.random.default_rng(1)
+        regions, [1, 0], [1, 1], Privacy(alpha="1/6"), budget=(0, 1), rng=np.random.default_rng(1)
     )
     assert str(found).splitlines()[1:] == [
         "protected   one person's answer: the count of one leaf may change by one, and that",
@@ -208,7 +209,7 @@ def test_what_does_not_go_together_is_refused():
         release_regions(regions, [1, 1], [1, 1], 1, budget=(1e-30, 1))
     for neighbours in ("all", 2, [(0, 1)]):
         with pytest.raises(ValueError, match="differ by one"):
-            release_regions(regions, [1, 1], [1, 1], Privacy("1/2", neighbours))
+            release_regions(regions, [1, 1], [1, 1], Privacy(alpha="1/2", neighbours=neighbours))
     with pytest.raises(ValueError, match="epsilon of 0"):
         release_regions(regions, [1, 1], [1, 1], 0)
     estimate = release_regions(regions, [1, 1], [1, 1], 1).estimate()

@@ -61,7 +61,7 @@ CASES: list[tuple[Schema, CentralMechanism]] = [
 
 BY_MATRIX: list[tuple[Schema, MatrixMechanism]] = [
     (Schema([AGE]), workload_optimal("ranges", 21, ZCDP("1/3")).mechanism),
-    (Schema([AGE]), workload_optimal("prefixes", 21, Privacy("2/3")).mechanism),
+    (Schema([AGE]), workload_optimal("prefixes", 21, Privacy(alpha="2/3")).mechanism),
     (
         Schema([AGE, SEX]),
         workload_optimal("marginals", (21, 3), ApproximateDP(1, "1e-6")).mechanism,

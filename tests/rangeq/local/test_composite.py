@@ -44,20 +44,22 @@ def alpha(epsilon) -> Fraction:
 def grr(k: int, epsilon: float) -> Mechanism:
     """The very table of GRR, which is rounded to units of 2^-64."""
     oracle = GRR(k, epsilon)
-    return named.krr(k, oracle.q / oracle.p)
+    return named.krr(k, alpha=oracle.q / oracle.p)
 
 
 def krr(k: int, epsilon) -> Mechanism:
-    return named.krr(k, alpha(epsilon))
+    return named.krr(k, alpha=alpha(epsilon))
 
 
 def mixed(k: int, epsilon) -> Mechanism:
     """Outputs of much, of little and of no information, and one that never occurs."""
     a = alpha(epsilon)
-    rows = [[p / 2 for p in row] for row in named.krr(k, a).table]
-    weak = named.geometric(k - 1, 1 - (1 - a) / (2 * k)).table
+    rows = [[p / 2 for p in row] for row in named.krr(k, alpha=a).table]
+    weak = named.geometric(k - 1, alpha=1 - (1 - a) / (2 * k)).table
     rows += [[p * Fraction(3, 10) for p in row] for row in weak]
-    return Mechanism([*rows, [Fraction(1, 5)] * k, [Fraction(0)] * k], Privacy(a, neighbours="all"))
+    return Mechanism(
+        [*rows, [Fraction(1, 5)] * k, [Fraction(0)] * k], Privacy(alpha=a, neighbours="all")
+    )
 
 
 @cache
@@ -69,7 +71,7 @@ def skewed(k: int, epsilon: float) -> Mechanism:
     """Far from alike in all directions, and for every two inputs."""
     steep = Privacy.from_epsilon(epsilon / (k - 1)).alpha
     return Mechanism(
-        named.geometric(k - 1, steep).table, Privacy(steep ** (k - 1), neighbours="all")
+        named.geometric(k - 1, alpha=steep).table, Privacy(alpha=steep ** (k - 1), neighbours="all")
     )
 
 
@@ -682,13 +684,13 @@ def test_a_mechanism_that_loses_more_than_epsilon() -> None:
         compose(mechanism, 8, 0.99)
     # A table that does not keep what it claims itself, though it keeps epsilon.
     with pytest.raises(PrivacyViolation):
-        Composite(4, 1.0, Mechanism(mechanism.table, Privacy("9/10", neighbours="all")))
+        Composite(4, 1.0, Mechanism(mechanism.table, Privacy(alpha="9/10", neighbours="all")))
     assert Composite(8, 1.01, mechanism, (2,), ("GRR",)).audit().holds
 
 
 @pytest.mark.parametrize(
     "mechanism",
-    [None, "krr", 4, [[1]], named.geometric(3, "1/2"), GRR(4, 1.0)],
+    [None, "krr", 4, [[1]], named.geometric(3, alpha="1/2"), GRR(4, 1.0)],
     ids=lambda m: type(m).__name__,
 )
 def test_mechanisms_that_are_not_local(mechanism) -> None:
@@ -698,15 +700,15 @@ def test_mechanisms_that_are_not_local(mechanism) -> None:
 
 def test_a_mechanism_of_one_input() -> None:
     with pytest.raises(ValueError, match="two inputs"):
-        Composite(2, 1.0, Mechanism([[1]], Privacy("1/2", neighbours="all")), (2,), ("GRR",))
+        Composite(2, 1.0, Mechanism([[1]], Privacy(alpha="1/2", neighbours="all")), (2,), ("GRR",))
 
 
 def test_mechanisms_that_do_not_identify() -> None:
     for mechanism in (
-        named.uniform(3, Privacy(1, neighbours="all")),
+        named.uniform(3, Privacy(alpha=1, neighbours="all")),
         Mechanism(
             [["1/2", "1/4", "1/4", "1/2"], ["1/2", "3/4", "3/4", "1/2"]],
-            Privacy("1/3", neighbours="all"),
+            Privacy(alpha="1/3", neighbours="all"),
         ),
     ):
         with pytest.raises(NotIdentifiable, match="rank"):
@@ -769,7 +771,7 @@ def test_wrong_compositions(domain, epsilon, workload) -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism", [None, 4, named.geometric(3, "1/2")], ids=lambda m: type(m).__name__
+    "mechanism", [None, 4, named.geometric(3, alpha="1/2")], ids=lambda m: type(m).__name__
 )
 def test_wrong_mechanisms_to_compose(mechanism) -> None:
     with pytest.raises(ValueError, match="local"):

@@ -31,7 +31,7 @@ def made(monkeypatch):
     [("ranges", 16), (MATRIX, 3), ("marginals", (2, 3)), ([(2, "cells"), (1, "prefixes")], 9)],
     ids=str,
 )
-@pytest.mark.parametrize("promise", [ZCDP("1/2"), Privacy("1/2")], ids=repr)
+@pytest.mark.parametrize("promise", [ZCDP("1/2"), Privacy(alpha="1/2")], ids=repr)
 def test_a_design_is_made_once(workload, domain, promise, made, tmp_path):
     directory = tmp_path / "designs" / "here"
     first = workload_optimal(workload, domain, promise, cache=directory)
@@ -50,7 +50,7 @@ def test_other_requests_are_other_designs(made, tmp_path):
         ("ranges", 4, ZCDP(1), 1e-4),
         ("prefixes", 3, ZCDP(1), 1e-4),
         ("ranges", 3, ZCDP(1), 1e-5),
-        ("ranges", 3, Privacy("1/2"), 1e-4),
+        ("ranges", 3, Privacy(alpha="1/2"), 1e-4),
         (2.0 * Workload.of("ranges", 3), 3, ZCDP(1), 1e-4),
         (MATRIX, 3, ZCDP(1), 1e-4),
         (matrix, 3, ZCDP(1), 1e-4),

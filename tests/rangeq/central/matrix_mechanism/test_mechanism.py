@@ -17,7 +17,7 @@ from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.strategy import LARGEST_USERS, UnanswerableQuery
 from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, dense_of
 
-PROMISES = [Privacy("9/10"), Privacy.from_epsilon(1.0), ZCDP("1/2"), ZCDP("1e-4"), ZCDP(2)]
+PROMISES = [Privacy(alpha="9/10"), Privacy.from_epsilon(1.0), ZCDP("1/2"), ZCDP("1e-4"), ZCDP(2)]
 
 FINE = DenseStrategy(2**18 * np.array([[1, 1, 1], [0, 2, 1], [1, 0, 0]]))
 
@@ -40,9 +40,9 @@ def test_noise_keeps_the_promise_by_the_columns_themselves(promise, strategy):
 
 
 def test_a_mechanism_whose_noise_is_too_small_releases_nothing():
-    for promise in (Privacy("9/10"), ZCDP("1/2")):
+    for promise in (Privacy(alpha="9/10"), ZCDP("1/2")):
         mechanism = MatrixMechanism(FINE, promise)
-        weaker = Privacy("1/2") if isinstance(promise, Privacy) else ZCDP(1)
+        weaker = Privacy(alpha="1/2") if isinstance(promise, Privacy) else ZCDP(1)
         mechanism.noise = MatrixMechanism(FINE, weaker).noise  # a planted error
         assert not mechanism.audit().holds
         with pytest.raises(PrivacyViolation):
@@ -50,7 +50,7 @@ def test_a_mechanism_whose_noise_is_too_small_releases_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("promise", [Privacy("1/3"), ZCDP("1/8"), ApproximateDP("1", "1e-6")])
+@pytest.mark.parametrize("promise", [Privacy(alpha="1/3"), ZCDP("1/8"), ApproximateDP("1", "1e-6")])
 def test_answers_have_the_variances_that_are_stated(promise):
     """Chebyshev-free: the mean square of 4000 errors over its mean is within 7 deviations."""
     mechanism, rng = MatrixMechanism(FINE, promise), np.random.default_rng(11)
@@ -73,7 +73,7 @@ def test_intervals_cover(confidence):
     """5000 releases; within 6 deviations of what is said (above it for Laplace noise)."""
     rng = np.random.default_rng(12)
     deviation = math.sqrt(confidence * (1 - confidence) / 5000)
-    for promise in (Privacy("1/3"), ZCDP("1/8")):
+    for promise in (Privacy(alpha="1/3"), ZCDP("1/8")):
         mechanism = MatrixMechanism(FINE, promise)
         releases = (mechanism.release([5, 100, 0], rng) for _ in range(5000))
         intervals = (release.answer((1, 2)).interval(confidence) for release in releases)
@@ -143,7 +143,7 @@ def test_what_does_not_follow_is_refused():
 
 
 @pytest.mark.parametrize("strategy", [pytest.param(s, id=n) for n, s in EXAMPLES.items()])
-@pytest.mark.parametrize("promise", [Privacy("1/2"), ZCDP(1)], ids=repr)
+@pytest.mark.parametrize("promise", [Privacy(alpha="1/2"), ZCDP(1)], ids=repr)
 def test_what_is_drawn_is_the_numbers_with_noise(strategy, promise):
     mechanism = MatrixMechanism(strategy, promise)
     counts = np.random.default_rng(1).integers(0, 100, strategy.sizes)
@@ -169,7 +169,11 @@ def test_promises_that_are_none_are_refused():
     for none in (1.0, "1/2", None):
         with pytest.raises(TypeError, match="a promise is"):
             MatrixMechanism(FINE, none)
-    for promise in (Privacy(1), Privacy("1/2", "all"), Privacy("1/2", 3)):
+    for promise in (
+        Privacy(alpha=1),
+        Privacy(alpha="1/2", neighbours="all"),
+        Privacy(alpha="1/2", neighbours=3),
+    ):
         with pytest.raises(ValueError, match="adjacent"):
             MatrixMechanism(FINE, promise)
     with pytest.raises(ValueError, match="noise would drown everything"):
@@ -292,10 +296,10 @@ def test_no_strategy_at_hand_is_better():
     ("workload", "domain", "promise"),
     [
         ("width-32", 10**6, ZCDP(1)),
-        ("ranges", 4096, Privacy("1/2")),
+        ("ranges", 4096, Privacy(alpha="1/2")),
         ("ranges", 1 << 21, ZCDP(1)),
         (["ranges", "cells"], (3000, 4), ZCDP(1)),
-        (["ranges", "cells"], (3000, 4), Privacy("1/2")),
+        (["ranges", "cells"], (3000, 4), Privacy(alpha="1/2")),
     ],
     ids=repr,
 )

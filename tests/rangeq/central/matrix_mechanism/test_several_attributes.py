@@ -226,7 +226,7 @@ def test_queries_that_leave_cells_without_weight():
         ],
         (20, 12, 3, 2),
     )
-    design = workload_optimal(asked, (20, 12, 3, 2), Privacy("9/10"))
+    design = workload_optimal(asked, (20, 12, 3, 2), Privacy(alpha="9/10"))
     assert design.mechanism.audit().holds
     assert design.bound <= design.variance < math.inf
 
@@ -249,7 +249,7 @@ def test_small_integers_leave_room_for_a_fine_grid(weight, power):
     make = product_for_laplace_noise if power == 1 else lambda own: product_optimum(own, 1e-4)
     strategy = make(workload)
     assert strategy.l2_squared >= 1 << 32
-    for promise in (Privacy("1/2"), ApproximateDP(1, "1e-6")):
+    for promise in (Privacy(alpha="1/2"), ApproximateDP(1, "1e-6")):
         assert workload_optimal(workload, sizes, promise).mechanism.audit().holds
 
 
