@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import struct
 import sys
 from bisect import bisect_left, bisect_right
@@ -240,8 +241,7 @@ class MemoisedClient:
     def _read(self) -> tuple[int, dict[str, bytes]]:
         """The start, and the permanent report of each item, in order of appearance."""
         try:
-            with open(self._path, encoding="utf-8") as stream:
-                state = json.load(stream)
+            state = _json_in(self._path)
             if not isinstance(state, dict) or state.get("format") != _STATE:
                 raise ClientError("no state of a client")
             if type(state.get("version")) is not int or state["version"] != 1:
@@ -312,6 +312,20 @@ def _named(item: Any) -> str:
     return str(number) if number < 1 << 53 else f'"{number}"'
 
 
+def _json_in(path: Any) -> Any:
+    """What a regular file holds."""
+
+    def regular(name: str, flags: int) -> int:
+        handle = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe may never end
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise ClientError(f"{name}: not a regular file")
+        return handle
+
+    with open(path, encoding="utf-8", opener=regular) as stream:
+        return json.load(stream)
+
+
 def _replace(path: str, text: str) -> None:
     """Write a file that its owner alone may read: durably, and in one step or not at all."""
     aside = f"{path}.{os.urandom(8).hex()}.part"
@@ -338,8 +352,7 @@ def _loaded(source: Any, version: int, make: Callable[[dict[str, Any]], Any]) ->
     try:
         os.urandom(1)
         if not isinstance(source, dict):
-            with open(source, encoding="utf-8") as stream:
-                source = json.load(stream)
+            source = _json_in(source)
         return make(_checked(source, version))
     except ClientError:
         raise

@@ -16,6 +16,7 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 
 from mechdesign import losses
+from mechdesign._support.files import opened
 from mechdesign._support.numbers import exact
 from mechdesign._support.strict_json import format_of
 from mechdesign._support.text import printable
@@ -216,7 +217,7 @@ def details_of(options: argparse.Namespace, attributes: int = 0) -> dict[str, An
 def _numbers(path: Path) -> list[float]:
     """The last field of every line; the first line may be a header."""
     numbers = []
-    with path.open(encoding="utf-8", newline="") as stream:
+    with opened(path, "r", encoding="utf-8", newline="") as stream:
         for place, row in enumerate(csv.reader(stream)):
             try:
                 numbers.append(float(row[-1]))
@@ -231,7 +232,7 @@ def _numbers(path: Path) -> list[float]:
 def _records(path: Path, attributes: int) -> list[list[int]]:
     """So many integers of every line; the first line may be a header."""
     records = []
-    with path.open(encoding="utf-8", newline="") as stream:
+    with opened(path, "r", encoding="utf-8", newline="") as stream:
         for place, row in enumerate(csv.reader(stream)):
             try:
                 values = [int(field) for field in row]

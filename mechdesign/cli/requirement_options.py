@@ -7,6 +7,7 @@ import csv
 import re
 from pathlib import Path
 
+from mechdesign._support.files import opened
 from mechdesign._support.numbers import exact
 from mechdesign.cli.options import member_of, prior_of
 from mechdesign.exceptions import InexactNumber, InvalidTable
@@ -172,7 +173,7 @@ def cells_of(path: Path) -> list[list[str]]:
     Raises InvalidTable for a file that is none.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
+        with opened(path, "r", newline="", encoding="utf-8-sig") as stream:
             return [
                 [cell.strip() for cell in row] for row in csv.reader(stream, strict=True) if row
             ]
