@@ -25,6 +25,7 @@ from typing import IO, Any
 import numpy as np
 
 from mechdesign._support.fields import (
+    ANYTHING,
     FLAG,
     FRACTION_TEXT,
     INTEGER_TEXT,
@@ -80,7 +81,7 @@ _CERTIFICATE = record(
 _FIELDS = {
     "alpha": FRACTION_TEXT,
     "neighbours": one_of("adjacent", "all")
-    | whole_number(1)
+    | whole_number(2)
     | list_of(_PAIR)
     | record({"distances": list_of(list_of(optional(whole_number(0))))}),
     "denominator": INTEGER_TEXT,
@@ -167,7 +168,8 @@ def load(
     InvalidMechanism, PrivacyViolation, CertificateRejected
         It is intact but claims what is not true.
     """
-    content = content_of(path, FORMAT, _VERSIONS)
+    loose = {version: dict.fromkeys(fields, ANYTHING) for version, fields in _VERSIONS.items()}
+    content = content_of(path, FORMAT, loose)  # `checked` looks at what is needed
     chosen = {key: content[key] for key in _VERSIONS[content["version"]]}
     if not certificate:
         chosen["certificate"] = None

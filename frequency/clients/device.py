@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import accumulate, pairwise
-from math import inf
+from math import inf, prod
 from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
@@ -156,8 +156,10 @@ class MemoisedClient:
         self.epsilon, self.odds = str(description["epsilon"]), str(description["odds"])
         self._wire, self._item, self._node = _parts(description, words)
         told = description["memoised"]
+        self._values, self._starts = told["values"], told["starts"]
+        if any(type(one) is not int or one < 1 for one in (self._values, self._starts)):
+            raise ClientError("no values or starts in the description")
         self.day, told = str(told["day"]), _numbers(told)
-        self._values, self._starts = int(told["values"]), int(told["starts"])
         self._sent = _rational(words, *told["kept"])
         self._accepted = [
             [_rational(words, *chance) for chance in told[name]] for name in ("permanent", "blank")
@@ -251,6 +253,8 @@ class MemoisedClient:
             if state.get("client") != self.description["digest"]:
                 raise ClientError("a state of another question, or of other parameters")
             start, kept = state["start"], {_named(k): bytes.fromhex(v) for k, v in state["kept"]}
+            if not all(_is_item(self.description["takes"], _numbers(k)) for k, _ in state["kept"]):
+                raise ClientError("a state with an item beyond the domain")
             sizes = {len(payload) for payload in kept.values()} | {self._node.size}
             whole = type(start) is int and 1 <= start <= self._starts
             if not whole or len(kept) > self._values or len(sizes) > 1:
@@ -310,6 +314,26 @@ def _named(item: Any) -> str:
         return f"[{','.join(map(_named, item))}]"
     number = int(item)
     return str(number) if number < 1 << 53 else f'"{number}"'
+
+
+def _is_item(takes: dict[str, Any], item: Any) -> bool:
+    """Whether values of this kind have such an item: a number, or one for each part."""
+    if takes["kind"] == "schema":
+        return _is_item(takes["as"], item)
+    several = takes["kind"] == "spelt" or (takes["kind"] == "record" and not takes["number"])
+    if takes["kind"] == "spelt":
+        sizes = [WORD] * takes["limbs"]
+    elif takes["kind"] == "string":
+        sizes = [256 ** takes["bytes"]]
+    else:
+        sizes = [int(size) for size in takes.get("sizes") or [takes["size"]]]
+    parts = item if several else [item]
+    ends = sizes if several else [prod(sizes)]
+    return (
+        isinstance(parts, list)
+        and len(parts) == len(ends)
+        and all(type(one) is int and 0 <= one < end for one, end in zip(parts, ends, strict=True))
+    )
 
 
 def _json_in(path: Any) -> Any:

@@ -299,8 +299,9 @@ class Schema:
 
 def _attribute(content: Any, place: int) -> Attribute:
     where = f"attribute {place + 1}"
-    if not isinstance(content, dict) or content.get("kind") not in _KINDS:
-        found = shown(content.get("kind") if isinstance(content, dict) else content)
+    name = content.get("kind") if isinstance(content, dict) else None
+    if not isinstance(name, str) or name not in _KINDS:
+        found = shown(name if isinstance(content, dict) else content)
         raise ValueError(f"{where}: its kind is one of {listed(_KINDS)}, got {found}")
     kind = _KINDS[content["kind"]]
     if isinstance(content.get("name"), str):

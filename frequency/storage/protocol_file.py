@@ -61,9 +61,7 @@ _FIELDS = {**_ARGUMENTS, "agreed": table_of(ANYTHING)}
 
 _CLIENT = optional(table_of(ANYTHING))
 
-_SIZE = whole_number(1)
-
-_SIZES = {"attributes": list_of(row_of(TEXT, _SIZE)), "sizes": table_of(_SIZE)}
+_SIZES = dict.fromkeys(("attributes", "sizes"), list_of(row_of(TEXT, whole_number(1))))
 """How a domain is written; the second in older files."""
 
 _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
@@ -208,7 +206,8 @@ def _named(name: Any, *bases: type) -> Any:
     if module in _MODULES:
         import_module(module)
     found = getattr(sys.modules.get(module), last, None)
-    if not inspect.isclass(found) or not issubclass(found, bases) or _name(found) != name:
+    is_class = inspect.isclass(found) and issubclass(found, bases) and _name(found) == name
+    if not is_class or inspect.isabstract(found):
         missing = f"; {shown(module)} has not been imported"
         missing += f" (in a shell: --import {printable(module)})" if module else ""
         missing = missing if module not in sys.modules else ""
@@ -259,6 +258,13 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
         _PROTOCOL.require(value)
         kind = _named(value["protocol"], Channel, Protocol)
         arguments = {name: _decoded(one, place, work) for name, one in value["arguments"].items()}
+        known = inspect.signature(kind).parameters
+        for name in arguments:
+            if name not in known:
+                raise ValueError(f"unknown key {shown(name)}; known: {', '.join(known)}")
+        for name, parameter in known.items():
+            if name not in arguments and parameter.default is inspect.Parameter.empty:
+                raise ValueError(f"the key {name!r} is missing")
         require_declared(kind, arguments)
         return kind(**arguments)
     if len(value) != 1:

@@ -115,8 +115,13 @@ ANYTHING = _those("anything", lambda value: True)
 
 def whole_number(low: int = -WORD, high: int = WORD - 1) -> Field:
     """An integer from ``low`` to ``high``."""
-    what = f"an integer from {low} to {high}"
+    what = f"an integer from {_legible(low)} to {_legible(high)}"
     return _those(what, lambda value: type(value) is int and low <= value <= high)
+
+
+def _legible(limit: int) -> str:
+    """A limit of 64 bits by its power of two."""
+    return {-WORD: "-2^63", WORD - 1: "2^63 - 1"}.get(limit, str(limit))
 
 
 def one_of(*texts: str) -> Field:
@@ -203,7 +208,7 @@ def _is_of(value: Any, declared: Any) -> bool:
         return len(value) == len(parts) and all(map(_is_of, value, parts))
     if declared is float:
         return type(value) in (int, float)
-    if declared in (bool, int, str) or value is None or isinstance(value, (bool, float, str)):
+    if declared in (bool, int, str) or value is None or isinstance(value, (int, float, str)):
         return declared in (Any, type(value))
     return True
 

@@ -86,24 +86,24 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(errno.ENOENT, "a symbolic link that leads nowhere", os.fspath(path))
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
 
-    def opened(path: str, flags: int) -> int:
+    def private(path: str, flags: int) -> int:
         # Before it has the permissions of the file that it replaces, only its owner may read it.
         return os.open(path, flags, 0o666 if mode is None else 0o600)
 
     try:
-        with open(aside, "xb", opener=opened) as stream:
+        with open(aside, "xb", opener=private) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         if mode is not None:
             aside.chmod(mode)
         aside.replace(target)
-        _sync(target.parent)
     except BaseException as error:
         aside.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in FULL:
             raise DiskFull(os.fspath(path)) from error
         raise
+    _sync(target.parent)
 
 
 def _sync(directory: Path) -> None:

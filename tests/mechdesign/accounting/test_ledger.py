@@ -359,7 +359,9 @@ def test_a_spend_that_cannot_be_written_is_not_recorded(tmp_path, monkeypatch, n
 
     with monkeypatch.context() as patch:
         patch.setattr(os, name, full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(
+            DiskFull, match="ledger.json: there is no room on the disk; nothing was"
+        ):
             ledger.spend("0.9", "failed")
     assert path.read_bytes() == whole
     assert ledger.remaining == Fraction(9, 10)
