@@ -40,7 +40,7 @@ from mechdesign.accounting import DailyReports, PrivacyLoss, compose, shuffled
 from mechdesign.accounting.account import Account, Budget, recorded
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.ledger import DAILY, NOT_COVERED, SHUFFLER
-from mechdesign.exceptions import UnboundedRatio
+from mechdesign.exceptions import DiskFull, UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 from tests.processes import heard, tell
 
@@ -360,7 +360,7 @@ def test_a_spend_that_cannot_be_written_is_not_recorded(tmp_path, monkeypatch, n
     with monkeypatch.context() as patch:
         patch.setattr(os, name, full)
         with pytest.raises(
-            DiskFull, match="ledger.json: there is no room on the disk; nothing was"
+            DiskFull, match=r"ledger\.json: there is no room on the disk; nothing was"
         ):
             ledger.spend("0.9", "failed")
     assert path.read_bytes() == whole
