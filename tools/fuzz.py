@@ -1304,7 +1304,7 @@ def counted_twice(path: Path, place: Path, suffix: str) -> tuple[int, Any, Count
 class CountsTable(Format):
     """CSV files of true counts, for ``mechdesign release``."""
 
-    name = "release"
+    name = "counts"
     refusals: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
     tables: ClassVar[tuple[str, ...]] = (
         "id,count,note\n1,0,a\n2,4,b\n3,2,c\n",
@@ -1372,14 +1372,13 @@ class CountsTable(Format):
         return None
 
 
-FORMATS: dict[str, type[Format]] = {
-    kind.name: kind
-    for kind in (
-        *(MechanismFile, DeviceFile, LedgerFile, ProtocolFile, ReportsMessage, AggregateMessage),
-        *(BatchFile, LinesFile, StateFile, ReportsFile, CountsTable, ReleaseFile, QuantilesFile),
-        *(SchemaFile, TableFile, ContingencyFile, RegionsFile, StrategyFile, PermanentFile),
-    )
-}
+KINDS: tuple[type[Format], ...] = (
+    *(MechanismFile, DeviceFile, LedgerFile, ProtocolFile, ReportsMessage, AggregateMessage),
+    *(BatchFile, LinesFile, StateFile, ReportsFile, CountsTable, ReleaseFile, QuantilesFile),
+    *(SchemaFile, TableFile, ContingencyFile, RegionsFile, StrategyFile, PermanentFile),
+)
+
+FORMATS = {kind.name: kind for kind in KINDS}
 
 
 # --------------------------------------------------------------------------------------------- work
@@ -1548,7 +1547,7 @@ def main(arguments: list[str] | None = None) -> int:
     for kind in chosen:
         done = fuzz(kind, options.inputs, options.seed)
         print(
-            f"{kind.name:10} {options.inputs:8} {done.accepted:9} {done.refused:9} "
+            f"{kind.name:11} {options.inputs:7} {done.accepted:9} {done.refused:9} "
             f"{len(done.findings):9}  {done.slowest:5.2f} s  {done.largest:8.0f} MB",
             flush=True,
         )

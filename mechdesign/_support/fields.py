@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from mechdesign._support.text import shown
@@ -178,6 +178,9 @@ def array_of(field: Field) -> Field:
     return Field(f"{field.what}, or lists of them", check)
 
 
+_PLAIN = (bool, int, float, str, NoneType)
+
+
 def require_declared(kind: type, arguments: Mapping[str, Any]) -> None:
     """Raise ValueError unless arguments have the types that a class declares of them.
 
@@ -208,7 +211,9 @@ def _is_of(value: Any, declared: Any) -> bool:
         return len(value) == len(parts) and all(map(_is_of, value, parts))
     if declared is float:
         return type(value) in (int, float)
-    if declared in (bool, int, str) or value is None or isinstance(value, (int, float, str)):
+    if get_origin(declared) in (tuple, list, Sequence):
+        return False
+    if declared in _PLAIN or isinstance(value, _PLAIN):
         return declared in (Any, type(value))
     return True
 

@@ -76,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(given).parse_args(_joined(given))
     try:
         import_modules(options.imports)
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         return 1
     except KeyboardInterrupt:
@@ -87,6 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (MechanismError, ValueError, OSError, ImportError, MemoryError, RecursionError) as error:
         say(f"mechdesign: {reason(error)}", sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:  # nor is what it still holds to be written when Python ends
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
 
 

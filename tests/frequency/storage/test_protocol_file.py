@@ -1,5 +1,6 @@
 """Protocols as files: they come back as they were, what lies is refused, and at once if small."""
 
+import hashlib
 import json
 import sys
 from collections.abc import Callable
@@ -324,3 +325,76 @@ def test_a_file_that_nobody_could_read_is_not_written(monkeypatch, tmp_path):
             assert path.read_bytes() == before
             patched.setattr("mechdesign._support.strict_json.JSON_BYTES", len(before))
             save(path)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name", "sizes"),
+    [
+        (frequency.JLOracle(100, 1.0, rows=8), "rows", (1 << 24) + 1),
+        (frequency.HadamardCountMeanSketch(100, 1.0, hashes=4, width=8), "hashes", 5592406),
+        (frequency.CountMeanSketch(100, 1.0, hashes=4, width=8), "hashes", 5592406),
+        (frequency.heavy.SuccinctHistogram(16, 2.0, n=10**5, hashes=1, channels=4), "hashes", 1025),
+        (frequency.heavy.SuccinctHistogram(16, 2.0, n=10**5, rows=64), "rows", (1 << 24) + 1),
+        (
+            frequency.marginals.InpHTCMS(frequency.marginals.Domain({"a": 3}), 1, 1.0, width=8),
+            "hashes",
+            5592406,
+        ),
+    ],
+)
+def test_a_small_file_makes_no_large_table(protocol, name, sizes, tmp_path, monkeypatch):
+    path = tmp_path / "protocol.json"
+    save_protocol(path, protocol)
+
+    def shake(text):
+        class Sponge:
+            def digest(self, size):
+                assert size < 1 << 20
+                return hashlib.new("shake_256", text).digest(size)
+
+            def hexdigest(self, size):
+                return self.digest(size).hex()
+
+        return Sponge()
+
+    monkeypatch.setattr(hashlib, "shake_256", shake)
+    assert load_protocol(path) == protocol
+    for size in (sizes, 1 << 26, 1 << 32, 1 << 70):
+        rewritten(path, lambda c, size=size: c["arguments"].update({name: size}))
+        with pytest.raises(InvalidFile, match=f"{name} must be an integer, 1 to "):
+            load_protocol(path)
+    # The most that there may be are agreed on before any of them is computed
+    rewritten(path, lambda c: c["arguments"].update({name: sizes - 1}))
+    with pytest.raises(InvalidFile, match=f"draw reports otherwise.*{name}|too few|over 134217728"):
+        load_protocol(path)
+
+
+def test_what_clients_run_is_made_after_all_is_agreed_on(tmp_path, monkeypatch):
+    path = tmp_path / "protocol.json"
+    save_protocol(path, HRR(16, 1.0))
+    monkeypatch.setattr(HRR, "client", lambda self: pytest.fail("it was made"))
+    rewritten(path, lambda c: c["agreed"].update(domain=17))
+    with pytest.raises(InvalidFile, match=r"would draw reports otherwise.*domain"):
+        load_protocol(path)
+
+
+def test_arguments_are_those_of_the_file_to_the_type(tmp_path):
+    path = tmp_path / "protocol.json"
+    protocol = frequency.heavy.SuccinctHistogram(16, 2.0, n=10**5, hashes=1, channels=4)
+    for change, message in [
+        ({"soft": 1}, "soft must be bool, got 1"),
+        ({"text": 0}, "text must be bool, got 0"),
+        ({"n": True}, "n must be int, got True"),
+        ({"beta": "0.05"}, "beta must be float, got '0.05'"),
+        ({"seed": None}, "seed must be int, got None"),
+        ({"epsilon": {"fraction": "4/2"}}, "it holds '4/2' where '2' follows from the rest"),
+        ({"epsilon": "2.0"}, None),
+    ]:
+        save_protocol(path, protocol)
+        rewritten(path, lambda c, change=change: c["arguments"].update(change))
+        if message is None:
+            assert load_protocol(path).epsilon == "2.0"
+        else:
+            with pytest.raises(InvalidFile, match=message):
+                load_protocol(path)
+    assert load_protocol(path).privacy == protocol.privacy
