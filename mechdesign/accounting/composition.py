@@ -167,7 +167,7 @@ class Composition(PrivacyCurve):
             return self.gaussian.epsilon(delta)
         target = exact_delta(delta)
         if self._listed is not None:
-            return self._listed.epsilon(target)
+            return super().epsilon(delta) if self.gaussian else self._listed.epsilon(target)
         # Floats say where to search, and one bound in balls proves what they found
         for smoothing in _SMOOTHINGS:
             crossing = self._crossing(self._in_floats, smoothing, target)[1]
@@ -193,15 +193,28 @@ class Composition(PrivacyCurve):
 
     @cached_property
     def _listed(self) -> PrivacyLoss | None:
-        """All sums of the privacy losses, if there are few."""
-        return None if self.gaussian else PrivacyLoss.together(self.losses)
+        """All sums of the privacy losses, if there are few; without Gaussian noise."""
+        return PrivacyLoss.together(self.losses)
 
     def above(self, ratio: Fraction, smoothing: float) -> arb:
         if self.gaussian and not self.losses:
             return self.gaussian.above(ratio, smoothing)
         if self._listed is not None:
-            return ball(self._listed.delta(ratio))
+            return self._by_list(self._listed, ratio)
         return _mean(self._summands, ratio).upper(smoothing) + _infinite(self._finite)
+
+    def _by_list(self, listed: PrivacyLoss, ratio: Fraction) -> arb:
+        """Delta at the logarithm of a ratio: given each loss that is listed, the noise adds its."""
+        if self.gaussian is None:
+            return ball(listed.delta(ratio))
+        with ctx.workprec(_BITS):
+            total = ball(listed.infinite)
+            for own, p in listed.ratios:
+                left = ratio / own
+                found = self.gaussian.above(max(left, 1 / left), 0.0)
+                # delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta(epsilon)
+                total += ball(p) * (found if left >= 1 else 1 - ball(left) * (1 - found))
+            return total
 
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         return _mean(self._known_summands, ratio).lower(smoothing) + _infinite(self._known)
