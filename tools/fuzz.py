@@ -750,7 +750,7 @@ class StrategyFile(Format):
             ProductStrategy([dense, DenseStrategy(np.array([[1, 0], [1, 1]]))]),
             MarginalStrategy((2, 3), [(0,), (0, 1)], [2, 1]),
         ):
-            yield self.saved(lambda path, one=strategy: save_strategy(path, one, 1.5), ".npz")
+            yield self.saved(partial(save_strategy, strategy=strategy, bound=1.5), ".npz")
 
     def mutated(self, data: bytes, rng: random.Random) -> bytes:
         if rng.randrange(4) == 0:

@@ -98,7 +98,10 @@ class State:
         try:
             with opened(path) as stream:
                 aggregate, header = Aggregate.read(stream.read(), _KIND, _FIELDS)
-            entries = [FileEntry(*row, None) for row in header["files"]]
+            entries = [
+                FileEntry(name, digest, counted, left_out, None)
+                for name, digest, counted, left_out in header["files"]
+            ]
             if (
                 sum(entry.counted for entry in entries) != aggregate.n
                 or len({entry.digest for entry in entries}) != len(entries)

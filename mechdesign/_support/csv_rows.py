@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import IO, NamedTuple
 
 from mechdesign.exceptions import InvalidTable
 
@@ -73,7 +73,7 @@ class CsvRows(NamedTuple):
         return [self.header.index(name) for name in found]
 
 
-def read_csv(stream: TextIO, source: Path, separator: str | None = None) -> CsvRows:
+def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> CsvRows:
     """Read a CSV file as spreadsheets and data frames write it: in UTF-8, with a header line.
 
     It has any line ends, quotes around separators and line ends, a byte order mark or none. Empty

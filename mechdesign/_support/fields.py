@@ -192,7 +192,7 @@ def require_declared(kind: type, arguments: Mapping[str, Any]) -> None:
         By their names. Numbers, texts, flags, None and lists of them are looked at, what is of
         another type is left to the class.
     """
-    declared = get_type_hints(kind if is_dataclass(kind) else kind.__init__)
+    declared = get_type_hints(kind if is_dataclass(kind) else vars(kind).get("__init__", kind))
     for name, value in arguments.items():
         if name in declared and not _is_of(value, declared[name]):
             words = str(declared[name]) if get_origin(declared[name]) else declared[name].__name__

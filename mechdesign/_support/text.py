@@ -199,7 +199,7 @@ def reason(error: BaseException) -> str:
 
 def _of_file(error: OSError) -> str:
     full = error.errno in FULL
-    told = "there is no room on the disk; nothing was written" if full else error.strerror
+    told = "there is no room on the disk; nothing was written" if full else str(error.strerror)
     # Of one that was to be renamed, the new name; a number is a descriptor
     name = error.filename if error.filename2 is None else error.filename2
     if not isinstance(name, (str, bytes, os.PathLike)):

@@ -331,7 +331,7 @@ class Mean:
 
         def term(j: int) -> arb:
             z = acb(c, h * j)
-            found = self.function.transform(z) * smooth(z)
+            found: acb = self.function.transform(z) * smooth(z)
             for moments, times in factors:
                 found *= moments[j] ** times
             return found.real

@@ -100,7 +100,7 @@ def test_arguments_have_the_types_that_their_class_declares() -> None:
     ]
     for arguments in good:
         require_declared(Declared, arguments)
-    for name, values in {
+    bad: dict[str, list[Any]] = {
         "flag": [0, 1, "x", None],
         "size": [True, 1.0, "1", None],
         "text": [1, None, True],
@@ -109,7 +109,8 @@ def test_arguments_have_the_types_that_their_class_declares() -> None:
         "level": [1, "x", (1, True), (0.5,)],
         "edges": [1, [0, "x"], [True]],
         "kind": ["c", 1, None],
-    }.items():
+    }
+    for name, values in bad.items():
         for value in values:
             with pytest.raises(ValueError, match=f"{name} must be "):
                 require_declared(Declared, {name: value})
