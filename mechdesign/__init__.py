@@ -14,6 +14,7 @@ from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.error_distribution import ErrorDistribution
 from mechdesign.exceptions import (
     CertificateRejected,
+    DiskFull,
     InexactNumber,
     Infeasible,
     InvalidCount,
@@ -22,6 +23,7 @@ from mechdesign.exceptions import (
     InvalidMechanism,
     InvalidPrior,
     InvalidTable,
+    IrregularFile,
     MechanismError,
     NoRows,
     NotSquare,
@@ -59,6 +61,7 @@ __all__ = [
     "CountPairs",
     "Counts",
     "Design",
+    "DiskFull",
     "ErrorDistribution",
     "Explanation",
     "FarkasProof",
@@ -72,6 +75,7 @@ __all__ = [
     "InvalidPrior",
     "InvalidRequest",
     "InvalidTable",
+    "IrregularFile",
     "Ledger",
     "LedgerChanged",
     "Mechanism",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mechdesign._support.csv_rows import count_in, read_csv
-from mechdesign._support.files import replacing
+from mechdesign._support.files import opened, replacing
 from mechdesign._support.progress import ProgressMeter
 from mechdesign._support.text import comma_separated
 from mechdesign.exceptions import InvalidCount, InvalidTable
@@ -81,7 +81,7 @@ def release_column(
         raise ValueError(f"the mechanism takes {wanted}, got {len(names)}")
     total = 0
     with (
-        source.open(newline="", encoding="utf-8") as stream,
+        opened(source, "r", newline="", encoding="utf-8") as stream,
         replacing(target) as out,
         ProgressMeter("release", unit="rows") as meter,
     ):

@@ -12,8 +12,10 @@ Other users of the machine can see true counts on a command line, but not those 
 
 import hashlib
 import json
+import os
 import re
 import secrets
+import stat
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -170,12 +172,17 @@ def _read(path: str) -> Any:
     def refused(text: str) -> None:
         raise ValueError(f"{text:.20} is not in a mechanism file")
 
-    return json.loads(
-        Path(path).read_text(encoding="utf-8"),
-        object_pairs_hook=once,
-        parse_float=refused,
-        parse_constant=refused,
-    )
+    def regular(path: str, flags: int) -> int:
+        handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe may never end
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise ValueError("not a regular file")
+        return handle
+
+    with open(path, encoding="utf-8", opener=regular) as stream:
+        return json.load(
+            stream, object_pairs_hook=once, parse_float=refused, parse_constant=refused
+        )
 
 
 def _limbs(value: int) -> int:

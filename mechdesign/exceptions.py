@@ -131,6 +131,20 @@ class InvalidFile(MechanismError, ValueError):
     """A file that cannot be trusted: truncated, tampered with, or of another format."""
 
 
+class IrregularFile(MechanismError, OSError):
+    """A named pipe, a device, a socket or a directory where a regular file is expected."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: not a regular file, which is what is read and written here")
+
+
+class DiskFull(MechanismError, OSError):
+    """There is no room for a file on its disk. Nothing was written; what was there is unchanged."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: there is no room on the disk; nothing was written")
+
+
 class InvalidTable(MechanismError, ValueError):
     """A file of rows and columns that is malformed, or holds what the columns may not."""
 

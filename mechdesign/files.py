@@ -24,8 +24,23 @@ from typing import IO, Any
 
 import numpy as np
 
+from mechdesign._support.fields import (
+    ANYTHING,
+    FLAG,
+    FRACTION_TEXT,
+    INTEGER_TEXT,
+    TEXT,
+    list_of,
+    matching,
+    one_of,
+    optional,
+    record,
+    row_of,
+    table_of,
+    whole_number,
+)
 from mechdesign._support.files import replacing
-from mechdesign._support.strict_json import content_of, digest_of, keyed
+from mechdesign._support.strict_json import content_of, digest_of, intact
 from mechdesign._support.text import (
     comma_separated,
     from_text,
@@ -46,11 +61,41 @@ from mechdesign.values import Bands, CountPairs, Counts, Values
 
 FORMAT = "mechdesign.mechanism"
 
-_KEYS = ("alpha", "neighbours", "denominator", "weights", "certificate")
-"""The keys of what `described` makes for counts from 0: version 1 of the format."""
+_PAIR = row_of(whole_number(), whole_number())
 
-_VALUES = ("inputs", "outputs")
-"""The keys of version 2 besides."""
+_LOSS = {"prior": optional(list_of(FRACTION_TEXT)), "worst_case": FLAG}
+
+_CERTIFICATE = record(
+    {
+        "loss": record({"power": FRACTION_TEXT, "d": whole_number(0), **_LOSS})
+        | record({"costs": list_of(list_of(FRACTION_TEXT)), **_LOSS}),
+        "properties": list_of(TEXT),
+        "objective": FRACTION_TEXT,
+        "bound": FRACTION_TEXT,
+        "multipliers": table_of(
+            table_of(FRACTION_TEXT, matching("the number of a constraint", "0|[1-9][0-9]{0,18}"))
+        ),
+    }
+)
+
+_FIELDS = {
+    "alpha": FRACTION_TEXT,
+    "neighbours": one_of("adjacent", "all")
+    | whole_number(2)
+    | list_of(_PAIR)
+    | record({"distances": list_of(list_of(optional(whole_number(0))))}),
+    "denominator": INTEGER_TEXT,
+    "weights": list_of(list_of(INTEGER_TEXT)),
+    "certificate": optional(_CERTIFICATE),
+}
+"""What `described` makes for counts from 0: version 1 of the format."""
+
+_COUNTS = record({"counts": _PAIR}) | record({"pairs": _PAIR}) | record({"bands": list_of(_PAIR)})
+
+_VALUES = {"inputs": _COUNTS, "outputs": _COUNTS}
+"""The fields of version 2 besides."""
+
+_VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}}
 
 
 def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[str]) -> None:
@@ -123,9 +168,9 @@ def load(
     InvalidMechanism, PrivacyViolation, CertificateRejected
         It is intact but claims what is not true.
     """
-    labelled = (*_KEYS, *_VALUES)
-    content = content_of(path, FORMAT, {1: (*_KEYS, "digest"), 2: (*labelled, "digest")})
-    chosen = {key: content[key] for key in labelled if key in content}
+    loose = {version: dict.fromkeys(fields, ANYTHING) for version, fields in _VERSIONS.items()}
+    content = content_of(path, FORMAT, loose)  # `checked` looks at what is needed
+    chosen = {key: content[key] for key in _VERSIONS[content["version"]]}
     if not certificate:
         chosen["certificate"] = None
     return checked(chosen, str(path), Work(content))
@@ -143,14 +188,10 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
     work : Work
         The work that is left for the file; the estimate of what the check takes is deducted.
     """
-    try:
+    with intact(place):
+        labelled = isinstance(content, dict) and not content.keys().isdisjoint(_VALUES)
+        record(_VERSIONS[2 if labelled else 1]).require(content)
         table, certificate = _parse(content, work)
-    except MechanismError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidFile(
-            f"{place}: malformed: {type(error).__name__}: {str(error)[:200]}"
-        ) from error
     table.audit().require()
     if certificate is not None:
         verdict = certificate.verify(table)
@@ -189,20 +230,15 @@ def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> N
 
 
 def _parse(content: Any, work: Work) -> tuple[Table, Certificate | None]:
-    labelled = isinstance(content, dict) and not content.keys().isdisjoint(_VALUES)
-    content = keyed(content, *_KEYS, *(_VALUES if labelled else ()))
-    values = {name: _values_from_json(content[name]) for name in _VALUES if labelled}
+    values = {name: _values_from_json(content[name]) for name in _VALUES if name in content}
     check_affordable(content, work)
     neighbours = content["neighbours"]
     if isinstance(neighbours, list):
-        neighbours = [tuple(_list(pair)) for pair in neighbours]
+        neighbours = [tuple(pair) for pair in neighbours]
     elif isinstance(neighbours, dict):
-        distances = _list(keyed(neighbours, "distances")["distances"])
-        neighbours = Metric([_list(row) for row in distances])
+        neighbours = Metric(neighbours["distances"])
     privacy = Privacy(alpha=from_text(content["alpha"]), neighbours=neighbours)
-    weights = [
-        [integer_from_text(entry) for entry in _list(row)] for row in _list(content["weights"])
-    ]
+    weights = [[integer_from_text(entry) for entry in row] for row in content["weights"]]
     certificate = (
         None
         if content["certificate"] is None
@@ -223,17 +259,10 @@ def _values_to_json(values: Values) -> dict[str, Any]:
 
 
 def _values_from_json(content: Any) -> Values:
-    (kind,) = content
-    given = _list(content[kind])
+    ((kind, given),) = content.items()
     if kind == "bands":
-        return Bands([tuple(_list(band)) for band in given])
+        return Bands([tuple(band) for band in given])
     return {"counts": Counts, "pairs": CountPairs}[kind](*given)
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list, got {value!r:.40}")
-    return value
 
 
 def _certificate_to_json(certificate: Certificate | None, table: Table) -> dict[str, Any] | None:
@@ -252,25 +281,17 @@ def _certificate_to_json(certificate: Certificate | None, table: Table) -> dict[
 
 
 def _certificate_from_json(content: Any, privacy: Privacy) -> Certificate:
-    keyed(content, "loss", "properties", "objective", "bound", "multipliers")
     return Certificate(
         privacy,
         _loss_from_json(content["loss"]),
-        tuple(_property(text) for text in _list(content["properties"])),
+        tuple(_property(text) for text in content["properties"]),
         from_text(content["objective"]),
         from_text(content["bound"]),
         {
-            name: {_index(r): from_text(value) for r, value in chosen.items()}
+            name: {int(r): from_text(value) for r, value in chosen.items()}
             for name, chosen in content["multipliers"].items()
         },
     )
-
-
-def _index(text: str) -> int:
-    """The number of a constraint, written as `str` writes it."""
-    if not (text.isascii() and text.isdigit() and str(int(text)) == text):
-        raise ValueError(f"expected the number of a constraint, got {shown(text)}")
-    return int(text)
 
 
 def _property(text: str) -> Property:
@@ -298,16 +319,12 @@ def loss_to_json(loss: Loss, outputs: Values, inputs: Values) -> dict[str, Any]:
 
 
 def _loss_from_json(content: Any) -> Loss:
-    own = ("costs",) if "costs" in content else ("power", "d")
-    keyed(content, *own, "prior", "worst_case")
     prior: list[Fraction] | None = None
     if content["prior"] is not None:
-        prior = [from_text(weight) for weight in _list(content["prior"])]
+        prior = [from_text(weight) for weight in content["prior"]]
     worst_case = content["worst_case"]
-    if not isinstance(worst_case, bool):
-        raise TypeError(f"worst_case is true or false, got {shown(worst_case)}")
     if "costs" in content:
-        costs = [[from_text(cost) for cost in _list(row)] for row in _list(content["costs"])]
+        costs = [[from_text(cost) for cost in row] for row in content["costs"]]
         return Costs(costs, prior, worst_case)
     return Power(from_text(content["power"]), content["d"], prior, worst_case)
 

@@ -42,6 +42,61 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str], tmp_path
     assert capsys.readouterr().out.startswith("ledger 3: ")
 
 
+def burn(seconds: float) -> None:
+    """Take so much time of the processor."""
+    began = time.process_time()
+    while time.process_time() < began + seconds:
+        pass
+
+
+class Costly(fuzz.Format):
+    """A reader that takes a part of the limits, or more: the input says how much."""
+
+    name: ClassVar[str] = "costly"
+    refusals = (ValueError,)
+
+    def valid(self) -> Any:
+        yield b"0"
+
+    def mutated(self, data: bytes, rng: Any) -> bytes:
+        return b"x" * 200_000
+
+    def read(self, path: Path) -> Any:
+        what, _, share = path.read_text().partition(" ")
+        if what == "slow":
+            burn(float(share) * fuzz.SECONDS)
+        elif what == "large":
+            return bytearray(b"x") * int(float(share) * 1e6 * fuzz.MEGABYTES)
+        elif what == "refused":
+            burn(float(share) * fuzz.SECONDS)
+            raise ValueError
+        return None
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        return None
+
+
+def test_the_limits_are_those_that_are_promised_and_reject_what_takes_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (fuzz.SECONDS, fuzz.MEGABYTES, fuzz.LONGEST) == (5, 500, 100_000)
+    assert len({kind.name for kind in fuzz.KINDS}) == len(fuzz.KINDS) == len(fuzz.FORMATS)
+    form = Costly(tmp_path)
+    assert len(fuzz.input_of(form, 1, 0)) == fuzz.LONGEST
+    for seconds, data, verdict in [
+        (0.2, b"slow 0.5", "accepted"),
+        (0.2, b"slow 1.5", "accepted after 0."),
+        (0.2, b"refused 0.5", "refused"),
+        (0.2, b"refused 1.5", "refused after 0."),
+        (5.0, b"large 0.1", "accepted"),
+        (5.0, b"large 1.5", "accepted with "),  # last, as a process knows the most that it held
+    ]:
+        monkeypatch.setattr(fuzz, "SECONDS", seconds)
+        found = fuzz.tried(form, data, 0, fuzz.peak()).verdict
+        assert found.startswith(verdict)
+        assert len(verdict.split()) > 1 or found == verdict
+
+
 class Planted(fuzz.Format):
     """A reader with an error of every sort: the input says which."""
 
@@ -62,9 +117,7 @@ class Planted(fuzz.Format):
             case b"crash":
                 raise KeyError("planted")
             case b"slow":
-                began = time.process_time()
-                while time.process_time() < began + fuzz.SECONDS + 0.1:
-                    pass
+                burn(fuzz.SECONDS + 0.1)
             case b"large":
                 return bytearray(b"x") * int(1.2e6 * fuzz.MEGABYTES)
             case b"die":
@@ -102,8 +155,8 @@ def test_what_is_planted_is_found(tmp_path: Path) -> None:
     messages = {
         "crash": "KeyError: 'planted'",
         "lie": "accepted, but it lies",
-        "slow": "accepted after 2.",
-        "large": "accepted with 2",
+        "slow": "accepted after 5.",
+        "large": "accepted with 6",
         "die": "the process died, exit code 7",
     }
     expected = {k: messages[kind] for k, kind in enumerate(planted) if kind in messages}

@@ -10,9 +10,10 @@ are mostly computed again, so that the checks behind them are reached. An input 
 on its format and on its number alone.
 
 A finding is an error other than those that the reader promises, an input that is accepted although
-a plain reading of it, written here without the library, says otherwise, more than 2 CPU seconds, or
-more than 200 MB. A process that hangs or dies is a finding too, and another process continues. The
-exit code is 1 if there are findings. Needs the extra ``storage``, and a POSIX system.
+a plain reading of it, written here without the library, says otherwise, more than 5 CPU seconds, or
+more than 500 MB: inputs have at most 100 kB. A process that hangs or dies is a finding too, and
+another process continues. The exit code is 1 if there are findings. Needs the extra ``storage``,
+and a POSIX system.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ import shutil
 import sys
 import tempfile
 import time
+import tomllib
+import zipfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -49,10 +52,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from frequency import GRR, HRR, OUE, IncompatibleAggregate, InvalidReport
-from frequency.heavy import PrefixExtension
-from frequency.marginals import CALM, Domain
-from frequency.schema import Boolean, Numeric, Schema
+from frequency import (
+    GRR,
+    HRR,
+    OUE,
+    HadamardCountMeanSketch,
+    IncompatibleAggregate,
+    InvalidReport,
+    JLOracle,
+    Survey,
+)
+from frequency.clients import ClientError, load_memoised
+from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram
+from frequency.longitudinal import Memoised
+from frequency.marginals import CALM, Domain, InpHTCMS
+from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
 from frequency.storage import (
     RefusedFile,
     aggregate_files,
@@ -67,6 +81,8 @@ from mechdesign.cli import main as command
 from mechdesign.device import Device
 from mechdesign.losses import L0, L1
 from mechdesign.privacy import Metric
+from mechdesign.tables import TableRelease, release, release_contingency
+from mechdesign.tables.contingency import ContingencyRelease
 from rangeq import HierarchicalHistogram
 from rangeq.central import (
     CentralFlat,
@@ -78,10 +94,19 @@ from rangeq.central import (
     TreeQuantiles,
     Wavelet,
 )
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
+from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
+from rangeq.central.matrix_mechanism.strategy_file import load_strategy, save_strategy
+from rangeq.central.region_release import RegionRelease, release_regions
+from rangeq.central.regions import Regions
 from rangeq.grids import HDG
 
-SECONDS, MEGABYTES = 2.0, 200
+SECONDS, MEGABYTES = 5.0, 500
 """What reading an input may cost."""
+
+LONGEST = 100_000
+"""The most bytes of an input; longer ones are cut."""
 
 _HANG = 30.0
 """Seconds without a sign of life after which a process is ended."""
@@ -159,8 +184,9 @@ def _put(place: tuple[list[Any], int], value: Any) -> None:
 def _moved(value: Any, rng: random.Random) -> Any:
     """A number, or a text that is one, that differs a little; else an odd token."""
     if type(value) is int:
+        large = 1 << rng.randrange(8, 64)
         return rng.choice(
-            [value + 1, value - 1, -value, 2 * value, value + 10**6, Token(f"{value}.0")]
+            [value + 1, value - 1, -value, 2 * value, value + 10**6, large, Token(f"{value}.0")]
         )
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,4000}", value):
         return str(int(value) + rng.choice([-1, 1, int(value), -2 * int(value), 10**9]))
@@ -521,6 +547,12 @@ class ProtocolFile(JSONFormat):
             PrefixExtension(16, 2.0, lengths=(4, 8, 16)),
             HierarchicalHistogram(30, 1.0, branching=(5, 6), oracle=("OUE", "HRR")),
             HDG({"x": 64, "y": 16, "z": 5}, 1.0, 1000),
+            HadamardCountMeanSketch(100, 1.0, hashes=4, width=8),
+            JLOracle(100, 1.0, rows=8),
+            SuccinctHistogram(8, 2.0, n=10**5, hashes=1, channels=4, rows=64),
+            InpHTCMS(Domain({"a": 3, "b": 2, "c": 4}), 2, 1.0, hashes=2, width=8),
+            OneBit(GRR(5, "1/2")),
+            Survey(GRR(11, 1.0), Schema([AGE])),
         )
         for protocol in self._protocols:
             yield self.saved(partial(save_protocol, protocol=protocol))
@@ -537,7 +569,9 @@ class ProtocolFile(JSONFormat):
             map(json.loads, self.originals), self._protocols, strict=True
         ):
             if original["agreed"] == content["agreed"]:
-                users = np.zeros((50, 3) if isinstance(protocol, (CALM, HDG)) else 50, dtype=int)
+                many = isinstance(protocol, (CALM, HDG, InpHTCMS))
+                users: Any = np.zeros((50, 3) if many else 50, dtype=int)
+                users = {"age": users} if isinstance(protocol, Survey) else users
                 drawn = [p.privatize(users, np.random.default_rng(1)) for p in (found, protocol)]
                 if drawn[0].tobytes() != drawn[1].tobytes():
                     return "it draws other reports than a protocol of the same parameters"
@@ -580,6 +614,257 @@ class QuantilesFile(JSONFormat):
             return "it is not what the file says"
         if loses_more(content, [content["alpha"]]):
             return "it loses more than its epsilon"
+        return None
+
+
+class SchemaFile(JSONFormat):
+    """What is asked, in JSON and in TOML."""
+
+    name = "schema"
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidFile,)
+
+    def valid(self) -> Iterator[bytes]:
+        day = Dates("day", "2020-01-01", "2020-03-01", "week", missing="skip")
+        word = Text("word", bytes=4, outside="clip")
+        colour = Categorical("colour", ["red", "green"], outside="item")
+        for asked in ((AGE, SMOKES), (PAY, day, word), (colour,)):
+            for suffix in (".json", ".toml"):
+                yield self.saved(Schema(asked, "a census").save, suffix)
+
+    def mutated(self, data: bytes, rng: random.Random) -> bytes:
+        if data.startswith(b"{"):
+            return super().mutated(data, rng)
+        if rng.randrange(2):
+            return mutated_bytes(data, rng.choice(self.originals), rng)
+        lines = data.decode().splitlines()
+        odd = [
+            "[a.b]",
+            "[[attributes]]",
+            'x = """',
+            "y = [[[[1]]]]",
+            "a.b.c = {d.e = 1}",
+            "[",
+            "# '",
+        ]
+        odd += [f"{'.'.join('k' * 33)} = 1", f"z = {'[' * 33}{']' * 33}", *TOKENS[:30]]
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(lines))
+            name = lines[at].partition(" = ")[0]
+            lines[at : at + rng.randrange(2)] = [
+                rng.choice([rng.choice(odd), f"{name} = {rng.choice(odd)}", rng.choice(lines)])
+            ]
+        return "\n".join(lines).encode(*LENIENT)
+
+    def changed(self, value: Any, rng: random.Random) -> Any:
+        return Object(entry for entry in mutated_json(value, rng) if entry[0] != "digest")
+
+    def read(self, path: Path) -> Any:
+        kind = ".json" if path.read_bytes()[:1] == b"{" else ".toml"
+        return Schema.load(shutil.copy(path, path.with_suffix(kind)))
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        text = data.decode()
+        content = json.loads(text) if text[:1] == "{" else tomllib.loads(text)
+        names = [one["name"] for one in content["attributes"]]
+        return None if [*found.names] == names else "it has other attributes"
+
+
+class ReleasedFile(JSONFormat):
+    """Released counts, and the mechanisms that they were drawn from."""
+
+    refusals: ClassVar[tuple[type[Exception], ...]] = (MechanismError,)
+
+    part: ClassVar[str] = ""
+    """The attribute, and the key, of the released cells; "": the whole."""
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        content = json.loads(data)
+        if self.part:
+            found, content = getattr(found, self.part), content[self.part]
+        for mechanism in content["mechanisms"]:
+            if (reason := false_table(mechanism)) is not None:
+                return reason
+        if found.released.tolist() != content["released"]:
+            return "it is not what the file says"
+        return None
+
+
+class TableFile(ReleasedFile):
+    """A table of groups."""
+
+    name = "table"
+
+    def valid(self) -> Iterator[bytes]:
+        for names in (None, ["a", "b", "c"]):
+            rng = np.random.default_rng(1)
+            yield self.saved(
+                release([1, 2, 0], [2, 3, 2], Privacy(alpha="1/2"), names=names, rng=rng).save
+            )
+
+    def read(self, path: Path) -> Any:
+        return TableRelease.load(path)
+
+
+class ContingencyFile(ReleasedFile):
+    """A table of several attributes."""
+
+    name = "contingency"
+    part = "cells"
+
+    def valid(self) -> Iterator[bytes]:
+        axes, rng = {"region": ["n", "s"], "answer": ["y", "n"]}, np.random.default_rng(1)
+        counts, half = [[1, 2], [0, 1]], Privacy(alpha="1/2")
+        margins = {("region",): half, (): half}
+        yield self.saved(
+            release_contingency(counts, axes, half, caps=3, margins=margins, rng=rng).save
+        )
+        yield self.saved(release_contingency(counts, axes, half, within=["region"], rng=rng).save)
+
+    def read(self, path: Path) -> Any:
+        return ContingencyRelease.load(path)
+
+
+class RegionsFile(ReleasedFile):
+    """A tree of regions."""
+
+    name = "regions"
+    part = "leaves"
+
+    def valid(self) -> Iterator[bytes]:
+        tree = Regions([("south", "Kent"), ("south", "Surrey"), ("north", "Durham")])
+        rng = np.random.default_rng(1)
+        yield self.saved(
+            release_regions(tree, [1, 0, 2], [2, 2, 3], Privacy(alpha="1/4"), rng=rng).save
+        )
+
+    def read(self, path: Path) -> Any:
+        return RegionRelease.load(path)
+
+
+class StrategyFile(Format):
+    """Strategies: archives of arrays, with digests that are mostly made anew."""
+
+    name = "strategy"
+    refusals: ClassVar[tuple[type[Exception], ...]] = (InvalidFile,)
+
+    def valid(self) -> Iterator[bytes]:
+        dense = DenseStrategy(np.array([[1, 1, 1], [1, 0, 0], [0, 0, 1]]))
+        for strategy in (
+            dense,
+            ProductStrategy([dense, DenseStrategy(np.array([[1, 0], [1, 1]]))]),
+            MarginalStrategy((2, 3), [(0,), (0, 1)], [2, 1]),
+        ):
+            yield self.saved(partial(save_strategy, strategy=strategy, bound=1.5), ".npz")
+
+    def mutated(self, data: bytes, rng: random.Random) -> bytes:
+        if rng.randrange(4) == 0:
+            return mutated_bytes(data, rng.choice(self.originals), rng)
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        content = parsed(members.pop("strategy.json").decode())
+        arrays = sorted(members)
+        if rng.randrange(2):
+            name = rng.choice(arrays)
+            members[name] = self._array(members[name], rng)
+            sums = {name: hashlib.sha256(one).hexdigest() for name, one in members.items()}
+            content[:] = [(k, Object(sums.items()) if k == "arrays" else v) for k, v in content]
+        else:
+            content = mutated_json(content, rng)
+        stream = io.BytesIO()
+        kind = rng.choice([zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+        with zipfile.ZipFile(stream, "w", kind) as archive:
+            text = resealed(content) if rng.randrange(8) else written(content)
+            archive.writestr("strategy.json", text.encode(*LENIENT))
+            for name, one in members.items():
+                archive.writestr(name, one)
+        return stream.getvalue()
+
+    def _array(self, data: bytes, rng: random.Random) -> bytes:
+        """An array with other numbers, of another shape, or with a header that lies."""
+        if rng.randrange(3) == 0:
+            return mutated_bytes(data, data, rng)
+        held = np.load(io.BytesIO(data))
+        shape = rng.choice([held.shape, held.shape[::-1], (held.size,), (1, held.size), (2, 9)])
+        kind = rng.choice(["<i8", "<i8", "<i8", "<f8", ">i8", "|O", "|u1"])
+        stream, large = io.BytesIO(), 1 << rng.randrange(8, 40)
+        if rng.randrange(4) == 0:  # what it announces, it does not hold
+            size = rng.choice([(large,), (large, large), (3, large), (0, large)])
+            header = {"descr": "<i8", "fortran_order": False, "shape": size}
+            np.lib.format.write_array_header_1_0(stream, header)
+            return stream.getvalue() + rng.choice([data[-8:], b"", bytes(10**6)])
+        numbers = np.resize(held, shape)
+        numbers.flat[rng.randrange(numbers.size)] = rng.choice([0, 1, -1, 7, large, -large, 2**62])
+        if kind == "|O":
+            np.lib.format.write_array_header_1_0(
+                stream, {"descr": "|O", "fortran_order": False, "shape": shape}
+            )
+            return stream.getvalue() + data[-16:]
+        np.save(stream, numbers.astype(kind))
+        return stream.getvalue()
+
+    def read(self, path: Path) -> Any:
+        found = load_strategy(path)
+        strategy = found.strategy
+        return found, strategy.l1, strategy.l2_squared
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        stored, l1, _ = found
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            content = json.loads(archive.read("strategy.json"))
+            arrays = {
+                name.removesuffix(".npy"): np.load(io.BytesIO(archive.read(name)))
+                for name in content["arrays"]
+            }
+        own = stored.strategy.arrays()
+        if list(stored.strategy.sizes) != content["sizes"] or any(
+            not np.array_equal(own[name], array) for name, array in arrays.items()
+        ):
+            return "it is not what the file says"
+        if content["kind"] == "dense" and l1 != abs(arrays["matrix"]).sum(axis=0).max():
+            return "it has another sensitivity"
+        return None
+
+
+class PermanentFile(JSONFormat):
+    """The reports that a device keeps, of a question that is asked every day."""
+
+    name = "permanent"
+    refusals: ClassVar[tuple[type[Exception], ...]] = (ClientError,)
+
+    def valid(self) -> Iterator[bytes]:
+        self._question = Memoised(GRR(5, "1/2"), 2).client()
+        drawn = random.Random(1)
+        for values in ((), (3,)):
+            path = self.place / "original.json"
+            path.unlink(missing_ok=True)
+            client = load_memoised(self._question, path, 1, lambda: drawn.getrandbits(64))
+            for value in values:
+                client.report(value)
+            yield path.read_bytes()
+
+    def mutated(self, data: bytes, rng: random.Random) -> bytes:
+        if rng.randrange(5) == 0:
+            return mutated_bytes(data, rng.choice(self.originals), rng)
+        value = mutated_json(parsed(data.decode()), rng)
+        with contextlib.suppress(ValueError, RecursionError):
+            content = json.loads(written(value))
+            if isinstance(value, Object) and isinstance(content, dict) and rng.randrange(8):
+                rest = {key: one for key, one in content.items() if key != "digest"}
+                text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+                seal = "shake256:" + hashlib.shake_256(text.encode()).hexdigest(32)
+                value[:] = [(key, seal if key == "digest" else one) for key, one in value]
+        return written(value).encode(*LENIENT)
+
+    def read(self, path: Path) -> Any:
+        return load_memoised(self._question, path)
+
+    def lie(self, found: Any, data: bytes) -> str | None:
+        content = json.loads(data)
+        items = [item for item, _ in content["kept"]]
+        if found.start != content["start"] or found.held != len(items):
+            return "it is not what the file says"
+        if not all(type(item) is int and 0 <= item < 5 for item in items):
+            return "an item beyond the domain"
         return None
 
 
@@ -1023,7 +1308,7 @@ def counted_twice(path: Path, place: Path, suffix: str) -> tuple[int, Any, Count
 class CountsTable(Format):
     """CSV files of true counts, for ``mechdesign release``."""
 
-    name = "release"
+    name = "counts"
     refusals: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
     tables: ClassVar[tuple[str, ...]] = (
         "id,count,note\n1,0,a\n2,4,b\n3,2,c\n",
@@ -1091,13 +1376,13 @@ class CountsTable(Format):
         return None
 
 
-FORMATS: dict[str, type[Format]] = {
-    kind.name: kind
-    for kind in (
-        *(MechanismFile, DeviceFile, LedgerFile, ProtocolFile, ReportsMessage, AggregateMessage),
-        *(BatchFile, LinesFile, StateFile, ReportsFile, CountsTable, ReleaseFile, QuantilesFile),
-    )
-}
+KINDS: tuple[type[Format], ...] = (
+    *(MechanismFile, DeviceFile, LedgerFile, ProtocolFile, ReportsMessage, AggregateMessage),
+    *(BatchFile, LinesFile, StateFile, ReportsFile, CountsTable, ReleaseFile, QuantilesFile),
+    *(SchemaFile, TableFile, ContingencyFile, RegionsFile, StrategyFile, PermanentFile),
+)
+
+FORMATS = {kind.name: kind for kind in KINDS}
 
 
 # --------------------------------------------------------------------------------------------- work
@@ -1134,7 +1419,7 @@ class Summary:
 def input_of(form: Format, seed: int, number: int) -> bytes:
     """The input of this number."""
     rng = random.Random(f"{seed} {form.name} {number}")
-    return form.mutated(rng.choice(form.originals), rng)
+    return form.mutated(rng.choice(form.originals), rng)[:LONGEST]
 
 
 def peak() -> float:
@@ -1266,7 +1551,7 @@ def main(arguments: list[str] | None = None) -> int:
     for kind in chosen:
         done = fuzz(kind, options.inputs, options.seed)
         print(
-            f"{kind.name:10} {options.inputs:8} {done.accepted:9} {done.refused:9} "
+            f"{kind.name:11} {options.inputs:7} {done.accepted:9} {done.refused:9} "
             f"{len(done.findings):9}  {done.slowest:5.2f} s  {done.largest:8.0f} MB",
             flush=True,
         )

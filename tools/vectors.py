@@ -439,6 +439,8 @@ def damaged_states() -> Iterator[tuple[str, str]]:
     for start in (0, 3, -1, "1", None, True):
         yield f"start {start!r}", signed(**{**content, "start": start})
     yield "a third value", signed(**{**content, "kept": [[item, report], other, [4, "00"]]})
+    for beyond in (case.question.protocol.domain, -1, 1 << 70, [0], "x", True):
+        yield f"an item {beyond!r:.9}", signed(**{**content, "kept": [[beyond, report]]})
     yield "an item twice", signed(**{**content, "kept": [[item, report], [item, report]]})
     for wrong in ("", "0", "0000", "xy", 5, None):
         yield f"a report {wrong!r}", signed(**{**content, "kept": [[item, wrong]]})

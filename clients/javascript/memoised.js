@@ -42,11 +42,14 @@ export function memoised(description, { take, name, step, word }, store, start) 
       throw new ClientError("a state of another question, or of other parameters");
     }
     let known;
+    let inside;
     try {
       known = new Map(state.kept.map(entry));
+      inside = state.kept.every(([item]) => isItem(takes, numbers(item)));
     } catch (error) {
       throw new ClientError(`no state of a client: ${error.message}`);
     }
+    if (!inside) throw new ClientError("a state with an item beyond the domain");
     const sized = [...known.values()].every((payload) => payload.length === step.size);
     const few = isStart(state.start) && known.size <= values && sized;
     if (!few || written(state.start, known) !== canonical(state)) {
@@ -111,6 +114,20 @@ export function memoised(description, { take, name, step, word }, store, start) 
 function named(item) {
   if (Array.isArray(item)) return `[${item.map(named).join()}]`;
   return item < 1n << 53n ? `${item}` : `"${item}"`;
+}
+
+/** Whether values of this kind have such an item: a number, or one for each part. */
+function isItem(takes, item) {
+  const { kind, sizes, size, bytes, limbs, number, as } = takes;
+  if (kind === "schema") return isItem(as, item);
+  const several = kind === "spelt" || (kind === "record" && !number);
+  let ends = (sizes || [size]).map((one) => BigInt(one ?? 0));
+  if (kind === "spelt") ends = Array(limbs).fill(1n << 64n);
+  if (kind === "string") ends = [256n ** BigInt(bytes)];
+  const parts = several ? item : [item];
+  if (!several) ends = [ends.reduce((product, one) => product * one, 1n)];
+  const inside = (one, k) => typeof one === "bigint" && one >= 0n && one < ends[k];
+  return Array.isArray(parts) && parts.length === ends.length && parts.every(inside);
 }
 
 /** An item and its report, from a state. */

@@ -10,6 +10,7 @@ on every machine.
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,10 @@ after the other, in less memory.
 """
 
 
+MOST_FUNCTIONS = 1 << 24
+"""The most public functions to bits of an oracle: clients and server keep 17 bytes of each."""
+
+
 class PublicBits:
     """Public functions from items 0 .. 2^64 - 1 to bits.
 
@@ -37,7 +42,8 @@ class PublicBits:
     seed : int
         Chooses the functions, at least 0.
     rows : int
-        How many functions there are, at least 1.
+        How many functions there are, 1 to `MOST_FUNCTIONS`. Of them 17 bytes each are kept, once
+        a bit is asked for.
 
     Attributes
     ----------
@@ -47,10 +53,15 @@ class PublicBits:
 
     def __init__(self, label: str, seed: int, rows: int) -> None:
         self.text, self.rows = f"frequency:{label}:{seed}", rows
+
+    @cached_property
+    def _table(self) -> tuple[Words, Words, npt.NDArray[np.uint8]]:
+        """The linear, cubic and constant parts of all functions, once a bit is asked for."""
+        rows = self.rows
         stream = hashlib.shake_256(self.text.encode()).digest(17 * rows)
-        words = np.frombuffer(stream[: 16 * rows], dtype="<u8").astype(np.uint64).reshape(2, rows)
-        self._linear, self._cubic = words
-        self._constant = np.frombuffer(stream[16 * rows :], dtype=np.uint8) & 1
+        words = np.frombuffer(stream, "<u8", 2 * rows).astype(np.uint64, copy=False)
+        constant = np.frombuffer(stream, np.uint8, offset=16 * rows) & np.uint8(1)
+        return words[:rows], words[rows:], constant
 
     def bits(
         self, row: npt.NDArray[np.int64], features: tuple[Words, Words]
@@ -70,8 +81,9 @@ class PublicBits:
             0 or 1, of the common shape.
         """
         x, cube = features
-        word = (self._linear[row] & x) ^ (self._cubic[row] & cube)
-        return (np.bitwise_count(word) ^ self._constant[row]) & np.uint8(1)
+        linear, cubic, constant = self._table
+        word = (linear[row] & x) ^ (cubic[row] & cube)
+        return (np.bitwise_count(word) ^ constant[row]) & np.uint8(1)
 
 
 def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:

@@ -20,7 +20,7 @@ from frequency.storage import (
     save_aggregate,
 )
 from frequency.storage.formats import SUFFIXES
-from mechdesign._support.files import replacing
+from mechdesign._support.files import opened, replacing
 from mechdesign._support.text import comma_separated, printable
 from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
 
@@ -151,7 +151,7 @@ def _is_aggregate(path: Path, protocol: Any) -> bool:
 def _is_account(path: Path, protocol: Any) -> bool:
     headings = comma_separated([_HEADINGS]).encode()
     try:
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             return stream.read(len(headings)) == headings
     except OSError:
         return False

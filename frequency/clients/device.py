@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import struct
 import sys
 from bisect import bisect_left, bisect_right
@@ -27,7 +28,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, pairwise
-from math import inf
+from math import inf, prod
 from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
@@ -157,8 +158,10 @@ class MemoisedClient:
         self.epsilon, self.odds = str(description["epsilon"]), str(description["odds"])
         self._wire, self._item, self._node = _parts(description, words)
         told = description["memoised"]
+        self._values, self._starts = told["values"], told["starts"]
+        if any(type(one) is not int or one < 1 for one in (self._values, self._starts)):
+            raise ClientError("no values or starts in the description")
         self.day, told = str(told["day"]), _numbers(told)
-        self._values, self._starts = int(told["values"]), int(told["starts"])
         self._sent = _rational(words, *told["kept"])
         self._accepted = [
             [_rational(words, *chance) for chance in told[name]] for name in ("permanent", "blank")
@@ -242,8 +245,7 @@ class MemoisedClient:
     def _read(self) -> tuple[int, dict[str, bytes]]:
         """The start, and the permanent report of each item, in order of appearance."""
         try:
-            with open(self._path, encoding="utf-8") as stream:
-                state = json.load(stream)
+            state = _json_in(self._path)
             if not isinstance(state, dict) or state.get("format") != _STATE:
                 raise ClientError("no state of a client")
             if type(state.get("version")) is not int or state["version"] != 1:
@@ -253,6 +255,8 @@ class MemoisedClient:
             if state.get("client") != self.description["digest"]:
                 raise ClientError("a state of another question, or of other parameters")
             start, kept = state["start"], {_named(k): bytes.fromhex(v) for k, v in state["kept"]}
+            if not all(_is_item(self.description["takes"], _numbers(k)) for k, _ in state["kept"]):
+                raise ClientError("a state with an item beyond the domain")
             sizes = {len(payload) for payload in kept.values()} | {self._node.size}
             whole = type(start) is int and 1 <= start <= self._starts
             if not whole or len(kept) > self._values or len(sizes) > 1:
@@ -314,6 +318,40 @@ def _named(item: Any) -> str:
     return str(number) if number < 1 << 53 else f'"{number}"'
 
 
+def _is_item(takes: dict[str, Any], item: Any) -> bool:
+    """Whether values of this kind have such an item: a number, or one for each part."""
+    if takes["kind"] == "schema":
+        return _is_item(takes["as"], item)
+    several = takes["kind"] == "spelt" or (takes["kind"] == "record" and not takes["number"])
+    if takes["kind"] == "spelt":
+        sizes = [WORD] * takes["limbs"]
+    elif takes["kind"] == "string":
+        sizes = [256 ** takes["bytes"]]
+    else:
+        sizes = [int(size) for size in takes.get("sizes") or [takes["size"]]]
+    parts = item if several else [item]
+    ends = sizes if several else [prod(sizes)]
+    return (
+        isinstance(parts, list)
+        and len(parts) == len(ends)
+        and all(type(one) is int and 0 <= one < end for one, end in zip(parts, ends, strict=True))
+    )
+
+
+def _json_in(path: Any) -> Any:
+    """What a regular file holds."""
+
+    def regular(name: str, flags: int) -> int:
+        handle = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe may never end
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise ClientError(f"{name}: not a regular file")
+        return handle
+
+    with open(path, encoding="utf-8", opener=regular) as stream:
+        return json.load(stream)
+
+
 def _replace(path: str, text: str) -> None:
     """Write a file that its owner alone may read: durably, and in one step or not at all."""
     aside = f"{path}.{os.urandom(8).hex()}.part"
@@ -340,8 +378,7 @@ def _loaded(source: Any, version: int, make: Callable[[dict[str, Any]], Any]) ->
     try:
         os.urandom(1)
         if not isinstance(source, dict):
-            with open(source, encoding="utf-8") as stream:
-                source = json.load(stream)
+            source = _json_in(source)
         return make(_checked(source, version))
     except ClientError:
         raise

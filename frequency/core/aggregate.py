@@ -15,7 +15,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -23,14 +23,22 @@ import numpy.typing as npt
 
 from frequency.core.sparse_counts import SparseCounts, sparse
 from frequency.exceptions import IncompatibleAggregate
-from mechdesign._support.strict_json import JSON_BYTES, from_json, keyed
-from mechdesign._support.text import from_text, printable, shown
+from mechdesign._support.fields import ANYTHING, TEXT, Field, list_of, record, whole_number
+from mechdesign._support.files import opened
+from mechdesign._support.strict_json import JSON_BYTES, from_json
+from mechdesign._support.text import from_text, printable, reason, shown
 
 VERSION = 1
 """Of messages with an aggregate, all of its counts written."""
 
 _SPARSE_VERSION = 2
 """Of those with only the counts that are not 0."""
+
+REPORTS = whole_number(0)
+"""A number of reports, as messages and files hold it: below 2^63."""
+
+_FIELDS = {"parameters": TEXT, "n": REPORTS, "shape": list_of(REPORTS)}
+"""Of the header of an aggregate."""
 
 _MAGIC = b"LDPF"
 _DIGEST = 32
@@ -220,7 +228,7 @@ class Aggregate:
 
     @staticmethod
     def read(
-        message: bytes, kind: str = "aggregate", *names: str
+        message: bytes, kind: str = "aggregate", more: Mapping[str, Field] | None = None
     ) -> tuple[Aggregate, dict[str, Any]]:
         """The aggregate that `write` wrote, and the header of its message.
 
@@ -230,7 +238,7 @@ class Aggregate:
             All bytes of it.
         kind : str, default "aggregate"
             What the message must be.
-        names : str
+        more : mapping of str to Field, optional
             The further entries that its header must have: these and no others.
 
         Returns
@@ -247,24 +255,17 @@ class Aggregate:
             view = memoryview(message).cast("B")
             if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            own = ("parameters", "n", "shape", *names)
-            versions = {VERSION: own, _SPARSE_VERSION: (*own, "places")}
+            own = {**_FIELDS, **(more or {})}
+            versions = {VERSION: own, _SPARSE_VERSION: {**own, "places": REPORTS}}
             header, body = unpack(view[:-_DIGEST], kind, versions)
-            n, shape = number_of_reports(header["n"]), header["shape"]
-            parameters = header["parameters"]
-            if not isinstance(parameters, str):
-                raise ValueError(f"the parameters are {shown(parameters)}, not text")
-            if not isinstance(shape, list) or not all(
-                type(length) is int and length >= 0 for length in shape
-            ):
-                raise ValueError("the shape is not a list of lengths")
+            n, shape, parameters = header["n"], header["shape"], header["parameters"]
             counts: npt.NDArray[np.int64] | SparseCounts
             if header["version"] == _SPARSE_VERSION:
                 counts = SparseCounts.from_bytes(body, tuple(shape), header["places"])
             else:
                 counts = np.frombuffer(body, dtype="<i8").reshape(shape).astype(np.int64)
         except (ValueError, KeyError, TypeError) as error:
-            raise IncompatibleAggregate(f"no message of kind {kind!r}: {error}") from error
+            raise IncompatibleAggregate(f"no message of kind {kind!r}: {reason(error)}") from error
         return Aggregate(parameters, n, counts), header
 
 
@@ -295,7 +296,7 @@ def pack(header: dict[str, Any], body: bytes) -> bytes:
 
 
 def unpack(
-    message: bytes | memoryview, kind: str, versions: Mapping[int, Sequence[str]]
+    message: bytes | memoryview, kind: str, versions: Mapping[int, Mapping[str, Field]]
 ) -> tuple[dict[str, Any], memoryview]:
     """Header and body of a message.
 
@@ -305,9 +306,9 @@ def unpack(
         All bytes of it.
     kind : str
         What it must hold.
-    versions : mapping of int to sequence of str
-        What its version may be, and the keys of its header beside "version" and "kind": these and
-        no others.
+    versions : mapping of int to mapping of str to Field
+        What its version may be, and the fields of its header beside "version" and "kind": these
+        and no others.
 
     Returns
     -------
@@ -335,7 +336,8 @@ def unpack(
         raise ValueError(f"version {shown(version)}, this library reads {read}")
     if header.get("kind") != kind:
         raise ValueError(f"it holds {shown(header.get('kind'))}, not {kind}")
-    return keyed(header, "version", "kind", *versions[version]), message[end:]
+    record({"version": ANYTHING, "kind": TEXT, **versions[version]}).require(header)
+    return header, message[end:]
 
 
 def beginning(stream: IO[bytes], most: int) -> bytes:
@@ -364,7 +366,7 @@ def message_kind(path: str | os.PathLike[str]) -> str:
     "" of what does not begin as a message does, and "damaged" of what only begins so. Nothing else
     is checked. OSError if it cannot be read.
     """
-    with open(path, "rb") as stream:
+    with opened(path) as stream:
         start = beginning(stream, JSON_BYTES)
     if start[:4] != _MAGIC:
         return ""
@@ -372,19 +374,6 @@ def message_kind(path: str | os.PathLike[str]) -> str:
         return str(from_json(start[8:])["kind"])
     except (ValueError, LookupError, TypeError):
         return "damaged"
-
-
-def number_of_reports(value: Any) -> int:
-    """The value itself, if it is an integer in 0 .. 2^63 - 1.
-
-    Raises
-    ------
-    ValueError
-        It is anything else, which no file may hold as a number of reports.
-    """
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError(f"{shown(value)} is not a number of reports")
-    return value
 
 
 def differing(ours: str, theirs: str) -> str:

@@ -8,7 +8,6 @@ short, of another channel, or such that no client can have sent it, is an error 
 
 from __future__ import annotations
 
-import re
 import secrets
 from abc import abstractmethod
 from collections import Counter
@@ -19,9 +18,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import number_of_reports, pack, unpack
+from frequency.core.aggregate import REPORTS, pack, unpack
 from frequency.core.deployable import Deployable
 from frequency.exceptions import InvalidReport
+from mechdesign._support.fields import TEXT, matching
+from mechdesign._support.text import reason as plainly
 from mechdesign._support.text import shown
 
 Reports: TypeAlias = npt.NDArray[np.void]
@@ -30,7 +31,13 @@ Reports: TypeAlias = npt.NDArray[np.void]
 WIRE = 8
 """How many bytes name the channel in front of a single report."""
 
-_HEADERS = {1: ("parameters", "count"), 2: ("protocol", "count", "id")}
+ID = matching("an id of 32 hexadecimal digits", "[0-9a-f]{32}")
+"""What `new_id` makes."""
+
+_HEADERS = {
+    1: {"parameters": TEXT, "count": REPORTS},
+    2: {"protocol": TEXT, "count": REPORTS, "id": ID},
+}
 """What the header of a batch says beside its version and kind."""
 
 
@@ -59,11 +66,6 @@ class Batch:
 def new_id() -> str:
     """A random number by which reports are known wherever they are copied to: 32 digits."""
     return secrets.token_hex(16)
-
-
-def is_id(value: object) -> bool:
-    """Whether `new_id` can have made it."""
-    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
 
 
 class Transport(Deployable):
@@ -190,14 +192,13 @@ class Transport(Deployable):
             It does not begin as a message of reports.
         """
         header, body = unpack(message, "reports", _HEADERS)
-        count = number_of_reports(header["count"])
         if header["version"] == 1:
             given, own = header["parameters"], self.signature
         else:
             given, own = header["protocol"], self.wire.hex()
-            if not is_id(header["id"]):
-                raise ValueError(f"{shown(header['id'])} is not an id of 32 hexadecimal digits")
-        return Batch(count, header.get("id"), None if given == own else f"{given!r:.300}", body)
+        return Batch(
+            header["count"], header.get("id"), None if given == own else f"{given!r:.300}", body
+        )
 
     def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
         """The reports in a message.
@@ -228,7 +229,7 @@ class Transport(Deployable):
             batch = self.batch(message)
             count, body = batch.count, batch.body
         except ValueError as error:
-            return self.refuse("malformed", 1, f"not a message of reports: {error}", tally)
+            return self.refuse("malformed", 1, f"not a message of reports: {plainly(error)}", tally)
         if batch.foreign is not None:
             return self.refuse(
                 "foreign",

@@ -16,7 +16,7 @@ import scipy
 
 from frequency.algebra.error_correcting_codes import Code
 from frequency.algebra.exact_draws import TruthOrLie, uniform
-from frequency.algebra.hash_functions import Coins, LinearHash
+from frequency.algebra.hash_functions import MOST_FUNCTIONS, Coins, LinearHash
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import (
     JointLaw,
@@ -55,6 +55,9 @@ MOST_SIGNS = 1 << 28
 """How many signs all users together tell at most, where the sizes are chosen: the server adds up
 so many in some seconds.
 """
+
+MOST_HASHES = 1 << 10
+"""The most hash functions that divide epsilon."""
 
 _AT_ONCE = 1 << 22
 """About how many signs are drawn at a time."""
@@ -443,7 +446,8 @@ class SuccinctHistogram(HeavyHitterProtocol):
     beta : float, default 0.05
         The probability to miss an item that the defaults are for, strictly between 0 and 1.
     hashes, channels, rows : int, optional
-        T, K (a power of two, at least 2) and the rows of the oracle's matrix; None: by n and beta.
+        T (at most 1024), K (a power of two, at least 2) and the rows of the oracle's matrix (at
+        most 2^24); None: by n and beta.
     symbol : int, optional
         The symbols of the code, in bits: see `UniqueHeavyHitter`. None: the best with the other
         sizes, or `Code.best` where hashes and channels are given.
@@ -479,10 +483,14 @@ class SuccinctHistogram(HeavyHitterProtocol):
             raise ValueError(
                 f"beta must be a probability, strictly between 0 and 1, got {shown(self.beta)}"
             )
-        for name, least in (("hashes", 1), ("channels", 2), ("rows", 1)):
+        for name, least, most in (
+            ("hashes", 1, MOST_HASHES),
+            ("channels", 2, LARGEST_STATE),
+            ("rows", 1, MOST_FUNCTIONS),
+        ):
             value = getattr(self, name)
             if value is not None:
-                set_fields(self, **{name: whole(value, name, least)})
+                set_fields(self, **{name: whole(value, name, least, most)})
         if self.channels is not None and self.channels & (self.channels - 1):
             raise ValueError(f"channels must be a power of two, got {self.channels}")
         super().__post_init__()

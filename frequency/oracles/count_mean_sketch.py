@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import UnaryBits, uniform
 from frequency.algebra.finite_field import binary_basis, walsh_hadamard
-from frequency.algebra.hash_functions import FEW, Coins, PublicBits, features
+from frequency.algebra.hash_functions import FEW, MOST_FUNCTIONS, Coins, PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, coin, tossed
@@ -169,7 +169,7 @@ class SignSketch(SignChannel, Sketch):
         )
 
 
-def checked_size(name: str, value: object, least: int) -> int:
+def checked_size(name: str, value: object, least: int, most: int = 1 << 32) -> int:
     """``value`` as Python's integer.
 
     Parameters
@@ -180,18 +180,20 @@ def checked_size(name: str, value: object, least: int) -> int:
         The number given.
     least : int
         The least that it may be.
+    most : int, default 2^32
+        The most that it may be.
 
     Returns
     -------
     int
-        The same number, ``least`` .. 2^32.
+        The same number, ``least`` .. ``most``.
 
     Raises
     ------
     ValueError
         Anything else.
     """
-    return whole(value, name, least, 1 << 32)
+    return whole(value, name, least, most)
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class HashedSketch(Sketch):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
     hashes : int, default 256
-        The number of hash functions, 1 to 2^32.
+        The number of hash functions, at least 1; times log2(width), at most 2^24.
     width : int, default 1024
         The number of cells, a power of two, 2 to 2^32.
     seed : int, default 0
@@ -225,14 +227,12 @@ class HashedSketch(Sketch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            hashes=checked_size("hashes", self.hashes, 1),
-            width=checked_size("width", self.width, 2),
-            seed=checked_size("seed", self.seed, 0),
-        )
-        if self.width & (self.width - 1):
-            raise ValueError(f"width must be a power of two, got {shown(self.width)}")
+        width = checked_size("width", self.width, 2)
+        if width & (width - 1):
+            raise ValueError(f"width must be a power of two, got {shown(width)}")
+        set_fields(self, width=width, seed=checked_size("seed", self.seed, 0))
+        most = MOST_FUNCTIONS // self._places
+        set_fields(self, hashes=checked_size("hashes", self.hashes, 1, most))
 
     @property
     def confusion(self) -> Fraction:
@@ -293,7 +293,7 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
     hashes : int, default 256
-        The number of hash functions, 1 to 2^32.
+        The number of hash functions, at least 1; times log2(width), at most 2^24.
     width : int, default 1024
         The number of cells, a power of two, 2 to 2^32.
     seed : int, default 0
@@ -367,7 +367,7 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
     hashes : int, default 256
-        The number of hash functions, 1 to 2^32.
+        The number of hash functions, at least 1; times log2(width), at most 2^24.
     width : int, default 1024
         The number of cells, a power of two, 2 to 2^32.
     seed : int, default 0

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.hash_functions import PublicBits, features
+from frequency.algebra.hash_functions import MOST_FUNCTIONS, PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.count_mean_sketch import SignSketch, checked_size
 from mechdesign._support.arrays import Floats, Items
@@ -42,7 +42,7 @@ class JLOracle(SignSketch):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
     rows : int, default 16384
-        The rows of the public matrix, 1 to 2^32.
+        The rows of the public matrix, 1 to 2^24.
     seed : int, default 0
         Of the matrix, 0 to 2^32, chosen without looking at the data.
 
@@ -59,9 +59,8 @@ class JLOracle(SignSketch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self, rows=checked_size("rows", self.rows, 1), seed=checked_size("seed", self.seed, 0)
-        )
+        rows = checked_size("rows", self.rows, 1, MOST_FUNCTIONS)
+        set_fields(self, rows=rows, seed=checked_size("seed", self.seed, 0))
 
     @property
     def confusion(self) -> Fraction:

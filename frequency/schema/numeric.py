@@ -128,7 +128,7 @@ class Numeric(Ordered):
         given = values if self.whole and self.bins == 0 else self.bins
         bins = whole_number(given, "bins", 1, min(values, MOST_ITEMS), what="a number of bins")
         set_fields(self, low=low, high=high, bins=bins)
-        if not (np.diff(self.cuts) > 0).all():
+        if not self._is_wide and not (np.diff(self.cuts) > 0).all():
             raise ValueError(
                 f"{printable(self.name)}: {bins} bins from {low:.12g} to {high:.12g} are too narrow"
             )
@@ -139,6 +139,17 @@ class Numeric(Ordered):
             kind = "an integer" if self.whole else "a finite number"
             raise ValueError(f"{what} of {printable(self.name)} must be {kind}, got {shown(given)}")
         return int(number) if self.whole or isinstance(given, int) else number
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether bins are so wide that no two edges are rounded to one: then none is computed."""
+        assert self.low is not None
+        assert self.high is not None
+        low, end = float(self.low), float(self.high) + self.whole
+        if self.spacing == "logarithmic":
+            narrowest = low * math.expm1(math.log(end / low) / self.bins)
+            return narrowest > 2 * max(self.whole, 1e-11 * end)
+        return self.whole or (end - low) / self.bins > 4 * math.ulp(max(abs(low), abs(end)))
 
     @cached_property
     def cuts(self) -> npt.NDArray[Any]:

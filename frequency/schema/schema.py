@@ -20,9 +20,9 @@ from frequency.schema.numeric import Numeric
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema_file import content_in, save_content
 from frequency.schema.text import Text
-from mechdesign import InvalidFile
+from mechdesign._support.fields import require_declared
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.strict_json import digest_of
+from mechdesign._support.strict_json import digest_of, intact
 from mechdesign._support.text import aligned, listed, shown
 
 _KINDS: dict[str, type[Attribute]] = {
@@ -263,15 +263,13 @@ class Schema:
         """
         content = content_in(path)
         digest = content.pop("digest", None)
-        try:
+        with intact(path, "no schema"):
             schema = Schema.of_content(content)
             if digest is not None and digest != schema.digest:
                 raise ValueError(
                     "the digest does not match: the file was changed after it was written. To"
                     " accept what it holds now, delete the line of the digest"
                 )
-        except ValueError as error:
-            raise InvalidFile(f"{path}: {error}") from error
         return schema
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -301,15 +299,19 @@ class Schema:
 
 def _attribute(content: Any, place: int) -> Attribute:
     where = f"attribute {place + 1}"
-    if not isinstance(content, dict) or content.get("kind") not in _KINDS:
-        found = shown(content.get("kind") if isinstance(content, dict) else content)
+    name = content.get("kind") if isinstance(content, dict) else None
+    if not isinstance(name, str) or name not in _KINDS:
+        found = shown(name if isinstance(content, dict) else content)
         raise ValueError(f"{where}: its kind is one of {listed(_KINDS)}, got {found}")
     kind = _KINDS[content["kind"]]
     if isinstance(content.get("name"), str):
         where += f", {shown(content['name'])}"
     rest = {key: value for key, value in content.items() if key != "kind"}
     _require_keys(rest, where, {one.name for one in fields(kind)}, "name")
+    if isinstance(rest.get("labels"), list):  # in which integers stand for their text
+        rest["labels"] = [str(one) if type(one) is int else one for one in rest["labels"]]
     try:
+        require_declared(kind, rest)
         return kind(**rest)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error

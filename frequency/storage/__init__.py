@@ -4,8 +4,7 @@ A protocol is a small JSON file, an aggregate is one binary file. Reports are ba
 lines of base64 (``.b64``), or Parquet files, for which the extra ``storage`` is needed.
 
 >>> import tempfile
->>> from pathlib import Path
->>> import numpy as np
+>>> >>> import numpy as np
 >>> from frequency import HRR
 >>> from frequency.storage import aggregate_files, write_reports
 >>> place = Path(tempfile.mkdtemp())
@@ -26,7 +25,6 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frequency.core.aggregate import Aggregate
@@ -36,7 +34,7 @@ from frequency.storage.collection import Collected, aggregate_files
 from frequency.storage.formats import read_reports, write_reports
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from frequency.storage.reports_file import RefusedFile
-from mechdesign._support.files import replacing
+from mechdesign._support.files import opened, replacing
 
 if TYPE_CHECKING:
     from frequency.storage.parquet import parquet_header
@@ -100,7 +98,8 @@ def load_aggregate(path: str | os.PathLike[str], protocol: Any) -> Aggregate:
     IncompatibleAggregate
         It is not whole, of another protocol, or impossible.
     """
-    return channel_of(protocol).aggregate_from_bytes(Path(path).read_bytes())
+    with opened(path) as stream:
+        return channel_of(protocol).aggregate_from_bytes(stream.read())
 
 
 def continues(protocol: Any, later: Aggregate, earlier: Aggregate) -> bool:

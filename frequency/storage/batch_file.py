@@ -27,6 +27,7 @@ from frequency.storage.reports_file import (
     digest_of_id,
     most,
 )
+from mechdesign._support.files import opened
 
 _HEADER = 1 << 24
 """The longest header that is read: JSON takes many times its length in memory."""
@@ -39,7 +40,7 @@ class BatchFile(ReportsFile):
     """One batch, of the version that is written or an older one, whose files have no id."""
 
     def outline(self) -> Outline:
-        with open(self.path, "rb") as stream:
+        with opened(self.path) as stream:
             return self._outline(stream, self._header(stream))
 
     def batches(
@@ -50,7 +51,7 @@ class BatchFile(ReportsFile):
         digest: str | None = None,
     ) -> Iterator[Reports]:
         dtype = self.channel.report_dtype
-        with open(self.path, "rb") as stream:
+        with opened(self.path) as stream:
             header = self._header(stream)
             first, outline = stream.tell(), self._outline(stream, header)
             if digest is not None and outline.digest != digest:

@@ -35,6 +35,7 @@ from frequency.storage.reports_file import (
     digest_of_content,
     digest_of_id,
 )
+from mechdesign._support.files import opened
 from mechdesign._support.text import listed, shown
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -71,7 +72,7 @@ class LineFile(ReportsFile):
         self._wire = np.frombuffer(channel.wire, dtype=np.uint8)
 
     def outline(self) -> Outline:
-        with open(self.path, "rb") as stream:
+        with opened(self.path) as stream:
             return self._outline(stream)
 
     def _outline(self, stream: IO[bytes]) -> Outline:
@@ -86,7 +87,7 @@ class LineFile(ReportsFile):
         tally: Counter[str] | None,
         digest: str | None = None,
     ) -> Iterator[Reports]:
-        with open(self.path, "rb") as stream:
+        with opened(self.path) as stream:
             if digest is not None and self._outline(stream).digest != digest:
                 raise RefusedFile(REPLACED)
             stream.seek(0)

@@ -26,7 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from frequency.core.aggregate import canonical, differing, number_of_reports
+from frequency.core.aggregate import REPORTS, canonical, differing
 from frequency.core.channel import Channel, Reports
 from frequency.core.protocol import channel_of
 from frequency.core.transport import new_id
@@ -39,7 +39,9 @@ from frequency.storage.reports_file import (
     digest_of_id,
     most,
 )
-from mechdesign._support.strict_json import digest_of, from_json, keyed
+from mechdesign._support.fields import ANYTHING, TEXT, list_of, record, row_of, whole_number
+from mechdesign._support.files import opened
+from mechdesign._support.strict_json import digest_of, from_json
 from mechdesign._support.text import shown
 
 try:
@@ -64,7 +66,17 @@ _STRING = 1 << 24
 """The longest text that a footer may hold: JSON takes many times its length in memory."""
 
 
-_OTHERS_KEYS = ("protocol", "id", "count", "digest")
+_FIELDS = {
+    VERSION: {
+        "parameters": TEXT,
+        "id": TEXT,
+        "groups": list_of(row_of(whole_number(1), TEXT)),
+        "digest": TEXT,
+    },
+    OTHERS_VERSION: {"protocol": TEXT, "id": TEXT, "count": REPORTS, "digest": TEXT},
+}
+"""Of a header, by its version, beside "format" and "version"."""
+
 _ANY_WIDTH = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
@@ -94,7 +106,7 @@ class ParquetReports(ReportsFile):
     def outline(self) -> Footer:
         with (
             _refusing(),
-            open(self.path, "rb") as stream,
+            opened(self.path) as stream,
             pq.ParquetFile(stream, thrift_string_size_limit=_STRING) as file,
         ):
             return _footer(stream, file, self.channel)
@@ -107,6 +119,7 @@ class ParquetReports(ReportsFile):
         digest: str | None = None,
     ) -> Iterator[Reports]:
         with _refusing():
+            opened(self.path).close()  # which refuses what is no regular file
             stream = pa.OSFile(os.fsencode(self.path))  # a name may hold any bytes
         with stream:
             with _refusing():
@@ -326,33 +339,13 @@ def _header(metadata: Any) -> dict[str, Any]:
         raise RefusedFile(
             f"version {shown(version)}, this library reads {VERSION} and {OTHERS_VERSION}"
         )
-    own = version == VERSION
     try:
-        keys = ("parameters", "id", "groups", "digest") if own else _OTHERS_KEYS
-        keyed(header, "format", "version", *keys)
-        if not own:
-            _check_types(header)
-            return header
+        record({"format": TEXT, "version": ANYTHING, **_FIELDS[version]}).require(header)
     except ValueError as error:
         raise RefusedFile(f"its header: {error}") from error
-    if header["digest"] != digest_of(header) or not _are_groups(header["groups"]):
+    if version == VERSION and header["digest"] != digest_of(header):
         raise RefusedFile("damaged: what it says of itself was changed")
     return header
-
-
-def _check_types(header: dict[str, Any]) -> None:
-    """ValueError unless the header of another writer is one."""
-    number_of_reports(header["count"])
-    for key in ("protocol", "id", "digest"):
-        if not isinstance(header[key], str):
-            raise ValueError(f"{key} is {shown(header[key])}, not text")
-
-
-def _are_groups(groups: Any) -> bool:
-    return isinstance(groups, list) and all(
-        isinstance(group, list) and [type(entry) for entry in group] == [int, str] and group[0] > 0
-        for group in groups
-    )
 
 
 def _kind(field: np.dtype[Any]) -> Any:

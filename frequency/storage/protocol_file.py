@@ -25,13 +25,44 @@ from frequency.core.oracle import Oracle
 from frequency.core.protocol import Protocol, channel_of
 from frequency.schema import Domain, Schema
 from mechdesign import InvalidFile, Mechanism
+from mechdesign._support.fields import (
+    ANYTHING,
+    TEXT,
+    list_of,
+    optional,
+    record,
+    require_declared,
+    row_of,
+    table_of,
+    whole_number,
+)
 from mechdesign._support.files import replacing
-from mechdesign._support.strict_json import content_of, digest_of, from_json, keyed, spelt
+from mechdesign._support.strict_json import (
+    content_of,
+    digest_of,
+    from_json,
+    intact,
+    require_same,
+    spelt,
+)
 from mechdesign._support.text import from_text, printable, shown, to_text
 from mechdesign.files import checked, described
 from mechdesign.limits import Work
 
 FORMAT, VERSION = "mechdesign.protocol", 2
+
+_ARGUMENTS = {"protocol": TEXT, "arguments": table_of(ANYTHING)}
+
+_PROTOCOL = record(_ARGUMENTS)
+"""A protocol within a file; `_decoded` checks each argument."""
+
+_FIELDS = {**_ARGUMENTS, "agreed": table_of(ANYTHING)}
+"""Of a file; what is agreed on is compared with that of the protocol, and so is this."""
+
+_CLIENT = optional(table_of(ANYTHING))
+
+_SIZES = dict.fromkeys(("attributes", "sizes"), list_of(row_of(TEXT, whole_number(1))))
+"""How a domain is written; the second in older files."""
 
 _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
 """Whose public classes a file can name; of other modules, only those that were imported before."""
@@ -101,30 +132,33 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
     """
     if Path(path).suffix == ".toml":
         raise InvalidFile(f"{path} looks like a schema: mechdesign protocol makes a protocol of it")
-    keys = ("protocol", "arguments", "agreed", "digest")
-    content = content_of(path, FORMAT, {1: keys, VERSION: (*keys, "client")})
-    try:
-        theirs = content["agreed"]
+    content = content_of(path, FORMAT, {1: _FIELDS, VERSION: {**_FIELDS, "client": _CLIENT}})
+    with intact(path):
         named = {key: content[key] for key in ("protocol", "arguments")}
         protocol = _decoded(named, str(path), Work(content))
-        ours, clients = _agreed(protocol), _client(protocol) if "client" in content else None
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
-        raise InvalidFile(f"{path}: {type(error).__name__}: {str(error)[:300]}") from error
-    if canonical(ours) != canonical(theirs):  # in which 1, 1.0 and true differ
-        raise InvalidFile(
-            f"{path}: this library would draw reports otherwise: of"
-            f" {differing(canonical(ours), canonical(theirs))}"
-        )
-    if canonical(clients) != canonical(content.get("client")):
-        raise InvalidFile(f"{path}: its description for clients is not that of the protocol")
+        ours, theirs = canonical(_agreed(protocol)), canonical(content["agreed"])
+        if ours != theirs:  # in which 1, 1.0 and true differ
+            raise ValueError(
+                f"this library would draw reports otherwise: of {differing(ours, theirs)}"
+            )
+        _require_arguments(_encoded(protocol), named)
+        # What clients run is made of parameters that were agreed on
+        if "client" in content and canonical(_client(protocol)) != canonical(content["client"]):
+            raise ValueError("its description for clients is not that of the protocol")
     return protocol
+
+
+def _require_arguments(written: Any, given: Any) -> None:
+    """Raise ValueError unless a protocol has the arguments of its file, to the type.
+
+    Older files may lack some, and name a domain by its sizes.
+    """
+    if isinstance(given, dict) and isinstance(written, dict) and "arguments" in given:
+        require_same(written["protocol"], given["protocol"])
+        for name, value in given["arguments"].items():
+            _require_arguments(written["arguments"][name], value)
+    elif not (isinstance(given, dict) and "sizes" in given):
+        require_same(written, given)
 
 
 def _client(protocol: Any) -> dict[str, Any] | None:
@@ -172,7 +206,8 @@ def _named(name: Any, *bases: type) -> Any:
     if module in _MODULES:
         import_module(module)
     found = getattr(sys.modules.get(module), last, None)
-    if not inspect.isclass(found) or not issubclass(found, bases) or _name(found) != name:
+    is_class = inspect.isclass(found) and issubclass(found, bases) and _name(found) == name
+    if not is_class or inspect.isabstract(found):
         missing = f"; {shown(module)} has not been imported"
         missing += f" (in a shell: --import {printable(module)})" if module else ""
         missing = missing if module not in sys.modules else ""
@@ -220,11 +255,18 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
     if not isinstance(value, dict):
         return value
     if "protocol" in value:
-        keyed(value, "protocol", "arguments")
+        _PROTOCOL.require(value)
         kind = _named(value["protocol"], Channel, Protocol)
-        return kind(
-            **{name: _decoded(item, place, work) for name, item in value["arguments"].items()}
-        )
+        arguments = {name: _decoded(one, place, work) for name, one in value["arguments"].items()}
+        known = inspect.signature(kind).parameters
+        for name in arguments:
+            if name not in known:
+                raise ValueError(f"unknown key {shown(name)}; known: {', '.join(known)}")
+        for name, parameter in known.items():
+            if name not in arguments and parameter.default is inspect.Parameter.empty:
+                raise ValueError(f"the key {name!r} is missing")
+        require_declared(kind, arguments)
+        return kind(**arguments)
     if len(value) != 1:
         raise ValueError(f"expected an object with one key, got {shown(value)}")
     ((form, content),) = value.items()
@@ -236,9 +278,9 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
         return Mechanism.from_parts(*checked(content, place, work))
     if form == "schema":
         return Schema.of_content(content)
-    if form not in ("attributes", "sizes"):  # the second in older files
+    if form not in _SIZES:
         raise ValueError(f"unknown key {shown(form)}")
-    sizes = dict(content)
+    sizes = dict(_SIZES[form].require(content, form))
     if len(sizes) < len(content):
         raise ValueError(f"an attribute occurs twice in {shown(content)}")
     return Domain(sizes)

@@ -9,15 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate, differing, number_of_reports
+from frequency.core.aggregate import REPORTS, Aggregate, differing
 from frequency.core.channel import Channel
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.counting import FileEntry, Part
 from mechdesign import InvalidFile
-from mechdesign._support.files import replacing
-from mechdesign._support.text import shown
+from mechdesign._support.fields import TEXT, list_of, row_of, table_of
+from mechdesign._support.files import opened, replacing
+from mechdesign._support.text import reason
 
 _KIND = "counted files"
+
+_FIELDS = {"files": list_of(row_of(TEXT, TEXT, REPORTS, table_of(REPORTS)))}
+"""Of a state beside its aggregate: each file, its digest, what was counted and what left out."""
 
 _SHARE = 20
 """Saving the state may take one part in so many of the time."""
@@ -92,8 +96,12 @@ class State:
 
     def _load(self, path: Path) -> None:
         try:
-            aggregate, header = Aggregate.read(path.read_bytes(), _KIND, "files")
-            entries = [_entry(*row) for row in header["files"]]
+            with opened(path) as stream:
+                aggregate, header = Aggregate.read(stream.read(), _KIND, _FIELDS)
+            entries = [
+                FileEntry(name, digest, counted, left_out, None)
+                for name, digest, counted, left_out in header["files"]
+            ]
             if (
                 sum(entry.counted for entry in entries) != aggregate.n
                 or len({entry.digest for entry in entries}) != len(entries)
@@ -101,7 +109,7 @@ class State:
             ):
                 raise ValueError("its files do not add up to its counts")
         except (ValueError, TypeError, AttributeError) as error:
-            raise InvalidFile(f"{path}: {error}") from error
+            raise InvalidFile(f"{path}: {reason(error)}") from error
         if aggregate.parameters != self.channel.signature:
             raise IncompatibleAggregate(
                 f"{path} is of {differing(aggregate.parameters, self.channel.signature)}"
@@ -110,11 +118,3 @@ class State:
         self.files = {entry.path: entry for entry in entries}
         self.claimed = {entry.digest: entry.path for entry in entries}
         self.settled, self._kept = Settled(aggregate, len(entries)), len(entries)
-
-
-def _entry(path: object, digest: object, counted: object, left_out: dict[str, object]) -> FileEntry:
-    """A file of those that `State.save` wrote; an error for what it cannot have written."""
-    if not isinstance(path, str) or not isinstance(digest, str):
-        raise ValueError(f"{shown(path)} with digest {shown(digest)} is no file")
-    tally = {reason: number_of_reports(count) for reason, count in left_out.items()}
-    return FileEntry(path, digest, number_of_reports(counted), tally, None)

@@ -9,11 +9,9 @@ whose cells have line ends, is read a second time by the strict reader of the st
 from __future__ import annotations
 
 import codecs
-import errno
 import gzip
 import io
 import os
-import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -22,6 +20,7 @@ from typing import Any, TypeVar
 
 from frequency.exceptions import InvalidCell, UnknownColumn
 from mechdesign._support.csv_rows import NOT_UTF8, kind_of_file, read_csv
+from mechdesign._support.files import opened
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
@@ -79,8 +78,6 @@ def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -
     """
     source = Path(path)
     kind = _kind(source)
-    if stat.S_ISDIR(source.stat().st_mode):  # which says what is not there; pyarrow's errors do not
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(source))
     read = _parquet(source, columns) if kind == _PARQUET else _csv(source, columns)
     total = 0
     for block in _regrouped(read):
@@ -189,7 +186,9 @@ class _Utf8(io.RawIOBase):
 
     def __init__(self, source: Path) -> None:
         self._source = source
-        self._stream = (gzip.open if source.suffix.lower() == ".gz" else open)(source, "rb")
+        self._file = opened(source)
+        packed = source.suffix.lower() == ".gz"
+        self._stream: Any = gzip.GzipFile(fileobj=self._file) if packed else self._file
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._ends = 0  # line ends so far
         self._last = b""
@@ -200,6 +199,7 @@ class _Utf8(io.RawIOBase):
 
     def close(self) -> None:
         self._stream.close()
+        self._file.close()
         super().close()
 
     def read(self, size: int = -1) -> bytes:
@@ -305,7 +305,10 @@ def _place(source: Path, row: int) -> str:
 def _parquet(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
     try:
         # Nothing is read ahead: a row group may be as large as the file.
-        with pq.ParquetFile(source, pre_buffer=False, buffer_size=_CHUNK) as file:
+        with (
+            opened(source) as stream,
+            pq.ParquetFile(stream, pre_buffer=False, buffer_size=_CHUNK) as file,
+        ):
             schema = file.schema_arrow
             names = [schema.names[place] for place in _places(source, schema.names, columns)]
             for name in names:

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import IO, NamedTuple
 
+from mechdesign._support.files import opened
 from mechdesign.exceptions import InvalidTable
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -98,7 +99,7 @@ class CsvRows(NamedTuple):
         return [self.header.index(name) for name in found]
 
 
-def read_csv(stream: TextIO, source: Path, separator: str | None = None) -> CsvRows:
+def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> CsvRows:
     """Read a CSV file as spreadsheets and data frames write it: in UTF-8, with a header line.
 
     It has any line ends, quotes around separators and line ends, a byte order mark or none. Empty
@@ -185,10 +186,10 @@ def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[
 
 
 @contextmanager
-def opened_text(source: Path) -> Iterator[TextIO]:
+def opened_text(source: Path) -> Iterator[IO[str]]:
     """A file of UTF-8 with or without a byte order mark; InvalidTable for one that is not."""
     try:
-        with source.open(newline="", encoding="utf-8-sig") as stream:
+        with opened(source, "r", newline="", encoding="utf-8-sig") as stream:
             yield stream
     except UnicodeDecodeError as error:
         raise not_utf8(source) from error
@@ -201,7 +202,7 @@ def kind_of_file(first: bytes) -> str:
 
 def not_utf8(source: Path) -> InvalidTable:
     """What is wrong with a file that cannot be decoded: what it is, or the line."""
-    with gzip.open(source) if source.suffix.lower() == ".gz" else source.open("rb") as stream:
+    with gzip.open(source) if source.suffix.lower() == ".gz" else opened(source) as stream:
         before, line = stream.read(_FIRST), 1
         kind = kind_of_file(before)
         if kind:

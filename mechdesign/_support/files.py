@@ -1,4 +1,4 @@
-"""Files that are replaced in one step or not at all."""
+"""Regular files: opened without waiting, and replaced in one step or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,53 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from mechdesign._support.text import FULL
+from mechdesign.exceptions import DiskFull, IrregularFile
+
+
+def opened(path: str | os.PathLike[str], mode: str = "rb", **options: Any) -> IO[Any]:
+    """Open a regular file to read it: what every reader of files calls.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    mode : str, default "rb"
+        "rb" or "r".
+    **options : object
+        Further arguments of the built-in ``open``.
+
+    Returns
+    -------
+    file object
+        A stream at the beginning of the file.
+
+    Raises
+    ------
+    IrregularFile
+        A named pipe, for which one could wait for ever, a device or a socket.
+    OSError
+        It cannot be opened, or is a directory.
+    """
+    return open(path, mode, opener=_regular, **options)
+
+
+def _regular(path: str, flags: int) -> int:
+    try:
+        handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a device without a driver
+            raise IrregularFile(path) from error
+        raise
+    kind = os.fstat(handle).st_mode
+    if stat.S_ISREG(kind):
+        return handle
+    os.close(handle)
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise IrregularFile(path)
 
 
 @contextmanager
@@ -22,36 +68,42 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     Raises
     ------
+    IrregularFile
+        ``path`` is not a regular file.
+    DiskFull
+        There is no room for the file.
     OSError
-        ``path`` is a broken symbolic link or not a regular file, or cannot be written.
+        ``path`` is a broken symbolic link or a directory, or cannot be written.
     """
     target = Path(os.path.realpath(path))
     mode = None
     if target.exists():
         status = target.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+            raise IrregularFile(os.fspath(path))
         mode = stat.S_IMODE(status.st_mode)
     elif os.path.islink(path):
         raise FileNotFoundError(errno.ENOENT, "a symbolic link that leads nowhere", os.fspath(path))
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
 
-    def opened(path: str, flags: int) -> int:
+    def private(path: str, flags: int) -> int:
         # Before it has the permissions of the file that it replaces, only its owner may read it.
         return os.open(path, flags, 0o666 if mode is None else 0o600)
 
     try:
-        with open(aside, "xb", opener=opened) as stream:
+        with open(aside, "xb", opener=private) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         if mode is not None:
             aside.chmod(mode)
         aside.replace(target)
-        _sync(target.parent)
-    except BaseException:
+    except BaseException as error:
         aside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise DiskFull(os.fspath(path)) from error
         raise
+    _sync(target.parent)
 
 
 def _sync(directory: Path) -> None:

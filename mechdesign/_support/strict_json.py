@@ -1,6 +1,7 @@
 """JSON that can be read in one way only, and JSON files with a digest.
 
-No key of an object may be repeated or unknown, and versions are integers.
+No key of an object may be repeated or unknown, versions are integers, and each field holds what the
+format declares of it: see `mechdesign._support.fields`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from mechdesign._support.files import replacing
-from mechdesign._support.text import shown
-from mechdesign.exceptions import InvalidFile
+from mechdesign._support.fields import ANYTHING, TEXT, Field, record
+from mechdesign._support.files import opened, replacing
+from mechdesign._support.text import reason, shown
+from mechdesign.exceptions import InvalidFile, InvalidMechanism
 
 JSON_DEPTH = 64
 """The deepest nesting of lists and objects that `from_json` reads."""
@@ -54,6 +57,16 @@ def from_json(text: str | bytes) -> Any:
         )
     except RecursionError as error:
         raise ValueError(f"nested deeper than {JSON_DEPTH}") from error
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:
+        raise ValueError(reason(error)) from error
+    require_shallow(value)
+    return value
+
+
+def require_shallow(value: Any) -> None:
+    """Raise ValueError for lists and objects that are nested deeper than `JSON_DEPTH`."""
     level, depth = [value], 0
     while level := [
         inner
@@ -64,7 +77,6 @@ def from_json(text: str | bytes) -> Any:
         depth += 1
         if depth > JSON_DEPTH:
             raise ValueError(f"nested deeper than {JSON_DEPTH}")
-    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -82,17 +94,49 @@ def _finite(text: str) -> float:
     return value
 
 
-def keyed(content: Any, *names: str) -> dict[str, Any]:
-    """``content``, if it is an object with these keys and no others; else ValueError."""
-    if not isinstance(content, dict):
-        raise ValueError(f"expected an object, got {shown(content)}")
-    for name in names:
-        if name not in content:
-            raise ValueError(f"the key {name!r} is missing")
-    for key in content:
-        if key not in names:
-            raise ValueError(f"unknown key {shown(key)}; known: {', '.join(names)}")
-    return content
+@contextmanager
+def intact(path: str | os.PathLike[str], what: str = "malformed") -> Iterator[None]:
+    """Turns the errors of malformed content into InvalidFile, in plain words.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file, for the message.
+    what : str, default "malformed"
+        What is said before the reason.
+
+    Raises
+    ------
+    InvalidFile
+        For whatever content raises that is not as it should be. InvalidFile and InvalidMechanism
+        themselves stay, and so do false claims, which are no ValueError.
+    """
+    try:
+        yield
+    except (InvalidFile, InvalidMechanism):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise InvalidFile(f"{path}: {what}: {reason(error):.300}") from error
+    except RecursionError as error:
+        raise InvalidFile(f"{path}: {what}: {reason(error)}") from error
+
+
+def require_same(written: Any, given: Any) -> None:
+    """Raise ValueError unless what was read is written as it was found, to the type.
+
+    Parameters
+    ----------
+    written, given : object
+        What would be written of an object that was read, and what it was read from: as JSON has
+        them. Fields may add up to one object in several ways, or contradict each other.
+    """
+    spelt_, found = (json.dumps(one, sort_keys=True) for one in (written, given))
+    if spelt_ == found:
+        return
+    if isinstance(written, dict) and isinstance(given, dict):
+        for key in sorted({*written, *given}):
+            require_same(written.get(key), given.get(key))
+    raise ValueError(f"it holds {shown(given)} where {shown(written)} follows from the rest")
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
@@ -108,7 +152,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     OSError
         It cannot be read.
     """
-    with open(path, "rb") as stream:
+    with opened(path) as stream:
         text = stream.read(JSON_BYTES + 1)
     try:
         content = from_json(text)
@@ -119,7 +163,11 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def content_of(
-    path: str | os.PathLike[str], kind: str, versions: Mapping[int, Sequence[str]]
+    path: str | os.PathLike[str],
+    kind: str,
+    versions: Mapping[int, Mapping[str, Field]],
+    *,
+    sealed: bool = True,
 ) -> dict[str, Any]:
     """What a JSON file of this kind holds.
 
@@ -129,19 +177,21 @@ def content_of(
         The file.
     kind : str
         What its key "format" must be.
-    versions : mapping of int to sequence of str
-        What its key "version" may be, and the keys of a file of that version beside "format" and
-        "version": these and no others. If "digest" is one of them, it is checked.
+    versions : mapping of int to mapping of str to Field
+        What its key "version" may be, and the fields of a file of that version beside "format",
+        "version" and "digest": these and no others.
+    sealed : bool, default True
+        Whether it has a digest, which is checked.
 
     Raises
     ------
     InvalidFile
-        It is not such a file, its JSON is ambiguous (`from_json`), or its digest is wrong.
+        It is not such a file, its JSON is ambiguous (`from_json`), its digest is wrong, or a field
+        holds what it may not.
     """
     try:
-        with open(path, "rb") as stream:
+        with opened(path) as stream:
             content = from_json(stream.read(JSON_BYTES + 1))
-        digest = digest_of(content) if isinstance(content, dict) else None
     except UnicodeDecodeError as error:
         name = kind.rpartition(".")[2]
         raise InvalidFile(f"{path}: binary, as an aggregate is, and no {name} file") from error
@@ -155,15 +205,15 @@ def content_of(
     if type(found) is not int or found not in versions:
         read = ", ".join(map(str, versions))
         raise InvalidFile(f"{path}: version {shown(found)}, this library reads version {read}")
-    names = versions[found]
-    try:
-        keyed(content, "format", "version", *names)
-    except ValueError as error:
-        raise InvalidFile(f"{path}: {error}") from error
-    if "digest" in names and content["digest"] != digest:
-        raise InvalidFile(
-            f"{path}: the digest does not match: the file was changed after it was written"
-        )
+    fields = {"format": TEXT, "version": ANYTHING, **versions[found]}
+    if sealed:
+        fields["digest"] = TEXT
+        if "digest" in content and content["digest"] != digest_of(content):
+            raise InvalidFile(
+                f"{path}: the digest does not match: the file was changed after it was written"
+            )
+    with intact(path):
+        record(fields).require(content)
     return content
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
+import os
 import re
 from collections.abc import Iterable
 from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
@@ -18,6 +20,9 @@ Python refuses very long decimal conversions.
 
 _LONGEST_DECIMAL = 4300
 """The most decimal digits that Python converts by default; the time grows with their square."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of a file that has no room."""
 
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
 
@@ -195,6 +200,37 @@ def percent(share: Fraction, decimals: int = 0, *, up: bool = False) -> str:
     scale = 100 * 10**decimals
     units = -(-share * scale // 1) if up else share * scale // 1
     return f"{Decimal(units).scaleb(-decimals, Context())} %"
+
+
+def reason(error: BaseException) -> str:
+    """The message of any error in plain words, for one that is raised or printed in its place.
+
+    Python's own messages of recursion, long numbers, missing keys, and files speak of Python.
+    """
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, MemoryError):
+        return f"this takes more memory than there is. {error}".strip()
+    if isinstance(error, OSError) and error.strerror:
+        return _of_file(error)
+    text = str(error)
+    if isinstance(error, ValueError) and text.startswith("Exceeds the limit"):
+        return f"a number of more than {_LONGEST_DECIMAL} digits"
+    if isinstance(error, KeyError) and len(error.args) == 1:
+        return text if " " in text else f"the key {text} is missing"
+    return text
+
+
+def _of_file(error: OSError) -> str:
+    full = error.errno in FULL
+    told = "there is no room on the disk; nothing was written" if full else str(error.strerror)
+    # Of one that was to be renamed, the new name; a number is a descriptor
+    name = error.filename if error.filename2 is None else error.filename2
+    if not isinstance(name, (str, bytes, os.PathLike)):
+        return told
+    if isinstance(error, FileNotFoundError):
+        return f"no such file: {os.fsdecode(name)}"
+    return f"{os.fsdecode(name)}: {told}"
 
 
 def shown(value: object) -> str:

@@ -35,6 +35,18 @@ NUMBER_BITS = 2048
 _MU_BITS, _MOST_MU_BITS = 64, 256
 """A squared mu is kept to so many bits, and to so many binary places at most."""
 
+_CACHED = 4096
+"""How many groups of users, and costs, are remembered: as many as a ledger is likely to have."""
+
+_GAIN = 1 - Fraction(1, 1 << 12)
+"""Composed collections cost at most so much of the sum of their epsilons, or else that sum."""
+
+_ROUGH = 0.2
+"""How much is smoothed to show that a group has lost less than another."""
+
+_LARGE = Fraction(1 << 20)
+"""Epsilons beyond it are alike where they are compared in floats."""
+
 _UNBOUNDED = Fraction(1 << (2 * NUMBER_BITS))
 
 Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies | GaussianLoss | DailyReports
@@ -120,7 +132,7 @@ class Entry:
         return _UNBOUNDED if self.epsilon is None else self.epsilon
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_CACHED)
 def _loss(epsilon: Fraction, profile: tuple[tuple[Fraction, Fraction], ...]) -> PrivacyLoss:
     return PrivacyLoss.from_profile(profile) if profile else PrivacyLoss.pure(epsilon)
 
@@ -207,9 +219,13 @@ class Account:
     def _fits(self, users: tuple[str, ...] | None, *new: Entry) -> bool:
         """Whether what these users have spent, with new entries, is within the budget."""
         pure = sum((entry.pure for entry in new), self._central.largest(users))
-        if pure <= self.budget.epsilon or not self.budget.delta:
-            return pure <= self.budget.epsilon
-        return self._composed(users, *new) <= self.budget.epsilon
+        most, delta = self.budget.epsilon, self.budget.delta
+        if pure <= most or not delta:
+            return pure <= most
+        return all(
+            _is_within(costs, delta, most) or _composed(costs, delta) <= most
+            for costs in self._held(users, *new)
+        )
 
     def add(self, entry: Entry) -> None:
         """Add an entry that `check` accepts."""
@@ -227,14 +243,25 @@ class Account:
 
     def _composed(self, groups: tuple[str, ...] | None, *new: Entry) -> Fraction:
         """The epsilon of all that any of these users has lost, at the delta of the budget."""
-        named = {group for entry in self.entries for group in entry.users or ()}
-        asked = [*sorted(named), None] if groups is None else groups
-        held = {_costs(self._entries_of(group), new) for group in asked}
-        return max((_composed(costs, self.budget.delta) for costs in held), default=Fraction(0))
+        most, delta = Fraction(0), self.budget.delta
+        # Most groups are shown to have lost less than the first, at a fraction of the cost
+        for costs in sorted(self._held(groups, *new), key=_size, reverse=True):
+            if not _is_within(costs, delta, most):
+                most = max(most, _composed(costs, delta))
+        return most
 
-    def _entries_of(self, group: str | None) -> list[Entry]:
-        """The collections from a group of users; None: from those in no group."""
-        return [entry for entry in self.entries if entry.users is None or group in entry.users]
+    def _held(self, groups: tuple[str, ...] | None, *new: Entry) -> set[_Costs]:
+        """The collections from each of some groups of users; None: from all, and from the rest."""
+        everybody = [entry for entry in self.entries if entry.users is None]
+        own: dict[str | None, list[Entry]] = {None: []} if groups is None else {}
+        own |= {group: [] for group in groups or ()}
+        for entry in self.entries:
+            for group in entry.users or ():
+                if groups is None:
+                    own.setdefault(group, []).append(entry)
+                elif group in own:
+                    own[group].append(entry)
+        return {_costs(everybody, entries, new) for entries in own.values()}
 
 
 _Cost: TypeAlias = tuple[Fraction, tuple[tuple[Fraction, Fraction], ...], Fraction | None]
@@ -251,9 +278,34 @@ def _costs(*entries: Iterable[Entry]) -> _Costs:
     return frozenset(counts.items())
 
 
-@lru_cache(maxsize=256)
+def _size(costs: _Costs) -> float:
+    """By which groups are tried: about what they lose together."""
+    return sum(
+        times * float(min(epsilon, _LARGE) ** 2 if normal is None else normal)
+        for (epsilon, _, normal), times in costs
+    )
+
+
+def _is_within(costs: _Costs, delta: Fraction, most: Fraction) -> bool:
+    """Whether collections are shown to lose at most so much, at the cost of one rough bound."""
+    pure, composition = _composition(costs)
+    if pure <= most:
+        return True
+    return bool(most and composition and composition.holds(most, delta, _ROUGH))
+
+
+@lru_cache(maxsize=_CACHED)
 def _composed(costs: _Costs, delta: Fraction) -> Fraction:
     """The epsilon of collections at a delta: composed, or added up if that is less."""
+    pure, composition = _composition(costs)
+    found = math.inf if composition is None else composition.epsilon(delta)
+    # The sum is a number that people know, and stays where composing gains next to nothing
+    return pure if found == math.inf or found > pure * _GAIN else Fraction(found)
+
+
+@lru_cache(maxsize=8)  # which hold tables of moments
+def _composition(costs: _Costs) -> tuple[Fraction, Composition | None]:
+    """The sum of epsilons, and all collections together unless nothing is proved of these."""
     pure = sum((epsilon * times for (epsilon, *_), times in costs), Fraction(0))
     losses, squared_mu = Counter[PrivacyLoss](), Fraction(0)
     for (epsilon, profile, normal), times in costs:
@@ -262,9 +314,8 @@ def _composed(costs: _Costs, delta: Fraction) -> Fraction:
         else:
             squared_mu += normal * times
     if squared_mu > LARGEST_SQUARED_MU:
-        return pure
-    found = Composition(losses, GaussianLoss(squared_mu) if squared_mu else None).epsilon(delta)
-    return pure if found == math.inf else min(pure, Fraction(found))
+        return pure, None
+    return pure, Composition(losses, GaussianLoss(squared_mu) if squared_mu else None)
 
 
 class Sums:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import numpy as np
 from flint import arb
 
 from mechdesign._support.balls import ball, precision
@@ -17,7 +18,7 @@ from mechdesign.accounting.dp_accounting_export import dp_event, pessimistic_pld
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.inversion import Advantage, Mean, Summands
-from mechdesign.accounting.privacy_curve import PrivacyCurve, float_above
+from mechdesign.accounting.privacy_curve import PrivacyCurve, exact_delta, exp_below, float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.renyi_divergence import RenyiCurve, exact_order
 from mechdesign.accounting.shuffling import Shuffled
@@ -28,6 +29,12 @@ Release: TypeAlias = Table | PrivacyLoss | Shuffled | AmongDummies | GaussianLos
 
 _BITS = 192
 """The precision of logarithms of ratios."""
+
+_SMOOTHINGS, _ENOUGH = (0.05, 0.02), 1.03
+"""How much is smoothed, and by which factor a bound must improve for it to be less."""
+
+_BEYOND = 1 + 2.0**-16
+"""How much further than floats say an epsilon is proved, as they are rounded."""
 
 
 class Composition(PrivacyCurve):
@@ -161,13 +168,59 @@ class Composition(PrivacyCurve):
         """As `PrivacyCurve.epsilon`."""
         if self.gaussian and not self.losses:
             return self.gaussian.epsilon(delta)
+        target = exact_delta(delta)
+        if self._listed is not None:
+            return super().epsilon(delta) if self.gaussian else self._listed.epsilon(target)
+        # Floats say where to search, and one bound in balls proves what they found
+        for smoothing in _SMOOTHINGS:
+            crossing = self._crossing(self._in_floats, smoothing, target)[1]
+            found = min(self.largest_epsilon, crossing * _BEYOND)
+            if found == 0 or found >= self.largest_epsilon or smoothing == _SMOOTHINGS[-1]:
+                break
+            coarse, fine = (self._in_floats(exp_below(Fraction(found)), x) for x in _SMOOTHINGS)
+            if coarse <= fine * _ENOUGH:
+                break
+        if found < math.inf and self.holds(Fraction(found), target, smoothing):
+            return found
         return super().epsilon(delta)
+
+    @precision()
+    def holds(self, epsilon: Fraction, delta: Fraction, smoothing: float) -> bool:
+        """Whether an epsilon at a delta is proved with this smoothing: at the cost of one bound."""
+        return bool(self.above(exp_below(epsilon), smoothing) <= ball(delta))
+
+    @precision()
+    def _in_floats(self, ratio: Fraction, smoothing: float) -> arb:
+        """About `above`, and no bound."""
+        with np.errstate(all="ignore"):
+            found = _mean(self._summands, ratio).nearly(smoothing)
+        return arb(found if math.isfinite(found) else 1.0) + _infinite(self._finite)
+
+    @cached_property
+    def _listed(self) -> PrivacyLoss | None:
+        """All sums of the privacy losses, if there are few; without Gaussian noise."""
+        return PrivacyLoss.together(self.losses)
 
     @precision()
     def above(self, ratio: Fraction, smoothing: float) -> arb:
         if self.gaussian and not self.losses:
             return self.gaussian.above(ratio, smoothing)
+        if self._listed is not None:
+            return self._by_list(self._listed, ratio)
         return _mean(self._summands, ratio).upper(smoothing) + _infinite(self._finite)
+
+    @precision(_BITS)
+    def _by_list(self, listed: PrivacyLoss, ratio: Fraction) -> arb:
+        """Delta at the logarithm of a ratio: given each loss that is listed, the noise adds its."""
+        if self.gaussian is None:
+            return ball(listed.delta(ratio))
+        total = ball(listed.infinite)
+        for own, p in listed.ratios:
+            left = ratio / own
+            found = self.gaussian.above(max(left, 1 / left), 0.0)
+            # delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta(epsilon)
+            total += ball(p) * (found if left >= 1 else 1 - ball(left) * (1 - found))
+        return total
 
     @precision()
     def below(self, ratio: Fraction, smoothing: float) -> arb:

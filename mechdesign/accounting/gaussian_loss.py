@@ -39,7 +39,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
 from flint import arb
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
 
 from mechdesign._support.balls import ball, precision
 from mechdesign._support.frozen import set_fields
@@ -176,6 +179,10 @@ class GaussianLoss(PrivacyCurve):
 
         if kept(0.0):
             return 0.0
+        # Floats say where to look, and two bounds prove it
+        near, step = self._near(float(target)), _CLOSE / 2
+        if near and kept(near * (1 + step)) and not kept(near * (1 - step)):
+            return near * (1 + step)
         high = 2.0**-60
         while not kept(high):
             if high > _LARGEST_EPSILON:
@@ -186,6 +193,24 @@ class GaussianLoss(PrivacyCurve):
             middle = (low + high) / 2
             low, high = (low, middle) if kept(middle) else (middle, high)
         return high
+
+    def _near(self, delta: float) -> float:
+        """About the epsilon at a delta, in floats; 0 where they do not reach."""
+        if not delta:
+            return 0.0
+        mu = math.sqrt(self.squared_mu * _SPREAD)
+
+        def apart(epsilon: float) -> float:
+            first, second = log_ndtr([mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu])
+            return float(first + np.log1p(-np.exp(epsilon + second - first))) - math.log(delta)
+
+        with np.errstate(all="ignore"):
+            high = 2.0**-30
+            while apart(high) > 0 and high < _LARGEST_EPSILON:
+                high *= 2
+            if not apart(high) <= 0 or not apart(high / 2) > 0:
+                return 0.0
+            return float(brentq(apart, high / 2, high, xtol=1e-300, rtol=2.0**-48))
 
     @cached_property
     def profile(self) -> PrivacyLoss:

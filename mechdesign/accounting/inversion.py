@@ -30,6 +30,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 from flint import acb, acb_mat, arb
@@ -139,8 +140,8 @@ class Function:
     """Twice the mean, over its variance, of the normal variable whose effect is upwards."""
 
     @staticmethod
-    def transform(z: acb) -> acb:
-        """F(z)."""
+    def transform(z: Any) -> Any:
+        """F(z), of balls or of arrays."""
         return 1 / (z * z)
 
     @staticmethod
@@ -171,7 +172,7 @@ class Advantage(Function):
     drift = 1
 
     @staticmethod
-    def transform(z: acb) -> acb:
+    def transform(z: Any) -> Any:
         return 1 / (z * (z + 1))
 
     @staticmethod
@@ -238,6 +239,22 @@ class Mean:
             # |F| is at most 1 / t^2, and what is left at most that of a normal density
             rest = (variance * (c * c + self.function.drift * c - end * end) / 2).exp()
             return total + self._chernoff(c) * rest / (arb.pi() * variance * end**3)
+
+    def nearly(self, smoothing: float) -> float:
+        """About `upper`, in floats: where to search for bounds, not one."""
+        with precision(self._precision):  # in which the parts are rounded to floats
+            stacked, (tilt, deviation) = self._stacked, self._saddle
+        added, step = smoothing * self._scale, 2 * math.pi / (_UPPER_PERIOD * deviation)
+        z = tilt + 1j * step * np.arange(1 + math.sqrt(2 * _NEGLIGIBLE) / added // step)
+        exponents = z * (added**2 * (z + self.function.drift) / 2 - float(self.shift))
+        for logarithms, values, times in stacked:
+            real = logarithms + tilt * values
+            most = real.max(axis=1, keepdims=True)
+            turned = np.exp(1j * values[..., None] * z.imag)
+            powers = np.log((np.exp(real - most)[..., None] * turned).sum(axis=1))
+            exponents += (times[:, None] * (most + powers)).sum(axis=0)
+        terms = (np.exp(exponents) * self.function.transform(z)).real
+        return float((terms.sum() - terms[0] / 2) * step / math.pi)
 
     def lower(self, smoothing: float) -> arb:
         """At most the mean: a ball whose lower end is the bound.
@@ -315,7 +332,7 @@ class Mean:
 
         def term(j: int) -> arb:
             z = acb(c, h * j)
-            found = self.function.transform(z) * smooth(z)
+            found: acb = self.function.transform(z) * smooth(z)
             for moments, times in factors:
                 found *= moments[j] ** times
             return found.real
@@ -325,6 +342,21 @@ class Mean:
         unseen = (rows * _BLOCK - 1 - len(seen)) * first * arb(-_UNSEEN).exp()
         total += arb(0, unseen.upper())
         return total * h / arb.pi(), h * (rows * _BLOCK - 1)
+
+    @cached_property
+    def _stacked(self) -> list[tuple[Floats, Floats, Floats]]:
+        """Logarithms of probabilities, values, and times, of all parts with as many values."""
+        parts: dict[int, list[Summands]] = {}
+        for part in self.parts:
+            parts.setdefault(len(part.floats), []).append(part)
+        return [
+            (
+                np.array([part.logarithms for part in alike]),
+                np.array([part.floats for part in alike]),
+                np.array([part.times for part in alike], dtype=np.float64),
+            )
+            for alike in parts.values()
+        ]
 
     @property
     def _scale(self) -> float:
@@ -341,14 +373,15 @@ class Mean:
 
         def moments(t: float) -> tuple[float, float]:
             mean, variance = -shift, 0.0
-            for part in self.parts:
-                exponents = part.logarithms + t * part.floats
-                p = np.exp(exponents - exponents.max())
-                p /= p.sum()
+            for logarithms, values, times in self._stacked:
+                exponents = logarithms + t * values
+                p = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+                p /= p.sum(axis=1, keepdims=True)
                 # Not by a library of products: the same on every processor
-                own = float((p * part.floats).sum())
-                mean += part.times * own
-                variance += part.times * float((p * (part.floats - own) ** 2).sum())
+                own = (p * values).sum(axis=1)
+                mean += float((times * own).sum())
+                spread = (p * (values - own[:, None]) ** 2).sum(axis=1)
+                variance += float((times * spread).sum())
             return mean, variance
 
         low, high = (math.log(scale / size) for scale in (1e-15, 1e15))

@@ -13,9 +13,18 @@ from typing import Any, NoReturn
 
 from filelock import FileLock
 
+from mechdesign._support.fields import (
+    FRACTION_TEXT,
+    TEXT,
+    list_of,
+    optional,
+    record,
+    row_of,
+    whole_number,
+)
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
-from mechdesign._support.strict_json import content_of, keyed
+from mechdesign._support.strict_json import content_of, intact
 from mechdesign._support.text import aligned, from_text, printable, shown, to_text
 from mechdesign.accounting.account import (
     Account,
@@ -28,33 +37,49 @@ from mechdesign.accounting.account import (
     number,
     recorded,
 )
+from mechdesign.accounting.daily_reports import LARGEST_PERMANENT
 from mechdesign.accounting.privacy_curve import exact_delta
-from mechdesign.accounting.shuffling import TRUST
-from mechdesign.exceptions import InvalidFile, MechanismError
+from mechdesign.accounting.shuffling import LARGEST_N, TRUST
+from mechdesign.exceptions import MechanismError
 from mechdesign.privacy import exact_epsilon
 
 FORMAT, VERSION = "mechdesign.ledger", 4
 
-_KEYS = {
-    1: ("epsilon", "entries"),
-    2: ("epsilon", "delta", "local", "entries"),
-    3: ("epsilon", "delta", "local", "entries"),
-    4: ("epsilon", "delta", "local", "entries"),
-}
-"""Of a file, by its version."""
-
-_ENTRY_KEYS = {
-    1: ("epsilon", "what", "people"),
-    2: ("epsilon", "what", "users", "local", "shuffled", "rate", "profile"),
-    3: ("epsilon", "what", "users", "local", "shuffled", "rate", "profile", "squared_mu"),
-    4: (
-        *("epsilon", "what", "users", "local", "shuffled", "rate", "profile", "squared_mu"),
-        "permanent",
-    ),
-}
-
 _POINTS = 256
 """The most points of a profile in a file."""
+
+_ENTRY = {"epsilon": optional(FRACTION_TEXT), "what": TEXT}
+
+_COMPOSED = {
+    "local": optional(FRACTION_TEXT),
+    "shuffled": optional(whole_number(1, LARGEST_N)),
+    "rate": optional(FRACTION_TEXT),
+    "profile": list_of(row_of(FRACTION_TEXT, FRACTION_TEXT), _POINTS),
+}
+
+_USERS = optional(list_of(TEXT))
+
+_ENTRIES = {
+    1: {**_ENTRY, "people": _USERS},
+    2: {**_ENTRY, "users": _USERS, **_COMPOSED},
+}
+_ENTRIES[3] = {**_ENTRIES[2], "squared_mu": optional(FRACTION_TEXT)}
+_ENTRIES[4] = {**_ENTRIES[3], "permanent": optional(whole_number(1, LARGEST_PERMANENT))}
+
+_BUDGET = {
+    "epsilon": FRACTION_TEXT,
+    "delta": FRACTION_TEXT,
+    "local": optional(FRACTION_TEXT),
+}
+
+_FIELDS = {
+    version: {
+        **(_BUDGET if version > 1 else {"epsilon": FRACTION_TEXT}),
+        "entries": list_of(record(entry)),
+    }
+    for version, entry in _ENTRIES.items()
+}
+"""Of a file, by its version."""
 
 SHUFFLER = f"""\
 shuffled collections: {TRUST[0].lower()}{TRUST[1:]}, of at least so many honest reports. What a\
@@ -449,9 +474,8 @@ def _budget(
 
 def _read(path: str | os.PathLike[str]) -> Account:
     """What a file holds; InvalidFile unless it is a ledger within its budget."""
-    content = content_of(path, FORMAT, _KEYS)
-    version = content["version"]
-    try:
+    content = content_of(path, FORMAT, _FIELDS, sealed=False)
+    with intact(path, "not an intact ledger"):
         delta = from_text(content.get("delta", "0"))
         local = content.get("local")
         account = Account(
@@ -461,25 +485,17 @@ def _read(path: str | os.PathLike[str]) -> Account:
                 None if local is None else exact_epsilon(from_text(local)),
             )
         )
-        if not isinstance(content["entries"], list):
-            raise ValueError(f"entries are a list, got {shown(content['entries'])}")
         for found in content["entries"]:
-            entry = _entry(keyed(found, *_ENTRY_KEYS[version]), version)
+            entry = _entry(found)
             account.check_number(entry)
             account.add(entry)
         if not (delta or account.within):  # with a delta, the next spend composes what there is
             raise ValueError("more is spent than the budget")
-    except (ValueError, TypeError, MechanismError) as error:
-        raise InvalidFile(f"{path}: not an intact ledger: {error!s:.300}") from error
     return account
 
 
-def _entry(found: dict[str, Any], version: int) -> Entry:
-    key = _ENTRY_KEYS[version][2]
-    users = found[key]
-    profile = found.get("profile", [])
-    if not isinstance(profile, list) or len(profile) > _POINTS:
-        raise ValueError(f"a profile is a list of at most {_POINTS} points, got {shown(profile)}")
+def _entry(found: dict[str, Any]) -> Entry:
+    users = found["people"] if "people" in found else found["users"]
     epsilon, local, rate, squared_mu = (
         None if found.get(name) is None else from_text(found[name])
         for name in ("epsilon", "local", "rate", "squared_mu")
@@ -491,12 +507,12 @@ def _entry(found: dict[str, Any], version: int) -> Entry:
         local,
         rate,
         found.get("shuffled"),
-        tuple((from_text(ratio), from_text(delta)) for ratio, delta in profile),
+        tuple((from_text(ratio), from_text(delta)) for ratio, delta in found.get("profile", [])),
         squared_mu,
         found.get("permanent"),
     )
     if users is not None and users != list(entry.users or ()):
-        raise ValueError(f"{key} are a list of different groups, got {shown(users)}")
+        raise ValueError(f"users are a list of different groups, got {shown(users)}")
     return entry
 
 

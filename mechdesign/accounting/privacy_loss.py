@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,13 +17,16 @@ from mechdesign._support.arrays import Floats
 from mechdesign._support.numbers import Rational, exact
 from mechdesign.accounting.convex_order import dominating, lower_hull, masses
 from mechdesign.accounting.pair_law import LARGEST_RATIO
-from mechdesign.accounting.privacy_curve import exp_above
+from mechdesign.accounting.privacy_curve import exp_above, log_above
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import EPSILON_LIMIT, Metric, Privacy, exact_epsilon
 from mechdesign.table import Table
 
 _POINTS, _UNITS = 64, 1 << 56
 """Of a profile: how many points, and in which units their numbers are."""
+
+_RELEASES, _LISTED, _LISTED_ALONE = 16, 64, 256
+"""Of how many releases the ratios are listed, how many of these, and how many of one release."""
 
 Ratios: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
 """Likelihood ratios, ascending, and the probability of each under the first distribution."""
@@ -199,6 +202,51 @@ class PrivacyLoss:
         """delta at the logarithm of a ratio: exact for this pair of distributions."""
         above = (p * (1 - ratio / own) for own, p in self.ratios if own > ratio)
         return sum(above, self.infinite)
+
+    def epsilon(self, delta: Fraction) -> float:
+        """The least epsilon that holds with a delta, for this pair of distributions, rounded up.
+
+        Between ratios delta is linear in e^epsilon, so that it is found in closed form.
+        """
+        if self.infinite > delta:
+            return math.inf
+        above = below = Fraction(0)  # of the ratios passed: their probabilities under both
+        for ratio, p in reversed(((Fraction(1), Fraction(0)), *self.ratios)):
+            if ratio <= 1 or self.infinite + above - ratio * below > delta:
+                break
+            above, below = above + p, below + p / ratio
+        crossing = (self.infinite + above - delta) / below if below else Fraction(1)
+        return log_above(max(Fraction(1), crossing))
+
+    @classmethod
+    def together(cls, losses: Mapping[PrivacyLoss, int]) -> PrivacyLoss | None:
+        """That of several releases, exactly; None if it has too many ratios to list them.
+
+        Parameters
+        ----------
+        losses : mapping of PrivacyLoss to int
+            How often each occurs.
+        """
+        releases = sum(losses.values())
+        if releases == 1:
+            (alone,) = losses
+            return alone if len(alone.ratios) <= _LISTED_ALONE else None
+        sizes = (
+            times + 1 if len(loss.ratios) == 2 else max(1, len(loss.ratios)) ** times
+            for loss, times in losses.items()
+        )
+        if releases > _RELEASES or math.prod(sizes) > _LISTED:
+            return None
+        found, possible = {Fraction(1): Fraction(1)}, Fraction(1)
+        for loss, times in losses.items():
+            possible *= (1 - loss.infinite) ** times
+            for _ in range(times):
+                product: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
+                for ratio, p in found.items():
+                    for own, q in loss.ratios:
+                        product[ratio * own] += p * q
+                found = product
+        return cls(tuple(sorted(found.items())), 1 - possible)
 
     @cached_property
     def points(self) -> tuple[tuple[Fraction, Fraction], ...]:

@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 from typing import NoReturn
 
 from mechdesign import __version__
-from mechdesign._support.text import printable
+from mechdesign._support.text import printable, reason
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.cli.compare_suppression_command import add_compare_suppression
 from mechdesign.cli.explain_command import add_explain
@@ -76,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(given).parse_args(_joined(given))
     try:
         import_modules(options.imports)
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         return 1
     except KeyboardInterrupt:
@@ -85,23 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _NO as error:
         say(f"mechdesign: {error}", sys.stderr)
         return 1
-    except MemoryError as error:
-        say(f"mechdesign: this takes more memory than there is. {error}", sys.stderr)
+    except (MechanismError, ValueError, OSError, ImportError, MemoryError, RecursionError) as error:
+        say(f"mechdesign: {reason(error)}", sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:  # nor is what it still holds to be written when Python ends
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
-    except (MechanismError, ValueError, OSError, ImportError) as error:
-        say(f"mechdesign: {_told(error)}", sys.stderr)
-        return 2
-
-
-def _told(error: Exception) -> str:
-    """The message of an error, of files in words instead of numbers."""
-    if not isinstance(error, OSError) or not isinstance(error.filename, (str, os.PathLike)):
-        return str(error)
-    if error.filename2 is not None:  # a file that was to be renamed, and its new name
-        return str(error)
-    if isinstance(error, FileNotFoundError):
-        return f"no such file: {error.filename}"
-    return f"{error.filename}: {error.strerror}"
 
 
 def _joined(given: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign._support.arrays import Floats
-from mechdesign._support.files import replacing
+from mechdesign._support.files import opened, replacing
 from mechdesign._support.numbers import whole
 from mechdesign._support.text import aligned, comma_separated, shown
 from mechdesign.evaluate.measures import Measure
@@ -471,7 +471,10 @@ def _kept(
     path: Path, wanted: set[tuple[str, int]], families: int, measures: list[str]
 ) -> dict[tuple[str, int], list[RepeatErrors]]:
     """The rows of a file by case; what an interrupt left half-written is taken out of it."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = ""
+    if path.exists():
+        with opened(path, "r", encoding="utf-8") as stream:
+            text = stream.read()
     lines = text[: text.rfind("\n") + 1]
     reader = csv.reader(lines.splitlines())
     columns = [*_FIXED, *measures]

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +32,23 @@ import scipy
 
 from mechdesign._support.arrays import Integers
 from mechdesign._support.counts import checked_counts
+from mechdesign._support.fields import (
+    ANYTHING,
+    FRACTION_TEXT,
+    TEXT,
+    array_of,
+    list_of,
+    optional,
+    row_of,
+    whole_number,
+)
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.randomness import bit_source
-from mechdesign._support.strict_json import content_of, write_content
+from mechdesign._support.strict_json import content_of, intact, write_content
 from mechdesign._support.text import aligned, from_text, listed, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
-from mechdesign.exceptions import InvalidFile, InvalidTable
+from mechdesign.exceptions import InvalidTable
 from mechdesign.limits import Work
 from mechdesign.losses import Loss
 from mechdesign.mechanism import Mechanism
@@ -58,7 +68,12 @@ Neighbours: TypeAlias = Literal["changed", "added"]
 
 FORMAT, VERSION = "mechdesign.contingency", 1
 
-_KEYS = ("axes", "within", "cells", "margins")
+_FIELDS = {
+    "axes": list_of(row_of(TEXT, list_of(TEXT))),
+    "within": optional(list_of(TEXT)),
+    "cells": ANYTHING,  # which `TableRelease.of_content` checks
+    "margins": list_of(row_of(list_of(TEXT), FRACTION_TEXT, array_of(whole_number()))),
+}
 
 _LEAST_VARIANCE = 2.0**-1000
 """Only sums that are public have none."""
@@ -424,21 +439,21 @@ class ContingencyRelease:
         InvalidMechanism, PrivacyViolation
             It is intact but claims what is not true.
         """
-        content = content_of(path, FORMAT, {VERSION: (*_KEYS, "digest")})
+        content = content_of(path, FORMAT, {VERSION: _FIELDS})
         cells = TableRelease.of_content(content["cells"], str(path), Work(content))
-        try:
+        with intact(path):
             axes = Axes(dict(content["axes"]))
             if len(axes.names) < len(content["axes"]):
                 raise ValueError("an axis comes twice")
             margins = [
                 Margin(
-                    tuple(names), DiscreteLaplace(alpha=from_text(alpha)).alpha, _noisy(released)
+                    tuple(names),
+                    DiscreteLaplace(alpha=from_text(alpha)).alpha,
+                    np.array(released, np.int64),
                 )
                 for names, alpha, released in content["margins"]
             ]
             return ContingencyRelease(axes, cells, content["within"], margins)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise InvalidFile(f"{path}: malformed: {str(error)[:200]}") from error
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.statement}"
@@ -580,14 +595,6 @@ def _families(
                 f"the sums by {listed(kept) or 'nothing'} are public: they add up whole groups"
             )
         found.append(kept)
-    return found
-
-
-def _noisy(released: Any) -> Integers:
-    """Sums with noise that a file holds."""
-    found = np.array(released)
-    if found.dtype != np.int64:
-        raise ValueError(f"sums are integers of at most 64 bits, got {shown(released)}")
     return found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mechdesign._support.csv_rows import count_in, read_csv
+from mechdesign._support.files import opened
 from mechdesign._support.text import shown
 from mechdesign.exceptions import InvalidTable, NoRows
 from mechdesign.tables.totals import refuse_totals
@@ -67,7 +68,7 @@ def read_groups(
         its group, or a row that adds up others; the message names the line.
     """
     counts, sizes, lines, rows = list[int](), list[int](), list[int](), list[list[str]]()
-    with source.open(newline="", encoding="utf-8") as stream:
+    with opened(source, "r", newline="", encoding="utf-8") as stream:
         read = read_csv(stream, source, separator)
         at, of, *kept = read.places((count, size, *keep), source)
         labels = [place for place in range(len(read.header)) if place not in (at, of)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from mechdesign._support.arrays import Integers
 from mechdesign._support.csv_rows import count_in, read_csv
+from mechdesign._support.files import opened
 from mechdesign._support.text import listed, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 from mechdesign.tables.totals import is_total_label
@@ -70,7 +71,7 @@ def read_counts(source: Path, count: str | None = None, size: str | None = None)
     """
     if count is None and size is not None:
         raise ValueError("sizes are a column beside that of counts, which must be named as well")
-    with source.open(newline="", encoding="utf-8") as stream:
+    with opened(source, "r", newline="", encoding="utf-8") as stream:
         read = read_csv(stream, source)
         rows = list(read.rows)
     if not rows:

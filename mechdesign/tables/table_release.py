@@ -16,11 +16,12 @@ import numpy.typing as npt
 from mechdesign import files
 from mechdesign._support.arrays import Integers
 from mechdesign._support.counts import checked_counts
+from mechdesign._support.fields import ANYTHING, FLAG, TEXT, list_of, optional, record, whole_number
 from mechdesign._support.numbers import Rational, whole
 from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.strict_json import content_of, keyed, write_content
+from mechdesign._support.strict_json import content_of, intact, write_content
 from mechdesign._support.text import shown
-from mechdesign.exceptions import InvalidCount, InvalidFile, MechanismError, NoUnbiasedEstimate
+from mechdesign.exceptions import InvalidCount, NoUnbiasedEstimate
 from mechdesign.limits import Work
 from mechdesign.losses import Loss
 from mechdesign.mechanism import Mechanism
@@ -40,10 +41,17 @@ from mechdesign.values import Counts
 
 FORMAT, VERSION = "mechdesign.table", 1
 
-_KEYS = ("mechanisms", "sizes", "released", "names", "overlap", "reproducible")
-
 _LARGEST = (1 << 62) - 1
 """The largest size of a group: far beyond what can be designed."""
+
+_FIELDS = {
+    "mechanisms": list_of(ANYTHING),  # which `mechdesign.files` checks
+    "sizes": list_of(whole_number(0, _LARGEST)),
+    "released": list_of(whole_number(0, _LARGEST)),
+    "names": optional(list_of(TEXT)),
+    "overlap": whole_number(1),
+    "reproducible": FLAG,
+}
 
 
 class TableRelease:
@@ -306,9 +314,9 @@ class TableRelease:
         InvalidMechanism, PrivacyViolation
             It is intact but claims what is not true.
         """
-        content = content_of(path, FORMAT, {VERSION: (*_KEYS, "digest")})
+        content = content_of(path, FORMAT, {VERSION: _FIELDS})
         work = Work(content)
-        return TableRelease.of_content({key: content[key] for key in _KEYS}, str(path), work)
+        return TableRelease.of_content({key: content[key] for key in _FIELDS}, str(path), work)
 
     @staticmethod
     def of_content(content: Any, where: str, work: Work) -> TableRelease:
@@ -335,10 +343,8 @@ class TableRelease:
         InvalidMechanism, PrivacyViolation
             It claims what is not true.
         """
-        try:
-            keyed(content, *_KEYS)
-            if not isinstance(content["reproducible"], bool):
-                raise TypeError("reproducible is true or false")
+        with intact(where):
+            record(_FIELDS).require(content)
             mechanisms = [
                 Mechanism.from_parts(*files.checked(kept, where, work))
                 for kept in content["mechanisms"]
@@ -354,10 +360,6 @@ class TableRelease:
                 content["names"],
                 content["reproducible"],
             )
-        except MechanismError:
-            raise
-        except (TypeError, ValueError, AttributeError) as error:
-            raise InvalidFile(f"{where}: malformed: {str(error)[:200]}") from error
 
     def __repr__(self) -> str:
         return f"<TableRelease of {len(self.sizes):,} counts, {self.statement.privacy!r}>"

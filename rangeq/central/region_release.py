@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,21 @@ import numpy.typing as npt
 from frequency.core.answer import Answer, ConfidenceInterval
 from frequency.exceptions import InvalidQuestion
 from mechdesign._support.arrays import Floats, Integers
+from mechdesign._support.fields import (
+    ANYTHING,
+    FRACTION_TEXT,
+    TEXT,
+    list_of,
+    optional,
+    whole_number,
+)
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import Rational
 from mechdesign._support.randomness import bit_source
-from mechdesign._support.strict_json import content_of, write_content
+from mechdesign._support.strict_json import content_of, intact, require_same, write_content
 from mechdesign._support.text import aligned, from_text, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
-from mechdesign.exceptions import InvalidFile, InvalidTable
+from mechdesign.exceptions import InvalidTable
 from mechdesign.limits import Work
 from mechdesign.losses import Loss
 from mechdesign.mechanism import Mechanism
@@ -47,7 +55,12 @@ from rangeq.central.regions import Region, Regions
 
 FORMAT, VERSION = "mechdesign.regions", 1
 
-_KEYS = ("regions", "leaves", "levels", "noisy")
+_FIELDS = {
+    "regions": list_of(list_of(TEXT)),
+    "leaves": ANYTHING,  # which `TableRelease.of_content` checks
+    "levels": list_of(optional(FRACTION_TEXT)),
+    "noisy": list_of(whole_number()),
+}
 
 
 @dataclass(frozen=True)
@@ -224,15 +237,16 @@ class RegionRelease:
         ValueError
             `load` would refuse the file, since it takes too long to check.
         """
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
+        stated = {"leaves": self.leaves.content(), **self._stated()}
+        write_content(path, {"format": FORMAT, "version": VERSION, **stated})
+
+    def _stated(self) -> dict[str, Any]:
+        """What a file says beside the release of the leaves."""
+        return {
             "regions": [[*self.regions.paths[number]] for number in self.regions.leaves],
-            "leaves": self.leaves.content(),
             "levels": [None if alpha is None else to_text(alpha) for alpha in self.levels],
             "noisy": self.noisy.tolist(),
         }
-        write_content(path, content)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> RegionRelease:
@@ -255,19 +269,17 @@ class RegionRelease:
         InvalidMechanism, PrivacyViolation
             It is intact but claims what is not true.
         """
-        content = content_of(path, FORMAT, {VERSION: (*_KEYS, "digest")})
+        content = content_of(path, FORMAT, {VERSION: _FIELDS})
         leaves = TableRelease.of_content(content["leaves"], str(path), Work(content))
-        try:
+        with intact(path):
             levels = [
                 None if alpha is None else DiscreteLaplace(alpha=from_text(alpha)).alpha
                 for alpha in content["levels"]
             ]
-            noisy = np.array(content["noisy"])
-            if noisy.dtype != np.int64:
-                raise ValueError(f"counts are integers of 64 bits, got {shown(content['noisy'])}")
-            return RegionRelease(Regions(content["regions"]), leaves, noisy, levels)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise InvalidFile(f"{path}: malformed: {str(error)[:200]}") from error
+            noisy = np.array(content["noisy"], np.int64)
+            found = RegionRelease(Regions(content["regions"]), leaves, noisy, levels)
+            require_same(found._stated(), {key: content[key] for key in found._stated()})
+            return found
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.statement}"

@@ -8,7 +8,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +15,22 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import VERSION, pack, unpack
 from frequency.schema import Schema, SurveyEstimate
-from mechdesign import ZCDP, ApproximateDP, InvalidFile
+from mechdesign import ZCDP, ApproximateDP
 from mechdesign._support.arrays import Integers
-from mechdesign._support.files import replacing
+from mechdesign._support.fields import (
+    ANYTHING,
+    FLAG,
+    FRACTION_TEXT,
+    array_of,
+    list_of,
+    one_of,
+    optional,
+    record,
+    whole_number,
+)
+from mechdesign._support.files import opened, replacing
 from mechdesign._support.frozen import set_fields
-from mechdesign._support.strict_json import keyed
+from mechdesign._support.strict_json import intact, require_same
 from mechdesign._support.text import brief, listed, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from rangeq.central.cell_counts import cells_along
@@ -29,6 +39,7 @@ from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import stored_number
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.stored_mechanism import (
+    MATRIX_MECHANISM,
     NAME,
     mechanism_content,
     mechanism_of_content,
@@ -44,6 +55,24 @@ KIND = "release"
 _DIGEST = 32
 
 _MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
+
+_FIELDS = {
+    "schema": ANYTHING,  # which `Schema.of_content` checks
+    "mechanism": record(
+        {"name": one_of(CentralFlat.__name__, Wavelet.__name__), "epsilon": FRACTION_TEXT}
+    )
+    | record(
+        {
+            "name": one_of(Hierarchy.__name__),
+            "epsilon": FRACTION_TEXT,
+            "branching": array_of(whole_number(1)),
+            "inference": FLAG,
+            "budget": list_of(FRACTION_TEXT),
+        }
+    )
+    | MATRIX_MECHANISM,
+    "alphas": list_of(optional(FRACTION_TEXT)),
+}
 
 Releasing: TypeAlias = CentralMechanism | MatrixMechanism
 """What releases a histogram."""
@@ -155,12 +184,7 @@ class Release:
         path : str or os.PathLike
             Where; what is there is replaced.
         """
-        header = {
-            "kind": KIND,
-            "schema": self.schema.content(),
-            "mechanism": _content(self.mechanism),
-            "alphas": _alphas(self.mechanism),
-        }
+        header = {"kind": KIND, **_header(self.schema, self.mechanism)}
         numbers = list(self.levels)
         if isinstance(self.mechanism, MatrixMechanism):
             numbers += strategy_numbers(self.mechanism)
@@ -194,16 +218,13 @@ class Release:
             It is no release, is cut short or was changed, or says something else than what it
             holds: of the schema, of the mechanism, of its noise.
         """
-        message = memoryview(Path(path).read_bytes())
-        try:
+        with opened(path) as stream:
+            message = memoryview(stream.read())
+        with intact(path, "no release"):
             if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(
-                message[:-_DIGEST], KIND, {VERSION: ("schema", "mechanism", "alphas")}
-            )
+            header, body = unpack(message[:-_DIGEST], KIND, {VERSION: _FIELDS})
             return _release_of(header, body)
-        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
-            raise InvalidFile(f"{path}: no release: {error!s:.300}") from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
@@ -262,7 +283,7 @@ def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
     InvalidFile
         As for `Release.load` and `ReleasedQuantiles.load`.
     """
-    with open(path, "rb") as stream:
+    with opened(path) as stream:
         kind = ReleasedQuantiles if stream.read(1) == b"{" else Release
     return kind.load(path)
 
@@ -324,13 +345,22 @@ def _alphas(mechanism: Releasing) -> list[str | None]:
     return [None if noise is None else to_text(noise.alpha) for noise in mechanism.noise]
 
 
+def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
+    """What a file says beside its numbers."""
+    return {
+        "schema": schema.content(),
+        "mechanism": _content(mechanism),
+        "alphas": _alphas(mechanism),
+    }
+
+
 def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     schema = Schema.of_content(header["schema"])
     sizes = cells_along(schema)
     # Before anything is made of so many cells
     content = header["mechanism"]
     numbers = np.frombuffer(body[: len(body) // 8 * 8], dtype="<i8").astype(np.int64)
-    by_matrix = isinstance(content, dict) and content.get("name") == NAME
+    by_matrix = content["name"] == NAME
     if len(body) % 8 or (math.prod(sizes) > len(numbers) and not by_matrix):
         raise ValueError(f"{len(body)} bytes are not the numbers of {shown(sizes)} cells")
     mechanism: Releasing
@@ -339,8 +369,8 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     else:
         mechanism = _mechanism_of(content, sizes)
     mechanism.audit().require()
-    if header["alphas"] != _alphas(mechanism):
-        raise ValueError("the noise that it names is not that of its mechanism")
+    written = _header(schema, _settled(schema, mechanism))
+    require_same(written, {key: header[key] for key in written})
     shapes = _shapes(mechanism)
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     if ends[-1] != len(numbers):
@@ -350,17 +380,10 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     return Release(schema, mechanism, levels)
 
 
-def _mechanism_of(content: Any, sizes: tuple[int, ...]) -> CentralMechanism:
-    name = content.get("name") if isinstance(content, dict) else None
-    if name not in _MECHANISMS:
-        raise ValueError(f"a mechanism is one of {listed(_MECHANISMS)}, got {shown(name)}")
-    own = ("branching", "inference", "budget") if name == "Hierarchy" else ()
-    keyed(content, "name", "epsilon", *own)
+def _mechanism_of(content: dict[str, Any], sizes: tuple[int, ...]) -> CentralMechanism:
     epsilon = stored_number(content["epsilon"])
-    if name != "Hierarchy":
-        kind = Wavelet if name == "Wavelet" else CentralFlat
+    if "budget" not in content:
+        kind = Wavelet if content["name"] == Wavelet.__name__ else CentralFlat
         return kind(sizes, epsilon)
-    if not isinstance(content["budget"], list):
-        raise ValueError(f"the budget is a list of shares, got {shown(content['budget'])}")
     budget = [stored_number(share) for share in content["budget"]]
     return Hierarchy(sizes, epsilon, content["branching"], content["inference"], budget)

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.schema import Ordered, Schema
-from mechdesign import InvalidFile, Privacy
+from mechdesign import Privacy
+from mechdesign._support.fields import ANYTHING, FRACTION_TEXT, list_of, one_of, whole_number
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
-from mechdesign._support.strict_json import content_of, write_content
+from mechdesign._support.strict_json import content_of, intact, require_same, write_content
 from mechdesign._support.text import aligned, brief, listed, shown, to_text
 from rangeq.central.inputs import fraction, histogram, stored_number
 from rangeq.central.quantile_release import QuantileRelease
@@ -23,11 +24,21 @@ from rangeq.central.tree_quantiles import TreeQuantiles
 
 FORMAT, VERSION = "mechdesign.quantiles", 1
 
+
 QuantileMechanism: TypeAlias = QuantileRelease | TreeQuantiles
 """What releases quantiles and nothing else."""
 
 _MECHANISMS: dict[str, type[QuantileMechanism]] = {
     kind.__name__: kind for kind in (QuantileRelease, TreeQuantiles)
+}
+
+_FIELDS = {
+    "schema": ANYTHING,  # which `Schema.of_content` checks
+    "mechanism": one_of(*_MECHANISMS),
+    "q": list_of(FRACTION_TEXT),
+    "epsilon": FRACTION_TEXT,
+    "alpha": FRACTION_TEXT,
+    "bins": list_of(whole_number(0)),
 }
 
 
@@ -161,9 +172,10 @@ class ReleasedQuantiles:
         path : str or os.PathLike
             Where; what is there is replaced.
         """
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
+        write_content(path, {"format": FORMAT, "version": VERSION, **self._content()})
+
+    def _content(self) -> dict[str, Any]:
+        return {
             "schema": self.schema.content(),
             "mechanism": type(self.mechanism).__name__,
             "q": [to_text(one) for one in self.q],
@@ -171,7 +183,6 @@ class ReleasedQuantiles:
             "alpha": to_text(_alpha(self.mechanism)),
             "bins": list(self.bins),
         }
-        write_content(path, content)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ReleasedQuantiles:
@@ -192,24 +203,17 @@ class ReleasedQuantiles:
         InvalidFile
             It holds none, is cut short or was changed, or says something else than what it holds.
         """
-        names = ("schema", "mechanism", "q", "epsilon", "alpha", "bins", "digest")
-        content = content_of(path, FORMAT, {VERSION: names})
-        try:
-            schema, name = Schema.of_content(content["schema"]), content["mechanism"]
-            if not isinstance(name, str) or name not in _MECHANISMS:
-                raise ValueError(f"a mechanism is one of {listed(_MECHANISMS)}, got {shown(name)}")
-            if not all(isinstance(content[key], list) for key in ("q", "bins")):
-                raise ValueError("q and bins are lists")
+        content = content_of(path, FORMAT, {VERSION: _FIELDS})
+        with intact(path, "no released quantiles"):
+            schema = Schema.of_content(content["schema"])
             q = tuple(stored_number(one) for one in content["q"])
-            mechanism = _MECHANISMS[name](
+            mechanism = _MECHANISMS[content["mechanism"]](
                 ordered_attribute(schema).bins, q, stored_number(content["epsilon"])
             )
             mechanism.audit().require()
-            if content["alpha"] != to_text(_alpha(mechanism)):
-                raise ValueError("the alpha that it names is not that of its epsilon")
-            return ReleasedQuantiles(schema, mechanism, content["bins"])
-        except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
-            raise InvalidFile(f"{path}: no released quantiles: {error!s:.300}") from error
+            found = ReleasedQuantiles(schema, mechanism, content["bins"])
+            require_same(found._content(), {key: content[key] for key in _FIELDS})
+            return found
 
     def __str__(self) -> str:
         unit = self.attribute.unit

@@ -8,7 +8,7 @@ from typing import Any
 
 from mechdesign import InvalidTable, NoRows
 from mechdesign._support.csv_rows import count_in, read_csv
-from mechdesign._support.files import replacing
+from mechdesign._support.files import opened, replacing
 from mechdesign._support.text import comma_separated, shown, untaken
 from mechdesign.cli.options import (
     AddCommand,
@@ -122,7 +122,7 @@ def _read(
 ) -> tuple[list[list[str]], list[int], list[int]]:
     """The paths, counts and sizes of the leaves."""
     paths, numbers, lines = [], [], list[int]()
-    with source.open(newline="", encoding="utf-8") as stream:
+    with opened(source, "r", newline="", encoding="utf-8") as stream:
         read = read_csv(stream, source)
         places = read.places(regions, source)
         at, of = read.places((count, size), source)

@@ -9,13 +9,35 @@ import numpy as np
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign._support.arrays import Integers
-from mechdesign._support.strict_json import keyed
-from mechdesign._support.text import shown, to_text
+from mechdesign._support.fields import (
+    FRACTION_TEXT,
+    TEXT,
+    one_of,
+    record,
+    row_of,
+    table_of,
+    whole_number,
+)
+from mechdesign._support.text import to_text
 from rangeq.central.inputs import stored_number
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.strategy_file import kind_of
 
 NAME = MatrixMechanism.__name__
+
+_SIZE = whole_number(1, 1 << 26)
+
+MATRIX_MECHANISM = record(
+    {
+        "name": one_of(NAME),
+        "promise": record({"alpha": FRACTION_TEXT})
+        | record({"rho": FRACTION_TEXT})
+        | record({"epsilon": FRACTION_TEXT, "delta": FRACTION_TEXT}),
+        "strategy": TEXT,
+        "arrays": table_of(row_of(_SIZE) | row_of(_SIZE, _SIZE)),
+    }
+)
+"""What `mechanism_content` makes."""
 
 
 def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:
@@ -65,7 +87,7 @@ def mechanism_of_content(
     Parameters
     ----------
     content : dict
-        What `mechanism_content` gave.
+        A `MATRIX_MECHANISM`.
     sizes : tuple of int
         The number of cells along each attribute.
     numbers : numpy.ndarray of int64
@@ -81,10 +103,7 @@ def mechanism_of_content(
     ValueError, TypeError
         It is no such mechanism.
     """
-    keyed(content, "name", "promise", "strategy", "arrays")
     shapes = content["arrays"]
-    if not isinstance(shapes, dict) or not all(map(_is_shape, shapes.values())):
-        raise ValueError(f"arrays are shapes by names, got {shown(shapes)}")
     counts = {name: math.prod(shape) for name, shape in sorted(shapes.items())}
     held = len(numbers) - sum(counts.values())
     if held < 0:
@@ -95,14 +114,6 @@ def mechanism_of_content(
     return MatrixMechanism(strategy, _promise_of(content["promise"])), numbers[:held]
 
 
-def _is_shape(shape: Any) -> bool:
-    return (
-        isinstance(shape, list)
-        and len(shape) in (1, 2)
-        and all(type(size) is int and 0 < size <= 1 << 26 for size in shape)
-    )
-
-
 def _promise_content(promise: Promise) -> dict[str, str]:
     if isinstance(promise, Privacy):
         return {"alpha": to_text(promise.alpha)}
@@ -111,12 +122,9 @@ def _promise_content(promise: Promise) -> dict[str, str]:
     return {"epsilon": to_text(promise.epsilon), "delta": to_text(promise.delta)}
 
 
-def _promise_of(content: Any) -> Promise:
-    names = set(content) if isinstance(content, dict) else set()
-    if names == {"alpha"}:
+def _promise_of(content: dict[str, str]) -> Promise:
+    if "alpha" in content:
         return Privacy(alpha=stored_number(content["alpha"]))
-    if names == {"rho"}:
+    if "rho" in content:
         return ZCDP(stored_number(content["rho"]))
-    if names == {"epsilon", "delta"}:
-        return ApproximateDP(stored_number(content["epsilon"]), stored_number(content["delta"]))
-    raise ValueError(f"a promise has an alpha, a rho, or an epsilon and a delta: {shown(content)}")
+    return ApproximateDP(stored_number(content["epsilon"]), stored_number(content["delta"]))

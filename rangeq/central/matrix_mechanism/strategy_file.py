@@ -14,16 +14,24 @@ import os
 import tokenize
 import zipfile
 import zlib
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign import InvalidFile
-from mechdesign._support.files import replacing
-from mechdesign._support.strict_json import digest_of, from_json, keyed
-from mechdesign._support.text import shown
+from mechdesign._support.fields import (
+    ANYTHING,
+    TEXT,
+    list_of,
+    optional,
+    record,
+    table_of,
+    whole_number,
+)
+from mechdesign._support.files import opened, replacing
+from mechdesign._support.strict_json import digest_of, from_json
+from mechdesign._support.text import reason, shown
 from rangeq.central.inputs import checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
@@ -60,6 +68,18 @@ _MISTAKES = (
 """What damaged archives and arrays raise."""
 
 _CONTENT = "strategy.json"
+
+_FIELDS = record(
+    {
+        "format": TEXT,
+        "version": ANYTHING,
+        "kind": TEXT,
+        "sizes": list_of(whole_number(1)),
+        "bound": optional(TEXT),
+        "arrays": table_of(TEXT),
+        "digest": TEXT,
+    }
+)
 
 _LARGEST_CONTENT = 1 << 20
 
@@ -152,12 +172,13 @@ def load_strategy(path: str | os.PathLike[str]) -> StoredStrategy:
     OSError
         It cannot be read.
     """
-    stream = io.BytesIO(Path(path).read_bytes())
+    with opened(path) as stream:
+        held = io.BytesIO(stream.read())
     try:
-        with zipfile.ZipFile(stream) as archive:
+        with zipfile.ZipFile(held) as archive:
             return _read(archive)
     except _MISTAKES as error:
-        raise InvalidFile(f"{path}: no strategy: {error!s:.300}") from error
+        raise InvalidFile(f"{path}: no strategy: {reason(error):.300}") from error
 
 
 def digest(strategy: Strategy) -> str:
@@ -205,13 +226,13 @@ def _read(archive: zipfile.ZipFile) -> StoredStrategy:
     content = from_json(archive.read(_CONTENT))
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"format {FORMAT!r} expected")
-    if content.get("version") != VERSION:
+    if type(content.get("version")) is not int or content["version"] != VERSION:
         raise ValueError(f"version {VERSION} expected, got {shown(content.get('version'))}")
-    keyed(content, "format", "version", "kind", "sizes", "bound", "arrays", "digest")
+    _FIELDS.require(content)
     if content.pop("digest") != digest_of(content):
         raise ValueError("changed: the digest does not match")
     kind, digests = kind_of(content["kind"]), content["arrays"]
-    if not isinstance(digests, dict) or {*digests, _CONTENT} != set(sizes):
+    if {*digests, _CONTENT} != set(sizes):
         raise ValueError("its members are not those that it lists")
     if sum(sizes[name] for name in digests) > _LARGEST_ARRAYS:
         raise ValueError("its arrays are larger than those of any strategy")
@@ -224,16 +245,14 @@ def _read(archive: zipfile.ZipFile) -> StoredStrategy:
         if array.dtype != np.dtype("<i8"):
             raise ValueError(f"{shown(name)} is not of 64-bit integers")
         arrays[name.removesuffix(".npy")] = array
-    shape = content["sizes"]
-    if not isinstance(shape, list):
-        raise ValueError(f"sizes are a list, got {shown(shape)}")
-    return StoredStrategy(kind.of_arrays(checked_shape(shape), arrays), _bound(content["bound"]))
+    shape = checked_shape(content["sizes"])
+    return StoredStrategy(kind.of_arrays(shape, arrays), _bound(content["bound"]))
 
 
-def _bound(text: Any) -> float | None:
+def _bound(text: str | None) -> float | None:
     if text is None:
         return None
     value = float.fromhex(text)
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"a bound is a finite number, got {shown(text)}")
+    if not (math.isfinite(value) and value >= 0 and value.hex() == text):
+        raise ValueError(f"a bound is a finite number as float.hex writes it, got {shown(text)}")
     return value

@@ -1,6 +1,7 @@
 """Schemas in TOML and JSON: what is written is read back, and what was changed is refused."""
 
 import json
+import tomllib
 
 import pytest
 
@@ -95,3 +96,84 @@ def test_other_names_are_refused(tmp_path):
         Schema.load(tmp_path / "schema.yaml")
     with pytest.raises(FileNotFoundError):
         Schema.load(tmp_path / "missing.toml")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ".".join(["k"] * 33) + " = 1",
+        "[" + " . ".join(['"k"', "'k'", "k"] * 11) + "]",
+        "x = {" + ".".join(["k"] * 33) + " = 1}",
+        "x = " + "[" * 33 + "]" * 33,
+        "x = " + "{k = " * 33 + "1" + "}" * 33,
+        'x = "a" # "\ny = ' + "[" * 33,
+        'x = """a\\""""\ny = ' + "[" * 33,
+        "x = '''a'''''\ny = " + "[" * 33,
+    ],
+)
+def test_long_keys_and_deep_nesting_are_refused_before_toml_is_read(line, tmp_path, monkeypatch):
+    path = tmp_path / "schema.toml"
+    SCHEMA.save(path)
+    whole = path.read_text()
+    called = []
+    monkeypatch.setattr(tomllib, "loads", called.append)
+    for text in (f"{line}\n{whole}", f"{whole}\n{line}\n"):
+        path.write_text(text)
+        with pytest.raises(InvalidFile, match=r"line \d+: a key has at most 32 parts, and lists"):
+            Schema.load(path)
+    assert not called
+
+
+def test_what_only_looks_long_or_deep_is_read(tmp_path):
+    dots, deep = ".".join("k" * 40), "[" * 40
+    label = dots + deep + '" \' """ \'\'\' # \\"'
+    asked = Schema([Categorical("a", [label, dots, deep, "it's"]), Boolean("b")])
+    path = tmp_path / "schema.toml"
+    asked.save(path)
+    quoted = path.read_text() + f"# {dots} {deep}\n"
+    for text in (quoted, quoted.replace("\n", "\r\n")):
+        path.write_text(text, newline="")
+        assert Schema.load(path) == asked
+    body = f"""
+        format = "mechdesign.schema"
+        version = 1
+        [[attributes]]
+        name = 'a'
+        kind = "categorical"
+        labels = [ QQQ{deep}"\\"QQQ, '''{dots} {deep}''', # {deep}
+          "{deep}", '{dots}.x' ]
+    """.replace("QQQ", '"""')
+    path.write_text(body)
+    labels = [f'{deep}""', f"{dots} {deep}", deep, f"{dots}.x"]
+    assert [*Schema.load(path)["a"].labels] == labels
+    # At the limits it is the reader that says what is wrong
+    path.write_text(f"{'.'.join('k' * 32)} = {'[' * 32}{']' * 32}\n{body}")
+    with pytest.raises(InvalidFile, match=r"nested deeper than 64|has no 'k'"):
+        Schema.load(path)
+
+
+def test_fields_of_another_type_are_refused(tmp_path):
+    path = tmp_path / "schema.toml"
+    head = 'format = "mechdesign.schema"\nversion = 1\n[[attributes]]\nname = "a"\n'
+    for lines, message in [
+        ('kind = "numeric"\nlow = true\nhigh = 2\nbins = 2', "low must be"),
+        ('kind = "numeric"\nlow = 0\nhigh = 2\nbins = 2.0', "bins must be"),
+        ('kind = "numeric"\nlow = 0\nhigh = 2\nwhole = 1', "whole must be"),
+        ('kind = "numeric"\nedges = [0, true]', "edges must be"),
+        ('kind = "categorical"\nlabels = [true, "x"]', "labels must be"),
+        ('kind = "categorical"\nlabels = [1.0, "x"]', "labels must be"),
+        ('kind = ["numeric"]', "its kind is one of"),
+    ]:
+        path.write_text(head + lines)
+        with pytest.raises(InvalidFile, match=message):
+            Schema.load(path)
+    path.write_text(head + 'kind = "categorical"\nlabels = [1, "x"]')
+    assert Schema.load(path)["a"].labels == ("1", "x")
+
+
+def test_edges_are_not_computed_where_none_can_meet(monkeypatch):
+    most = 1 << 24
+    monkeypatch.setattr(Numeric, "cuts", None)
+    assert Numeric("a", low=0, high=1, bins=most).size == most
+    assert Numeric("a", low=1, high=most, whole=True).size == most
+    assert Numeric("a", low=1, high=1e6, bins=10**4, spacing="logarithmic").size == 10**4

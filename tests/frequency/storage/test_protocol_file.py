@@ -1,5 +1,6 @@
 """Protocols as files: they come back as they were, what lies is refused, and at once if small."""
 
+import hashlib
 import json
 import sys
 from collections.abc import Callable
@@ -135,8 +136,8 @@ def rewritten(path, change):
         (lambda c: c.update(protocol="os.system"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.Estimate"), "not a protocol of this library"),
         (lambda c: c.update(protocol="frequency.np"), "not a protocol of this library"),
-        (lambda c: c.update(protocol="frequency.Oracle"), "TypeError"),
-        (lambda c: c.update(protocol=5), "AttributeError"),
+        (lambda c: c.update(protocol="frequency.Oracle"), "not a protocol of this library"),
+        (lambda c: c.update(protocol=5), "protocol must be a text, got 5"),
         (lambda c: c.pop("protocol"), "'protocol' is missing"),
         (lambda c: c.pop("arguments"), "'arguments' is missing"),
         (lambda c: c.pop("agreed"), "'agreed' is missing"),
@@ -145,10 +146,10 @@ def rewritten(path, change):
             lambda c: c["arguments"].update(domain={"fraction": "1/0"}),
             "a denominator must be positive",
         ),
-        (lambda c: c["arguments"].update(more=1), "TypeError"),
+        (lambda c: c["arguments"].update(more=1), "unknown key 'more'"),
         (lambda c: c["arguments"].update(epsilon=1.25), "would draw reports otherwise.*alpha"),
         (lambda c: c["agreed"].update(truth="1"), "would draw reports otherwise.*truth"),
-        (lambda c: c.update(agreed=[]), "would draw reports otherwise"),
+        (lambda c: c.update(agreed=[]), "agreed must be an object"),
     ],
 )
 def test_a_protocol_file_that_lies_is_refused(change, message, tmp_path):
@@ -189,7 +190,7 @@ def test_the_mechanisms_of_a_protocol_file_share_what_checking_may_take(tmp_path
         "weights": [["1"] * size] * size,
         "certificate": None,
     }
-    for number, message in ((1, "TypeError"), (12, "too long to check")):
+    for number, message in ((1, "unknown key 'x'"), (12, "too long to check")):
         more = [{"mechanism": heavy}] * number
         rewritten(path, lambda c, more=more: c["arguments"].update(x=more))
         with pytest.raises(InvalidFile, match=message):
@@ -324,3 +325,76 @@ def test_a_file_that_nobody_could_read_is_not_written(monkeypatch, tmp_path):
             assert path.read_bytes() == before
             patched.setattr("mechdesign._support.strict_json.JSON_BYTES", len(before))
             save(path)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name", "sizes"),
+    [
+        (frequency.JLOracle(100, 1.0, rows=8), "rows", (1 << 24) + 1),
+        (frequency.HadamardCountMeanSketch(100, 1.0, hashes=4, width=8), "hashes", 5592406),
+        (frequency.CountMeanSketch(100, 1.0, hashes=4, width=8), "hashes", 5592406),
+        (frequency.heavy.SuccinctHistogram(16, 2.0, n=10**5, hashes=1, channels=4), "hashes", 1025),
+        (frequency.heavy.SuccinctHistogram(16, 2.0, n=10**5, rows=64), "rows", (1 << 24) + 1),
+        (
+            frequency.marginals.InpHTCMS(frequency.marginals.Domain({"a": 3}), 1, 1.0, width=8),
+            "hashes",
+            5592406,
+        ),
+    ],
+)
+def test_a_small_file_makes_no_large_table(protocol, name, sizes, tmp_path, monkeypatch):
+    path = tmp_path / "protocol.json"
+    save_protocol(path, protocol)
+
+    def shake(text):
+        class Sponge:
+            def digest(self, size):
+                assert size < 1 << 20
+                return hashlib.new("shake_256", text).digest(size)
+
+            def hexdigest(self, size):
+                return self.digest(size).hex()
+
+        return Sponge()
+
+    monkeypatch.setattr(hashlib, "shake_256", shake)
+    assert load_protocol(path) == protocol
+    for size in (sizes, 1 << 26, 1 << 32, 1 << 70):
+        rewritten(path, lambda c, size=size: c["arguments"].update({name: size}))
+        with pytest.raises(InvalidFile, match=f"{name} must be an integer, 1 to "):
+            load_protocol(path)
+    # The most that there may be are agreed on before any of them is computed
+    rewritten(path, lambda c: c["arguments"].update({name: sizes - 1}))
+    with pytest.raises(InvalidFile, match=f"draw reports otherwise.*{name}|too few|over 134217728"):
+        load_protocol(path)
+
+
+def test_what_clients_run_is_made_after_all_is_agreed_on(tmp_path, monkeypatch):
+    path = tmp_path / "protocol.json"
+    save_protocol(path, HRR(16, 1.0))
+    monkeypatch.setattr(HRR, "client", lambda self: pytest.fail("it was made"))
+    rewritten(path, lambda c: c["agreed"].update(domain=17))
+    with pytest.raises(InvalidFile, match=r"would draw reports otherwise.*domain"):
+        load_protocol(path)
+
+
+def test_arguments_are_those_of_the_file_to_the_type(tmp_path):
+    path = tmp_path / "protocol.json"
+    protocol = frequency.heavy.SuccinctHistogram(16, 2.0, n=10**5, hashes=1, channels=4)
+    for change, message in [
+        ({"soft": 1}, "soft must be bool, got 1"),
+        ({"text": 0}, "text must be bool, got 0"),
+        ({"n": True}, "n must be int, got True"),
+        ({"beta": "0.05"}, "beta must be float, got '0.05'"),
+        ({"seed": None}, "seed must be int, got None"),
+        ({"epsilon": {"fraction": "4/2"}}, "it holds '4/2' where '2' follows from the rest"),
+        ({"epsilon": "2.0"}, None),
+    ]:
+        save_protocol(path, protocol)
+        rewritten(path, lambda c, change=change: c["arguments"].update(change))
+        if message is None:
+            assert load_protocol(path).epsilon == "2.0"
+        else:
+            with pytest.raises(InvalidFile, match=message):
+                load_protocol(path)
+    assert load_protocol(path).privacy == protocol.privacy

@@ -1,8 +1,10 @@
-"""Files replaced in one step or not at all: their permissions, links, and what is synced."""
+"""Files that are opened, and replaced in one step or not at all: permissions, links, syncing."""
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import stat
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from mechdesign import DiskFull, IrregularFile
 from mechdesign._support import files
+from mechdesign._support.text import reason as plainly
 
 
 @pytest.fixture
@@ -93,3 +97,59 @@ def test_where_directories_cannot_be_opened_they_are_not_synced(
     # Windows; anything else that this would ask of the system is an AttributeError.
     monkeypatch.setattr(files, "os", SimpleNamespace(name="nt"))
     files._sync(tmp_path)
+
+
+def test_a_reader_opens_regular_files_alone_and_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe, place, path = tmp_path / "pipe", tmp_path / "socket", tmp_path / "file"
+    os.mkfifo(pipe)
+    path.write_text("caf\u00e9\r\n", encoding="utf-8", newline="")
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    for name in (path, link, str(path)):
+        with files.opened(name) as stream:
+            assert stream.read() == b"caf\xc3\xa9\r\n"
+    with files.opened(path, "r", encoding="utf-8", newline="") as stream:
+        assert stream.read() == "caf\u00e9\r\n"
+    with socket.socket(socket.AF_UNIX) as server:
+        monkeypatch.chdir(tmp_path)  # whose own name may be too long for a socket
+        server.bind(place.name)
+        for name in (pipe, place, Path(os.devnull)):
+            with pytest.raises(IrregularFile, match=f"{name.name}: not a regular file"):
+                files.opened(name)
+    with pytest.raises(IsADirectoryError):
+        files.opened(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        files.opened(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("kind", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
+def test_a_full_disk_is_said_plainly_and_leaves_what_was_there(saved: Path, kind: int) -> None:
+    full = kind != errno.EIO
+
+    def write() -> None:
+        with files.replacing(saved) as stream:
+            stream.write(b"half")
+            raise OSError(kind, os.strerror(kind))
+
+    with pytest.raises(DiskFull if full else OSError) as caught:
+        write()
+    if full:
+        assert str(caught.value) == f"{saved}: there is no room on the disk; nothing was written"
+    assert isinstance(caught.value, OSError)
+    assert saved.read_bytes() == b"old"
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_errors_of_files_are_told_by_name_and_in_words() -> None:
+    for error, told in [
+        (OSError(errno.ENOSPC, "No space left on device"), "there is no room on the disk; "),
+        (OSError(errno.ENOSPC, "x", "a.json"), "a.json: there is no room on the disk; "),
+        (FileNotFoundError(errno.ENOENT, "x", "a.json"), "no such file: a.json"),
+        (PermissionError(errno.EACCES, "Permission denied", b"a.json"), "a.json: Permission"),
+        (OSError(errno.EIO, "Input/output error", "a", None, "b"), "b: Input/output error"),
+        (OSError(errno.EIO, "Input/output error", 3), "Input/output error"),
+        (MemoryError("Unable to allocate"), "this takes more memory than there is. Unable"),
+    ]:
+        assert plainly(error).startswith(told)

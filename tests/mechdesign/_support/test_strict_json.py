@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from mechdesign._support.strict_json import JSON_DEPTH, from_json, keyed
+from mechdesign._support.strict_json import JSON_DEPTH, from_json, intact, require_same
+from mechdesign.exceptions import InvalidFile, InvalidMechanism
 
 
 @pytest.mark.parametrize(
@@ -46,13 +47,30 @@ def test_a_text_that_is_too_long_is_not_parsed(monkeypatch: pytest.MonkeyPatch) 
         from_json("[1,2,3456]")
 
 
-def test_an_object_has_its_keys_and_no_others() -> None:
-    assert keyed({"b": 1, "a": 2}, "a", "b") == {"a": 2, "b": 1}
-    for content, reason in [
-        ({"a": 1}, "'b' is missing"),
-        ({"a": 1, "b": 2, "c": 3}, "unknown key 'c'"),
-        ([], "expected an object"),
-        (None, "expected an object"),
+def test_python_s_own_words_are_said_plainly() -> None:
+    for raised, told in [
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
+        (KeyError("alpha"), "the key 'alpha' is missing"),
+        (ValueError("odd"), "odd"),
+        (TypeError("odd"), "odd"),
+        (ZeroDivisionError("odd"), "odd"),
     ]:
-        with pytest.raises(ValueError, match=reason):
-            keyed(content, "a", "b")
+        with pytest.raises(InvalidFile, match=f"x: no thing: {told}"), intact("x", "no thing"):
+            raise raised
+    for typed in (InvalidFile("as it is"), InvalidMechanism("as it is")):
+        with pytest.raises(type(typed), match=r"^as it is$"), intact("x.json"):
+            raise typed
+    with pytest.raises(ValueError, match=r"^a number of more than 4300 digits$"):
+        from_json("9" * 4301)
+
+
+def test_what_was_read_is_written_as_it_was_found() -> None:
+    require_same({"a": [1, None], "b": {}}, {"b": {}, "a": [1, None]})
+    for found, place in [
+        ({"a": [True, None], "b": {}}, "True"),
+        ({"a": [1.0, None], "b": {}}, "1.0"),
+        ({"a": ["1", None], "b": {}}, "'1'"),
+        ({"a": [1, None]}, "None"),
+    ]:
+        with pytest.raises(ValueError, match=f"it holds .*{place}.* where "):
+            require_same({"a": [1, None], "b": {}}, found)

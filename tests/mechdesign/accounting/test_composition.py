@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from fractions import Fraction
 from itertools import permutations, product
 
@@ -11,6 +12,9 @@ from scipy import stats
 
 from mechdesign import Mechanism, Metric, Privacy, named
 from mechdesign.accounting import PrivacyLoss, compose
+from mechdesign.accounting.gaussian_loss import GaussianLoss
+from mechdesign.accounting.inversion import Mean, ball
+from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_above, exp_below
 from mechdesign.accounting.privacy_loss import NO_LOSS
 from tests.mechdesign.accounting.enumerated import composed_delta
 from tests.mechdesign.accounting.test_shuffling import random_table
@@ -143,3 +147,102 @@ def test_what_is_refused():
             PrivacyLoss.from_profile(points)
     with pytest.raises(ValueError, match="a privacy loss has"):
         PrivacyLoss(((Fraction(2), Fraction(1, 2)),))
+
+
+LISTED = [
+    [PrivacyLoss.pure("1/2")],
+    [PrivacyLoss.pure("1/2")] * 5,
+    [PrivacyLoss.pure(Fraction(k, 10)) for k in range(1, 7)],
+    [PrivacyLoss.of(RESPONSE), PrivacyLoss(((Fraction(1), Fraction(9, 10)),), Fraction(1, 10))],
+    [PrivacyLoss.pure(1500), PrivacyLoss.pure(1)],
+    [NO_LOSS] * 3,
+]
+
+
+@pytest.mark.parametrize("losses", LISTED)
+def test_few_losses_are_listed_exactly(losses):
+    together = PrivacyLoss.together(Counter(losses))
+    found, infinite = Counter(), Fraction(1)
+    for outcome in product(*(loss.ratios for loss in losses)):
+        found[math.prod((r for r, _ in outcome), start=Fraction(1))] += math.prod(
+            (p for _, p in outcome), start=Fraction(1)
+        )
+    infinite -= sum(found.values())
+    assert dict(together.ratios) == {ratio: p for ratio, p in found.items() if p}
+    assert together.infinite == infinite
+    composed = compose(losses)
+    for delta in (Fraction(1, 10**9), Fraction(1, 1000), Fraction(1, 5), Fraction(9, 10)):
+        epsilon = composed.epsilon(delta)
+        if infinite > delta:
+            assert epsilon == math.inf
+            continue
+        # The least: it holds there, and not a little below it
+        assert together.delta(exp_below(Fraction(epsilon) * (1 + Fraction(1, 10**12)))) <= delta
+        if epsilon:
+            assert together.delta(exp_above(Fraction(epsilon) * (1 - Fraction(1, 10**9)))) > delta
+        assert composed.delta(epsilon) <= float(delta) * (1 + 1e-9)
+        assert composed.epsilon_at_least(delta) <= epsilon
+
+
+def test_too_many_losses_are_not_listed():
+    assert PrivacyLoss.together(Counter({PrivacyLoss.pure("1/2"): 16})) is not None
+    assert PrivacyLoss.together(Counter({PrivacyLoss.pure("1/2"): 17})) is None
+    many = Counter(PrivacyLoss.pure(Fraction(k, 10)) for k in range(1, 8))
+    assert PrivacyLoss.together(many) is None
+    profile = PrivacyLoss.from_profile([(Fraction(1), Fraction(1, 2)), (Fraction(3), Fraction(0))])
+    assert PrivacyLoss.together({profile: 1}) == profile
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [[Fraction(k, 30) for k in range(1, 10)], [Fraction(1, 20)] * 40, [Fraction(1, 3), 2] * 9],
+)
+def test_what_floats_find_is_proved_and_near_the_least(losses):
+    composed = compose([PrivacyLoss.pure(epsilon) for epsilon in losses])
+    for delta in ("1e-9", "1e-4", "0.1"):
+        found = composed.epsilon(delta)
+        assert composed.holds(Fraction(found), Fraction(delta), 0.02)
+        slow = PrivacyCurve.epsilon(composed, delta)  # by bounds in balls alone
+        assert composed.epsilon_at_least(delta) <= found <= slow * 1.001
+        assert slow <= found * 1.001
+
+
+def test_floats_that_err_do_not_decide(monkeypatch):
+    losses = [PrivacyLoss.pure(Fraction(k, 30)) for k in range(1, 10)]
+    right = compose(losses).epsilon("1e-6")
+    for wrong in (0.0, 1e-3, 0.5, math.nan, math.inf):
+        monkeypatch.setattr(Mean, "nearly", lambda self, smoothing, wrong=wrong: wrong)
+        found = compose(losses).epsilon("1e-6")
+        assert right * 0.999 <= found <= right * 1.001 or found == float(sum(range(1, 10))) / 30
+        assert compose(losses).holds(Fraction(found), Fraction("1e-6"), 0.02)
+
+
+def test_gaussian_noise_with_few_losses_is_averaged_over_them():
+    noise, mu = GaussianLoss("1/50"), math.sqrt(1 / 50)
+    losses = [PrivacyLoss.pure("0.5"), PrivacyLoss.pure("0.1"), PrivacyLoss.of(RESPONSE)]
+    composed = compose([noise, *losses])
+    together = PrivacyLoss.together(Counter(losses))
+    slow = compose([noise.profile, *losses])  # the noise by a profile, which is above it
+    for epsilon in (0.0, 0.7, 1.4, 2.0):
+        normal = 0.0
+        for ratio, p in together.ratios:
+            rest = epsilon - math.log(ratio)
+            first, second = stats.norm.cdf([mu / 2 - rest / mu, -mu / 2 - rest / mu])
+            normal += float(p) * (first - math.exp(rest) * second)
+        assert normal <= composed.delta(epsilon) <= normal * 1.001 + 1e-12
+        assert composed.delta(epsilon) <= slow.delta(epsilon)
+    assert composed.epsilon("1e-6") <= slow.epsilon("1e-6") <= composed.epsilon("1e-6") * 1.01
+
+
+@pytest.mark.parametrize(
+    ("squared_mu", "delta"), [("1/50", "1e-6"), ("100", "1e-12"), ("1e-4", "0.001")]
+)
+def test_the_epsilon_of_gaussian_noise_needs_two_bounds(squared_mu, delta, monkeypatch):
+    noise, calls, above = GaussianLoss(squared_mu), [], GaussianLoss.above
+    with monkeypatch.context() as patch:
+        patch.setattr(GaussianLoss, "above", lambda *asked: calls.append(1) or above(*asked))
+        found = noise.epsilon(delta)
+    assert len(calls) <= 3
+    monkeypatch.setattr(GaussianLoss, "_near", lambda self, delta: 0.0)
+    assert found == pytest.approx(noise.epsilon(delta), rel=2.0**-34)
+    assert noise.above(exp_below(Fraction(found)), 0.0) <= ball(Fraction(delta))

@@ -39,8 +39,10 @@ from mechdesign import (
 from mechdesign.accounting import DailyReports, PrivacyLoss, compose, shuffled
 from mechdesign.accounting.account import Account, Budget, recorded
 from mechdesign.accounting.dummy_counts import AmongDummies
+from mechdesign.accounting.gaussian_loss import GaussianLoss
+from mechdesign.accounting.inversion import Mean
 from mechdesign.accounting.ledger import DAILY, NOT_COVERED, SHUFFLER
-from mechdesign.exceptions import UnboundedRatio
+from mechdesign.exceptions import DiskFull, UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 from tests.processes import heard, tell
 
@@ -359,7 +361,9 @@ def test_a_spend_that_cannot_be_written_is_not_recorded(tmp_path, monkeypatch, n
 
     with monkeypatch.context() as patch:
         patch.setattr(os, name, full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(
+            DiskFull, match=r"ledger\.json: there is no room on the disk; nothing was"
+        ):
             ledger.spend("0.9", "failed")
     assert path.read_bytes() == whole
     assert ledger.remaining == Fraction(9, 10)
@@ -713,3 +717,45 @@ def test_days_are_not_shuffled_unless_it_is_said():
     for cost in (once, "1/2", DailyReports("1/2")):
         with pytest.raises(ValueError, match="only_day"):
             ledger.spend(cost, "Tuesday", only_day=True)
+
+
+@pytest.mark.parametrize("each", [1, 4, 9])
+def test_groups_of_different_epsilons_take_few_bounds(each, monkeypatch):
+    ledger, costs = Ledger("10", delta="1e-6"), {}
+    for group in range(100):
+        for k in range(each):
+            epsilon = Fraction(1, 15) + Fraction((group * 7919 + k * 104729) % 1000, 100_000)
+            ledger.spend(epsilon, f"{group}, {k}", users=f"g{group}")
+            costs.setdefault(group, []).append(PrivacyLoss.pure(epsilon))
+    bounds, upper = [], Mean.upper
+    with monkeypatch.context() as patch:
+        patch.setattr(Mean, "upper", lambda *asked: bounds.append(1) or upper(*asked))
+        spent = ledger.spent
+    assert len(bounds) <= (0 if each < 9 else 130)
+    # The slow twin: each group by itself
+    most = max(compose(losses).epsilon("1e-6") for losses in costs.values())
+    assert float(spent) == pytest.approx(most, rel=3e-4)
+    assert float(spent) >= most * (1 - 1e-9)
+
+
+def test_a_group_within_the_budget_costs_one_bound(monkeypatch):
+    ledger = Ledger("1.5", delta="1e-6")
+    for k in range(30):
+        ledger.spend(Fraction(1, 20) + Fraction(k, 10_000), f"{k}")
+    bounds, upper = [], Mean.upper
+    with monkeypatch.context() as patch:
+        patch.setattr(Mean, "upper", lambda *asked: bounds.append(1) or upper(*asked))
+        ledger.spend("0.05", "one more")
+    assert len(bounds) == 1
+
+
+def test_many_groups_are_remembered(monkeypatch):
+    ledger = Ledger("2", delta="1e-6")
+    for group in range(600):
+        for k in range(2):
+            ledger.spend(GaussianLoss(Fraction(1, 100 + group)), f"{group}, {k}", users=f"g{group}")
+    said = str(ledger)
+    calls, above = [], GaussianLoss.above
+    monkeypatch.setattr(GaussianLoss, "above", lambda *asked: calls.append(1) or above(*asked))
+    assert str(ledger) == said
+    assert len(calls) <= 600  # that each group has lost less than the first, and nothing else

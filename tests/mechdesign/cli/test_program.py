@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from frequency import GRR, Numeric, Schema, Survey
+from frequency.storage import save_protocol
 from mechdesign.cli import main
 
 ROOT = Path(__file__).parents[3]
@@ -142,6 +144,8 @@ def test_without_argcomplete_nothing_changes(
 FULL_DISK = """
 import resource, sys
 from mechdesign import plot
+from frequency import GRR
+from frequency.storage import save_protocol
 from mechdesign.cli import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
 print(*(main([*line.split(), "--force"]) for line in sys.argv[1:]))
@@ -168,7 +172,7 @@ def test_a_full_disk_leaves_every_output_as_it_was(wm: Path, here: Path) -> None
         [sys.executable, "-c", FULL_DISK, *lines], capture_output=True, text=True, check=True
     )
     assert run.stdout.splitlines()[-1] == "2 2 2 2 2 2 2"
-    assert run.stderr.count("File too large") == len(commands)
+    assert run.stderr.count("there is no room on the disk; nothing was written") == len(commands)
     assert sorted(here.iterdir()) == before
     assert {(here / name).read_text() for name in commands.values()} == {"precious"}
 
@@ -184,3 +188,80 @@ def test_conditions_without_quotes_are_told_to_have_some(
     with pytest.raises(SystemExit):
         main(["query", "a.agg", "--were", "age"])
     assert "quotes" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit {}",
+        "explain {}",
+        "release {} --input true.csv --column count --out out.csv",
+        "release wm.json --input {} --column count --out out.csv",
+        "release-table {} --count a --size b --epsilon 1 --out out.csv",
+        "compare-suppression {} --threshold 3 --epsilon 1",
+        "compare --n 2 --alpha 1/2 {}",
+        "plan ranges --domain 8 --n 9 --epsilon 1 --like {}",
+        "plan count --domain 4 --epsilon 1 --ledger {}",
+        "ledger {}",
+        "ledger {} --epsilon 1",
+        "query {}",
+        "query {} --protocol p.json",
+        "query a.agg --protocol {}",
+        "sample {} --rows 1 --out out.csv",
+        "privatize {} --protocol p.json --out out.parquet",
+        "privatize true.csv --protocol {} --out out.parquet",
+        "collect reports --protocol {} --out out.agg",
+        "schema {}",
+        "schema {} --public",
+        "curate true.csv --schema {} --attribute count --epsilon 1 --out out.release",
+    ],
+)
+def test_a_named_pipe_is_refused_and_not_waited_for(
+    command: str, wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    oracle = GRR(5, 1.0)
+    asked = Schema([Numeric("count", low=0, high=4, whole=True)])
+    (here / "true.csv").write_text("count\n1\n")
+    (here / "reports").mkdir()
+    save_protocol(here / "p.json", Survey(oracle, asked))
+    (here / "a.agg").write_bytes(oracle.aggregate(oracle.privatize([1])).to_bytes())
+    pipe = "pipe.json"
+    if command.startswith("privatize {}") or command.endswith("--public"):
+        pipe = "pipe.csv"
+    elif "schema {}" in command:
+        pipe = "pipe.toml"
+    os.mkfifo(here / pipe)
+    before = {*here.iterdir()}
+    assert main(command.format(pipe).split()) in (1, 2)
+    assert f"{pipe}: not a regular file" in capsys.readouterr().err
+    assert {*here.iterdir()} - before <= {here / f"{pipe}.lock"}
+
+
+def test_python_s_own_words_do_not_reach_the_user(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for content, told in [
+        ("[" * 100_000, "nested deeper than 64"),
+        ("9" * 4301, "a number of more than 4300 digits"),
+    ]:
+        (here / "x.json").write_text(content)
+        assert main(["audit", "x.json"]) == 1
+        assert told in capsys.readouterr().err
+
+    def deep(*_: object, **__: object) -> None:
+        raise RecursionError("maximum recursion depth exceeded")
+
+    monkeypatch.setattr("mechdesign.cli.mechanism_commands.design", deep)
+    assert main(["design", "--n", "4", "--alpha", "9/10"]) == 2
+    assert capsys.readouterr().err == "mechdesign: nested too deeply\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_full_standard_output_is_said_in_words(wm: Path) -> None:
+    line = [sys.executable, "-c", "import sys; from mechdesign.cli import main; sys.exit(main())"]
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [*line, "audit", str(wm)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert run.returncode == 2
+    assert run.stderr == "mechdesign: there is no room on the disk; nothing was written\n"

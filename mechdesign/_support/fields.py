@@ -1,0 +1,252 @@
+"""What the fields of files may hold: each has one declared type and range.
+
+A format is declared once, as a `Field` that is made of others, and every reader of it checks with
+`Field.require`. Nothing is converted: a count is no flag, a text no number, and a list no text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from mechdesign._support.text import shown
+
+WORD = 1 << 63
+"""Integers of files are less than this in absolute value, unless a field says otherwise."""
+
+_INTEGER = "(?:[0-9]+|0x[0-9a-f]+)"
+_WHOLE, _FRACTION = re.compile(f"-?{_INTEGER}"), re.compile(f"-?{_INTEGER}(?:/{_INTEGER})?")
+
+
+@dataclass(frozen=True)
+class Field:
+    """What a field may hold.
+
+    Attributes
+    ----------
+    what : str
+        The same in words.
+    check : callable
+        Given a value and the name of its place, it raises ValueError for what may not be there.
+    """
+
+    what: str
+    check: Callable[[Any, str], None]
+
+    def require(self, value: Any, place: str = "") -> Any:
+        """The value itself.
+
+        Parameters
+        ----------
+        value : object
+            As `from_json` reads it.
+        place : str, default ""
+            Where it was found, for the message.
+
+        Raises
+        ------
+        ValueError
+            It may not be there: the first thing wrong, what was expected and what was found.
+        """
+        self.check(value, place)
+        return value
+
+    def __or__(self, other: Field) -> Field:
+        def check(value: Any, place: str) -> None:
+            try:
+                self.check(value, place)
+            except ValueError as first:
+                try:
+                    other.check(value, place)
+                except ValueError as second:
+                    # What is wrong deeper inside says more than that it is neither
+                    inside = [one for one in (first, second) if _is_inside(one, place)]
+                    if len(inside) == 1:
+                        raise inside[0] from None
+                    raise _wrong(value, place, what) from None
+
+        what = f"{self.what}, or {other.what}"
+        return Field(what, check)
+
+
+class _Wrong(ValueError):
+    """A field that holds what it may not, and its place."""
+
+    def __init__(self, message: str, place: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+def _is_inside(error: ValueError, place: str) -> bool:
+    return isinstance(error, _Wrong) and error.place != place
+
+
+def _wrong(value: Any, place: str, what: str) -> _Wrong:
+    return _Wrong(f"{place or 'it'} must be {what}, got {shown(value)}", place)
+
+
+def _those(what: str, test: Callable[[Any], bool]) -> Field:
+    def check(value: Any, place: str) -> None:
+        if not test(value):
+            raise _wrong(value, place, what)
+
+    return Field(what, check)
+
+
+FLAG = _those("true or false", lambda value: isinstance(value, bool))
+TEXT = _those("a text", lambda value: isinstance(value, str))
+NOTHING = _those("null", lambda value: value is None)
+INTEGER_TEXT = _those(
+    "an integer as text", lambda value: isinstance(value, str) and bool(_WHOLE.fullmatch(value))
+)
+FRACTION_TEXT = _those(
+    "a fraction as text", lambda value: isinstance(value, str) and bool(_FRACTION.fullmatch(value))
+)
+NUMBER = _those(
+    "a finite number", lambda value: type(value) in (int, float) and math.isfinite(value)
+)
+ANYTHING = _those("anything", lambda value: True)
+"""Of content that a declaration of its own checks."""
+
+
+def whole_number(low: int = -WORD, high: int = WORD - 1) -> Field:
+    """An integer from ``low`` to ``high``."""
+    what = f"an integer from {_legible(low)} to {_legible(high)}"
+    return _those(what, lambda value: type(value) is int and low <= value <= high)
+
+
+def _legible(limit: int) -> str:
+    """A limit of 64 bits by its power of two."""
+    return {-WORD: "-2^63", WORD - 1: "2^63 - 1"}.get(limit, str(limit))
+
+
+def one_of(*texts: str) -> Field:
+    """One of some texts."""
+    return _those(
+        f"one of {', '.join(texts)}", lambda value: isinstance(value, str) and value in texts
+    )
+
+
+def matching(what: str, pattern: str) -> Field:
+    """A text that matches a regular expression."""
+    held = re.compile(pattern)
+    return _those(what, lambda value: isinstance(value, str) and bool(held.fullmatch(value)))
+
+
+def optional(field: Field) -> Field:
+    """The field, or null."""
+    return field | NOTHING
+
+
+def list_of(field: Field, most: int | None = None) -> Field:
+    """A list, of at most so many."""
+
+    def check(value: Any, place: str) -> None:
+        if not isinstance(value, list) or (most is not None and len(value) > most):
+            raise _wrong(value, place, what)
+        for k, entry in enumerate(value):
+            field.check(entry, f"{place}[{k}]")
+
+    what = "a list" if most is None else f"a list of at most {most}"
+    return Field(what, check)
+
+
+def row_of(*fields: Field) -> Field:
+    """A list with one entry for each of some fields."""
+
+    def check(value: Any, place: str) -> None:
+        if not isinstance(value, list) or len(value) != len(fields):
+            raise _wrong(value, place, what)
+        for k, (entry, field) in enumerate(zip(value, fields, strict=True)):
+            field.check(entry, f"{place}[{k}]")
+
+    what = f"a list of {len(fields)}"
+    return Field(what, check)
+
+
+def array_of(field: Field) -> Field:
+    """The field, or lists of lists of it."""
+
+    def check(value: Any, place: str) -> None:
+        (every if isinstance(value, list) else field).check(value, place)
+
+    every = list_of(Field(field.what, check))
+    return Field(f"{field.what}, or lists of them", check)
+
+
+_PLAIN = (bool, int, float, str, NoneType)
+
+
+def require_declared(kind: type, arguments: Mapping[str, Any]) -> None:
+    """Raise ValueError unless arguments have the types that a class declares of them.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass, or another class whose ``__init__`` has annotations.
+    arguments : mapping of str to object
+        By their names. Numbers, texts, flags, None and lists of them are looked at, what is of
+        another type is left to the class.
+    """
+    declared = get_type_hints(kind if is_dataclass(kind) else vars(kind).get("__init__", kind))
+    for name, value in arguments.items():
+        if name in declared and not _is_of(value, declared[name]):
+            words = str(declared[name]) if get_origin(declared[name]) else declared[name].__name__
+            raise ValueError(f"{name} must be {words}, got {shown(value)}")
+
+
+def _is_of(value: Any, declared: Any) -> bool:
+    parts = get_args(declared)
+    if get_origin(declared) in (Union, UnionType):
+        return any(_is_of(value, part) for part in parts)
+    if get_origin(declared) is Literal:
+        return any(type(value) is type(part) and value == part for part in parts)
+    if isinstance(value, (list, tuple)) and get_origin(declared) in (tuple, list, Sequence):
+        if get_origin(declared) is not tuple or parts[1:] == (...,):
+            return all(_is_of(entry, parts[0]) for entry in value)
+        return len(value) == len(parts) and all(map(_is_of, value, parts))
+    if declared is float:
+        return type(value) in (int, float)
+    if get_origin(declared) in (tuple, list, Sequence):
+        return False
+    if declared in _PLAIN or isinstance(value, _PLAIN):
+        return declared in (Any, type(value))
+    return True
+
+
+def table_of(field: Field, key: Field = TEXT) -> Field:
+    """An object with any keys."""
+
+    def check(value: Any, place: str) -> None:
+        if not isinstance(value, dict):
+            raise _wrong(value, place, "an object")
+        for name, entry in value.items():
+            key.check(name, f"a key of {place}")
+            field.check(entry, f"{place}[{shown(name)}]")
+
+    return Field("an object", check)
+
+
+def record(fields: Mapping[str, Field]) -> Field:
+    """An object with these keys, all of them and no others."""
+
+    def check(value: Any, place: str) -> None:
+        if not isinstance(value, dict):
+            raise _wrong(value, place, what)
+        inside = f"{place}: " if place else ""
+        for name in fields:
+            if name not in value:
+                raise _Wrong(f"{inside}the key {name!r} is missing", f"{place}.{name}")
+        for key in value:
+            if key not in fields:
+                known = ", ".join(fields)
+                raise _Wrong(f"{inside}unknown key {shown(key)}; known: {known}", f"{place}.{key}")
+        for name, field in fields.items():
+            field.check(value[name], f"{place}.{name}" if place else name)
+
+    what = f"an object with the keys {', '.join(fields)}"
+    return Field(what, check)
