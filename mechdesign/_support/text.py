@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import re
+import unicodedata
 from collections.abc import Iterable
 from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -63,6 +64,39 @@ def printable(text: str) -> str:
         else character.encode("unicode_escape", "surrogatepass").decode()
         for character in text
     )
+
+
+def plain_name(text: str, stored: bool = False) -> str:
+    """A name by which things are told apart: composed (NFC), and without blanks at its ends.
+
+    Parameters
+    ----------
+    text : str
+        The name.
+    stored : bool
+        Whether a file has it: what is invisible in it is left out then, and not refused.
+
+    Returns
+    -------
+    str
+        Names that look alike to a reader for these reasons are equal.
+
+    Raises
+    ------
+    ValueError
+        It is empty, or something in it is invisible.
+
+    >>> plain_name("No\u0308rd ")
+    'Nörd'
+    """
+    if stored:
+        text = "".join(one for one in text if one.isprintable() and one not in _INVISIBLE) or text
+    name = unicodedata.normalize("NFC", text).strip()
+    if not stored and (not name or printable(name) != name):
+        raise ValueError(
+            f"a name has characters that can be seen, and no others, got {shown(text)}"
+        )
+    return name
 
 
 def listed(names: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from mechdesign._support.numbers import Rational, exact, whole
-from mechdesign._support.text import brief, shown, to_text
+from mechdesign._support.text import brief, plain_name, shown, to_text
 from mechdesign.accounting.composition import Composition
 from mechdesign.accounting.daily_reports import LARGEST_PERMANENT, DailyReports
 from mechdesign.accounting.dummy_counts import AmongDummies
@@ -62,9 +62,14 @@ class BudgetExceeded(MechanismError):
     def __init__(self, asked: Fraction, remaining: Fraction, what: str = "") -> None:
         self.asked, self.remaining, self.what = asked, remaining, what
         of = f" for {what}" if what else ""
+        least, binary = asked.denominator, asked - remaining < asked / 10**9
+        hint = ""
+        if binary and least > 1 << 20 and not least & (least - 1):  # a float, and a little more
+            text = f"{float(asked):.12g}"
+            hint = f" (the float {text} is not the decimal {text}: write '{text}')"
         super().__init__(
             f"epsilon {number(asked)}{of} is more than the {number(remaining)} that remains;"
-            " nothing was recorded"
+            f" nothing was recorded{hint}"
         )
 
 
@@ -357,6 +362,7 @@ def entry_of(
     groups = groups_of(users)
     if not isinstance(what, str) or not what.strip():
         raise ValueError(f"a collection needs a name, got {shown(what)}")
+    what = plain_name(what)
     reports = None if local is None else exact_epsilon(local)
     shared = None if rate is None else exact(rate, "rate")
     if shared is not None and not isinstance(cost, Table):
@@ -406,7 +412,7 @@ def entry_of(
 def recorded(
     epsilon: Fraction | None,
     what: str,
-    users: str | Iterable[str] | None,
+    groups: tuple[str, ...] | None,
     local: Fraction | None,
     rate: Fraction | None,
     shuffled: int | None,
@@ -437,7 +443,6 @@ def recorded(
         if any(above >= exp_below(epsilon) for above, delta in profile if delta):
             raise ValueError("a release has no delta above 0 where its epsilon holds without one")
         _loss(epsilon, profile)  # what is no profile is refused
-    groups = groups_of(users)
     return Entry(epsilon, what, groups, local, shuffled, rate, profile, squared_mu, permanent)
 
 
@@ -453,20 +458,16 @@ def bounded(epsilon: Fraction, denominator: int) -> int:
     )
 
 
-def groups_of(users: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """The names of groups, each once; None: all users."""
+def groups_of(users: str | Iterable[str] | None, stored: bool = False) -> tuple[str, ...] | None:
+    """The names of groups as `plain_name` has them, each once; None: all users."""
     if users is None:
         return None
-    groups = (
-        (users,)
-        if isinstance(users, str) or not isinstance(users, Iterable)
-        else tuple(dict.fromkeys(users))
-    )
+    groups = (users,) if isinstance(users, str) or not isinstance(users, Iterable) else tuple(users)
     if not groups or not all(isinstance(group, str) and group.strip() for group in groups):
         raise ValueError(
             f"users are the name of a group, or several, or None for all users, got {shown(users)}"
         )
-    return groups
+    return tuple(dict.fromkeys(plain_name(group, stored) for group in groups))
 
 
 def number(value: Fraction) -> str:

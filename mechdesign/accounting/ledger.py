@@ -25,7 +25,7 @@ from mechdesign._support.fields import (
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
 from mechdesign._support.strict_json import content_of, intact
-from mechdesign._support.text import aligned, from_text, printable, shown, to_text
+from mechdesign._support.text import aligned, from_text, plain_name, printable, shown, to_text
 from mechdesign.accounting.account import (
     Account,
     Budget,
@@ -485,11 +485,16 @@ def _read(path: str | os.PathLike[str]) -> Account:
                 None if local is None else exact_epsilon(from_text(local)),
             )
         )
+        read = []
         for found in content["entries"]:
             entry = _entry(found)
+            read.append((found["people"] if "people" in found else found["users"], entry))
             account.check_number(entry)
             account.add(entry)
-        if not (delta or account.within):  # with a delta, the next spend composes what there is
+        # With a delta, the next spend composes what there is. Groups that earlier versions told
+        # apart by what cannot be seen may have spent more together than they have
+        plain = all(entry.users == (None if u is None else tuple(u)) for u, entry in read)
+        if plain and not (delta or account.within):
             raise ValueError("more is spent than the budget")
     return account
 
@@ -502,8 +507,8 @@ def _entry(found: dict[str, Any]) -> Entry:
     )
     entry = recorded(
         epsilon,
-        found["what"],
-        users,
+        plain_name(found["what"], stored=True),
+        groups_of(users, stored=True),
         local,
         rate,
         found.get("shuffled"),
@@ -511,7 +516,7 @@ def _entry(found: dict[str, Any]) -> Entry:
         squared_mu,
         found.get("permanent"),
     )
-    if users is not None and users != list(entry.users or ()):
+    if users is not None and len(set(users)) < len(users):
         raise ValueError(f"users are a list of different groups, got {shown(users)}")
     return entry
 

@@ -759,3 +759,69 @@ def test_many_groups_are_remembered(monkeypatch):
     monkeypatch.setattr(GaussianLoss, "above", lambda *asked: calls.append(1) or above(*asked))
     assert str(ledger) == said
     assert len(calls) <= 600  # that each group has lost less than the first, and nothing else
+
+
+ALIKE = ["Nord", " Nord", "Nord\n", "\u00a0Nord "], ["N\u00f6rd", "No\u0308rd", "No\u0308rd "]
+
+
+@pytest.mark.parametrize("names", ALIKE)
+def test_groups_that_look_alike_are_one(names):
+    ledger = Ledger(1)
+    for place, name in enumerate(names[:2]):
+        ledger.spend("0.5", f"{place}", users=name)
+    for name in names:
+        assert ledger.left(name) == 0
+        with pytest.raises(BudgetExceeded):
+            ledger.spend("0.1", "more", users=[name, "other"])
+    assert ledger.entries[1].users == ledger.entries[0].users
+
+
+@pytest.mark.parametrize("names", ALIKE)
+def test_a_collection_is_spent_once_under_names_that_look_alike(names):
+    ledger = Ledger(10)
+    ledger.spend("0.5", names[0])
+    for name in names:
+        with pytest.raises(AlreadySpent):
+            ledger.spend("0.5", name)
+
+
+@pytest.mark.parametrize(
+    "name", ["north\u200b", "nor\u00adth", "north\x00", "nor\u202eth", "\u2800"]
+)
+def test_what_is_invisible_is_in_no_name(name):
+    ledger = Ledger(1)
+    with pytest.raises(ValueError, match="characters that can be seen, and no others"):
+        ledger.spend("0.5", "ages", users=name)
+    with pytest.raises(ValueError, match="characters that can be seen, and no others"):
+        ledger.spend("0.5", name)
+    assert ledger.entries == ()
+
+
+def test_files_that_tell_such_names_apart_count_them_as_one(tmp_path):
+    """As earlier versions wrote them: the groups share what they have spent."""
+    path = tmp_path / "ledger.json"
+    with Ledger.open(path, 1) as ledger:
+        for name in ("north", "south"):
+            ledger.spend("0.6", name, users=name)
+    path.write_text(path.read_text().replace('"south"', '"north\\u200b "'))
+    with Ledger.open(path) as ledger:
+        assert ledger.left("north") == 0
+        assert ledger.left("west") == 1
+        with pytest.raises(BudgetExceeded):
+            ledger.spend("0.1", "more", users="north")
+        ledger.spend("0.1", "ages", users="west")
+    assert len(Ledger.load(path).entries) == 3
+
+
+def test_who_spends_floats_is_told_of_decimals():
+    ledger = Ledger(1.0)
+    for k in range(9):
+        ledger.spend(0.1, f"{k}")
+    with pytest.raises(BudgetExceeded, match=r"the float 0.1 is not the decimal 0.1: write '0.1'"):
+        ledger.spend(0.1, "9")
+    with pytest.raises(BudgetExceeded, match="nothing was recorded$"):
+        ledger.spend(0.5, "9")
+    ledger = Ledger(1.0)
+    for k in range(10):
+        ledger.spend("0.1", f"{k}")
+    assert ledger.remaining == 0
