@@ -171,6 +171,8 @@ class Account:
         self.budget = budget
         self.entries: list[Entry] = []
         self._names: set[str] = set()
+        self._plain: set[str] = set()
+        """The same as `plain_name` has them: files may hold others."""
         self._denominator = bounded(budget.epsilon, 1)
         self._central = Sums()
         self._local = Sums()
@@ -191,6 +193,7 @@ class Account:
 
     def check(self, entry: Entry) -> None:
         """Raise unless the entry may be added."""
+        self._check_name(entry, self._plain)
         self.check_number(entry)
         if self.budget.local is not None and entry.local is not None:
             left = self.budget.local - self.local(entry.users)
@@ -204,13 +207,17 @@ class Account:
         if not self._fits(entry.users, entry):
             raise BudgetExceeded(self.alone(entry), self.left(entry.users), entry.what)
 
-    def check_number(self, entry: Entry) -> None:
-        """Raise if the name is taken, or a number is too long."""
-        if entry.what in self._names:
+    @staticmethod
+    def _check_name(entry: Entry, names: set[str]) -> None:
+        if entry.what in names:
             raise AlreadySpent(
                 f"{entry.what!r} is spent already: a second collection needs a name of its own; "
                 "nothing was recorded"
             )
+
+    def check_number(self, entry: Entry) -> None:
+        """Raise if the name is taken, or a number is too long."""
+        self._check_name(entry, self._names)
         for value in (entry.epsilon, entry.squared_mu):
             if value is not None:
                 bounded(value, self._denominator)
@@ -239,6 +246,7 @@ class Account:
                 self._denominator = math.lcm(self._denominator, value.denominator)
         self.entries.append(entry)
         self._names.add(entry.what)
+        self._plain.add(plain_name(entry.what, stored=True))
         self._central.add(entry.users, entry.pure)
         self._local.add(entry.users, entry.local or Fraction(0))
 

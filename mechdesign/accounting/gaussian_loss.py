@@ -41,8 +41,6 @@ from functools import cached_property
 
 import numpy as np
 from flint import arb
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from mechdesign._support.balls import ball, precision
 from mechdesign._support.frozen import set_fields
@@ -198,6 +196,10 @@ class GaussianLoss(PrivacyCurve):
         """About the epsilon at a delta, in floats; 0 where they do not reach."""
         if not delta:
             return 0.0
+        # Imported here: answers of other kinds do not need them
+        from scipy.optimize import brentq
+        from scipy.special import log_ndtr
+
         mu = math.sqrt(self.squared_mu * _SPREAD)
 
         def apart(epsilon: float) -> float:

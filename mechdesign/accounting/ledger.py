@@ -25,7 +25,7 @@ from mechdesign._support.fields import (
 from mechdesign._support.files import replacing
 from mechdesign._support.numbers import Rational
 from mechdesign._support.strict_json import content_of, intact
-from mechdesign._support.text import aligned, from_text, plain_name, printable, shown, to_text
+from mechdesign._support.text import aligned, from_text, printable, shown, to_text
 from mechdesign.accounting.account import (
     Account,
     Budget,
@@ -507,7 +507,7 @@ def _entry(found: dict[str, Any]) -> Entry:
     )
     entry = recorded(
         epsilon,
-        plain_name(found["what"], stored=True),
+        found["what"],
         groups_of(users, stored=True),
         local,
         rate,
