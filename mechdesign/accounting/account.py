@@ -132,6 +132,11 @@ class Entry:
     permanent: int | None = None
 
     @property
+    def groups(self) -> tuple[str, ...] | None:
+        """`users` as `plain_name` has them: files may hold others."""
+        return groups_of(self.users, stored=True)
+
+    @property
     def pure(self) -> Fraction:
         """The epsilon with delta = 0; where nothing bounds it, one that no budget has."""
         return _UNBOUNDED if self.epsilon is None else self.epsilon
@@ -196,7 +201,7 @@ class Account:
         self._check_name(entry, self._plain)
         self.check_number(entry)
         if self.budget.local is not None and entry.local is not None:
-            left = self.budget.local - self.local(entry.users)
+            left = self.budget.local - self.local(entry.groups)
             if entry.local > left:
                 raise BudgetExceeded(entry.local, left, f"the reports of {entry.what}")
         if entry.epsilon is None and not self.budget.delta:
@@ -204,8 +209,8 @@ class Account:
                 f"{entry.what} has Gaussian noise, which keeps no epsilon with a delta of 0, as the"
                 " budget has it; nothing was recorded"
             )
-        if not self._fits(entry.users, entry):
-            raise BudgetExceeded(self.alone(entry), self.left(entry.users), entry.what)
+        if not self._fits(entry.groups, entry):
+            raise BudgetExceeded(self.alone(entry), self.left(entry.groups), entry.what)
 
     @staticmethod
     def _check_name(entry: Entry, names: set[str]) -> None:
@@ -247,8 +252,8 @@ class Account:
         self.entries.append(entry)
         self._names.add(entry.what)
         self._plain.add(plain_name(entry.what, stored=True))
-        self._central.add(entry.users, entry.pure)
-        self._local.add(entry.users, entry.local or Fraction(0))
+        self._central.add(entry.groups, entry.pure)
+        self._local.add(entry.groups, entry.local or Fraction(0))
 
     def alone(self, entry: Entry) -> Fraction:
         """What an entry costs by itself, at the delta of the budget."""
@@ -265,11 +270,11 @@ class Account:
 
     def _held(self, groups: tuple[str, ...] | None, *new: Entry) -> set[_Costs]:
         """The collections from each of some groups of users; None: from all, and from the rest."""
-        everybody = [entry for entry in self.entries if entry.users is None]
+        everybody = [entry for entry in self.entries if entry.groups is None]
         own: dict[str | None, list[Entry]] = {None: []} if groups is None else {}
         own |= {group: [] for group in groups or ()}
         for entry in self.entries:
-            for group in entry.users or ():
+            for group in entry.groups or ():
                 if groups is None:
                     own.setdefault(group, []).append(entry)
                 elif group in own:
@@ -311,7 +316,7 @@ def _is_within(costs: _Costs, delta: Fraction, most: Fraction) -> bool:
 def _composed(costs: _Costs, delta: Fraction) -> Fraction:
     """The epsilon of collections at a delta: composed, or added up if that is less."""
     pure, composition = _composition(costs)
-    found = math.inf if composition is None else composition.epsilon(delta)
+    found = math.inf if composition is None else composition.quick_epsilon(delta)
     # The sum is a number that people know, and stays where composing gains next to nothing
     return pure if found == math.inf or found > pure * _GAIN else Fraction(found)
 

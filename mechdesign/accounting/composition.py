@@ -168,10 +168,33 @@ class Composition(PrivacyCurve):
         """As `PrivacyCurve.epsilon`."""
         if self.gaussian and not self.losses:
             return self.gaussian.epsilon(delta)
+        if self._listed is not None and not self.gaussian:
+            return self._listed.epsilon(exact_delta(delta))
+        return super().epsilon(delta)
+
+    def quick_epsilon(self, delta: float | Rational) -> float:
+        """Like `epsilon`, in a small part of the time, and perhaps a ten-thousandth larger.
+
+        Floats say where to search, and one bound in balls proves what they found.
+
+        Parameters
+        ----------
+        delta : float, Fraction, int, str or Decimal
+            As of `epsilon`.
+
+        Returns
+        -------
+        float
+            An epsilon for which this delta is proved.
+
+        Raises
+        ------
+        ValueError
+            A delta that is not between 0 and 1.
+        """
         target = exact_delta(delta)
-        if self._listed is not None:
-            return super().epsilon(delta) if self.gaussian else self._listed.epsilon(target)
-        # Floats say where to search, and one bound in balls proves what they found
+        if (self.gaussian and not self.losses) or self._listed is not None:
+            return self.epsilon(delta)
         for smoothing in _SMOOTHINGS:
             crossing = self._crossing(self._in_floats, smoothing, target)[1]
             found = min(self.largest_epsilon, crossing * _BEYOND)

@@ -485,15 +485,13 @@ def _read(path: str | os.PathLike[str]) -> Account:
                 None if local is None else exact_epsilon(from_text(local)),
             )
         )
-        read = []
         for found in content["entries"]:
             entry = _entry(found)
-            read.append((found["people"] if "people" in found else found["users"], entry))
             account.check_number(entry)
             account.add(entry)
         # With a delta, the next spend composes what there is. Groups that earlier versions told
         # apart by what cannot be seen may have spent more together than they have
-        plain = all(entry.users == (None if u is None else tuple(u)) for u, entry in read)
+        plain = all(entry.users == entry.groups for entry in account.entries)
         if plain and not (delta or account.within):
             raise ValueError("more is spent than the budget")
     return account
@@ -508,7 +506,7 @@ def _entry(found: dict[str, Any]) -> Entry:
     entry = recorded(
         epsilon,
         found["what"],
-        groups_of(users, stored=True),
+        None if users is None else tuple(users),
         local,
         rate,
         found.get("shuffled"),

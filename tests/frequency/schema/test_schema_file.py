@@ -115,7 +115,7 @@ def test_long_keys_and_deep_nesting_are_refused_before_toml_is_read(line, tmp_pa
     path = tmp_path / "schema.toml"
     SCHEMA.save(path)
     whole = path.read_text()
-    called = []
+    called: list[str] = []
     monkeypatch.setattr(tomllib, "loads", called.append)
     for text in (f"{line}\n{whole}", f"{whole}\n{line}\n"):
         path.write_text(text)
@@ -145,7 +145,7 @@ def test_what_only_looks_long_or_deep_is_read(tmp_path):
     """.replace("QQQ", '"""')
     path.write_text(body)
     labels = [f'{deep}""', f"{dots} {deep}", deep, f"{dots}.x"]
-    assert [*Schema.load(path)["a"].labels] == labels
+    assert [*Schema.load(path)["a"].content()["labels"]] == labels
     # At the limits it is the reader that says what is wrong
     path.write_text(f"{'.'.join('k' * 32)} = {'[' * 32}{']' * 32}\n{body}")
     with pytest.raises(InvalidFile, match=r"nested deeper than 64|has no 'k'"):
@@ -168,7 +168,7 @@ def test_fields_of_another_type_are_refused(tmp_path):
         with pytest.raises(InvalidFile, match=message):
             Schema.load(path)
     path.write_text(head + 'kind = "categorical"\nlabels = [1, "x"]')
-    assert Schema.load(path)["a"].labels == ("1", "x")
+    assert Schema.load(path)["a"].content()["labels"] == ["1", "x"]
 
 
 def test_edges_are_not_computed_where_none_can_meet(monkeypatch):

@@ -123,7 +123,7 @@ def test_the_precision_is_as_it_was_after_an_error(error, monkeypatch) -> None:
         "mechdesign.accounting.inversion.Mean._trapezoids", lambda *_: (_ for _ in ()).throw(error)
     )
     with pytest.raises(error):
-        compose([named.geometric(4, alpha="9/10")] * 3).epsilon(1e-6)
+        compose([named.geometric(4, alpha="9/10")] * 100).epsilon(1e-6)
     assert ctx.prec == 61
     with ThreadPoolExecutor(1) as pool:  # and nothing is locked
         assert pool.submit(lambda: precision(40)(lambda: ctx.prec)()).result(10) == 40

@@ -44,6 +44,7 @@ from mechdesign.accounting.inversion import Mean
 from mechdesign.accounting.ledger import DAILY, NOT_COVERED, SHUFFLER
 from mechdesign.exceptions import DiskFull, UnboundedRatio
 from mechdesign.privacy import exact_epsilon
+from tests.mechdesign.accounting.enumerated import counted
 from tests.processes import heard, tell
 
 ENTRY: dict[str, Any] = {
@@ -537,7 +538,9 @@ def test_disjoint_groups_compose_in_parallel_with_a_delta_too():
     for group in ("north", "south", "west"):
         for k in range(30):
             ledger.spend("0.05", f"{group} {k}", users=group)
-    assert ledger.spent == Fraction(compose([PrivacyLoss.pure("0.05")] * 30).epsilon("1e-6")) < 1.4
+    composed = compose([PrivacyLoss.pure("0.05")] * 30)
+    assert ledger.spent == Fraction(composed.quick_epsilon("1e-6")) < 1.4
+    assert composed.epsilon("1e-6") <= ledger.spent <= composed.epsilon("1e-6") * 1.0002
     assert ledger.left("east") == Fraction("1.4")
     with pytest.raises(BudgetExceeded):
         ledger.spend("0.9", "everybody")
@@ -721,15 +724,16 @@ def test_days_are_not_shuffled_unless_it_is_said():
 
 @pytest.mark.parametrize("each", [1, 4, 9])
 def test_groups_of_different_epsilons_take_few_bounds(each, monkeypatch):
-    ledger, costs = Ledger("10", delta="1e-6"), {}
+    ledger = Ledger("10", delta="1e-6")
+    costs: dict[int, list[PrivacyLoss]] = {}
     for group in range(100):
         for k in range(each):
             epsilon = Fraction(1, 15) + Fraction((group * 7919 + k * 104729) % 1000, 100_000)
             ledger.spend(epsilon, f"{group}, {k}", users=f"g{group}")
             costs.setdefault(group, []).append(PrivacyLoss.pure(epsilon))
-    bounds, upper = [], Mean.upper
+    bounds: list[object] = []
     with monkeypatch.context() as patch:
-        patch.setattr(Mean, "upper", lambda *asked: bounds.append(1) or upper(*asked))
+        patch.setattr(Mean, "upper", counted(bounds, Mean.upper))
         spent = ledger.spent
     assert len(bounds) <= (0 if each < 9 else 130)
     # The slow twin: each group by itself
@@ -742,9 +746,9 @@ def test_a_group_within_the_budget_costs_one_bound(monkeypatch):
     ledger = Ledger("1.5", delta="1e-6")
     for k in range(30):
         ledger.spend(Fraction(1, 20) + Fraction(k, 10_000), f"{k}")
-    bounds, upper = [], Mean.upper
+    bounds: list[object] = []
     with monkeypatch.context() as patch:
-        patch.setattr(Mean, "upper", lambda *asked: bounds.append(1) or upper(*asked))
+        patch.setattr(Mean, "upper", counted(bounds, Mean.upper))
         ledger.spend("0.05", "one more")
     assert len(bounds) == 1
 
@@ -755,8 +759,8 @@ def test_many_groups_are_remembered(monkeypatch):
         for k in range(2):
             ledger.spend(GaussianLoss(Fraction(1, 100 + group)), f"{group}, {k}", users=f"g{group}")
     said = str(ledger)
-    calls, above = [], GaussianLoss.above
-    monkeypatch.setattr(GaussianLoss, "above", lambda *asked: calls.append(1) or above(*asked))
+    calls: list[object] = []
+    monkeypatch.setattr(GaussianLoss, "above", counted(calls, GaussianLoss.above))
     assert str(ledger) == said
     assert len(calls) <= 600  # that each group has lost less than the first, and nothing else
 
@@ -805,7 +809,7 @@ def test_files_that_tell_such_names_apart_count_them_as_one(tmp_path):
             ledger.spend("0.6", name, users=name)
     path.write_text(path.read_text().replace('"south"', '"north\\u200b "'))
     with Ledger.open(path) as ledger:
-        assert ledger.left("north") == 0
+        assert ledger.left("north") == Fraction(-1, 5)
         assert ledger.left("west") == 1
         with pytest.raises(BudgetExceeded):
             ledger.spend("0.1", "more", users="north")
@@ -821,7 +825,7 @@ def test_who_spends_floats_is_told_of_decimals():
         BudgetExceeded, match=r"the float 0\.1 is not the decimal 0\.1: write .0\.1."
     ):
         ledger.spend(0.1, "9")
-    with pytest.raises(BudgetExceeded, match="nothing was recorded$"):
+    with pytest.raises(BudgetExceeded, match=r"nothing was recorded$"):
         ledger.spend(0.5, "9")
     ledger = Ledger(1.0)
     for k in range(10):

@@ -172,7 +172,7 @@ def test_epsilons(epsilon, message):
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match='neighbours="all"'):
+    with pytest.raises(ValueError, match="neighbours='all'"):
         shuffled(named.geometric(4, alpha="1/2"), 10)
     open_ended = Mechanism([["1/2", 0], ["1/2", 1]], Privacy(alpha="1/2", neighbours="all"))
     with pytest.raises(UnboundedRatio, match="impossible under another"):
