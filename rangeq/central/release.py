@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import VERSION, pack, unpack
+from frequency.core.aggregate import pack, unpack
 from frequency.schema import Schema, SurveyEstimate
 from mechdesign import ZCDP, ApproximateDP
 from mechdesign._support.arrays import Integers
@@ -49,8 +49,8 @@ from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.released_quantiles import ReleasedQuantiles
 from rangeq.central.wavelet import Wavelet
 
-KIND = "release"
-"""What the header of a file says that it is."""
+KIND, VERSION = "release", 2
+"""What the header of a file says that it is; version 1 does not say whether draws were seeded."""
 
 _DIGEST = 32
 
@@ -97,6 +97,8 @@ class Release:
     levels : sequence of numpy.ndarray of int64
         What `CentralMechanism.noisy_levels` gave, or, as the only one, what
         `MatrixMechanism.noisy_numbers` gave; read-only.
+    reproducible : bool, default False
+        Whether the draws were seeded: they then protect nobody from who knows the seed.
 
     Raises
     ------
@@ -109,6 +111,7 @@ class Release:
     schema: Schema
     mechanism: Releasing
     levels: Sequence[Integers]
+    reproducible: bool = False
 
     def __post_init__(self) -> None:
         mechanism = _settled(self.schema, self.mechanism)
@@ -163,8 +166,8 @@ class Release:
         """
         settled = _settled(schema, mechanism)
         if isinstance(settled, MatrixMechanism):
-            return cls(schema, settled, [settled.noisy_numbers(counts, rng)])
-        return cls(schema, settled, settled.noisy_levels(counts, rng))
+            return cls(schema, settled, [settled.noisy_numbers(counts, rng)], rng is not None)
+        return cls(schema, settled, settled.noisy_levels(counts, rng), rng is not None)
 
     @cached_property
     def estimate(self) -> SurveyEstimate:
@@ -184,7 +187,12 @@ class Release:
         path : str or os.PathLike
             Where; what is there is replaced.
         """
-        header = {"kind": KIND, **_header(self.schema, self.mechanism)}
+        header = {
+            "kind": KIND,
+            "version": VERSION,
+            **_header(self.schema, self.mechanism),
+            "reproducible": self.reproducible,
+        }
         numbers = list(self.levels)
         if isinstance(self.mechanism, MatrixMechanism):
             numbers += strategy_numbers(self.mechanism)
@@ -223,22 +231,23 @@ class Release:
         with intact(path, "no release"):
             if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(message[:-_DIGEST], KIND, {VERSION: _FIELDS})
+            header, body = unpack(
+                message[:-_DIGEST], KIND, {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
+            )
             return _release_of(header, body)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        return (self.schema, self.mechanism) == (other.schema, other.mechanism) and all(
-            map(np.array_equal, self.levels, other.levels)
-        )
+        own, others = ((one.schema, one.mechanism, one.reproducible) for one in (self, other))
+        return own == others and all(map(np.array_equal, self.levels, other.levels))
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return (
             f"<Release of {listed(self.schema.names)} by {type(self.mechanism).__name__},"
-            f" {promised(self.mechanism)}>"
+            f" {promised(self.mechanism)}{', SEEDED' * self.reproducible}>"
         )
 
 
@@ -377,7 +386,7 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
         raise ValueError(f"{len(numbers)} numbers, and its mechanism releases {ends[-1]}")
     parts = np.split(numbers, ends[:-1])
     levels = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-    return Release(schema, mechanism, levels)
+    return Release(schema, mechanism, levels, header.get("reproducible", False))
 
 
 def _mechanism_of(content: dict[str, Any], sizes: tuple[int, ...]) -> CentralMechanism:

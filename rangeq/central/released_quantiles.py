@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from frequency.schema import Ordered, Schema
 from mechdesign import Privacy
-from mechdesign._support.fields import ANYTHING, FRACTION_TEXT, list_of, one_of, whole_number
+from mechdesign._support.fields import ANYTHING, FLAG, FRACTION_TEXT, list_of, one_of, whole_number
 from mechdesign._support.frozen import set_fields
 from mechdesign._support.numbers import whole
 from mechdesign._support.strict_json import content_of, intact, require_same, write_content
@@ -22,7 +22,7 @@ from rangeq.central.inputs import fraction, histogram, stored_number
 from rangeq.central.quantile_release import QuantileRelease
 from rangeq.central.tree_quantiles import TreeQuantiles
 
-FORMAT, VERSION = "mechdesign.quantiles", 1
+FORMAT, VERSION = "mechdesign.quantiles", 2
 
 
 QuantileMechanism: TypeAlias = QuantileRelease | TreeQuantiles
@@ -39,7 +39,10 @@ _FIELDS = {
     "epsilon": FRACTION_TEXT,
     "alpha": FRACTION_TEXT,
     "bins": list_of(whole_number(0)),
+    "reproducible": FLAG,
 }
+_FIRST = {name: field for name, field in _FIELDS.items() if name != "reproducible"}
+"""Of version 1, which does not say whether draws were seeded."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class ReleasedQuantiles:
         Over the attribute's bins. Its epsilon is kept as a Fraction.
     bins : sequence of int
         What it released: one for each of ``mechanism.q``.
+    reproducible : bool, default False
+        Whether the draws were seeded: they then protect nobody from who knows the seed.
 
     Raises
     ------
@@ -69,6 +74,7 @@ class ReleasedQuantiles:
     schema: Schema
     mechanism: QuantileMechanism
     bins: Sequence[int]
+    reproducible: bool = False
 
     def __post_init__(self) -> None:
         if type(self.mechanism) not in _MECHANISMS.values():
@@ -127,7 +133,8 @@ class ReleasedQuantiles:
         cls(schema, mechanism, [0] * len(mechanism.q))  # refuses what does not belong together
         exactly = histogram(counts, schema.sizes)[: mechanism.domain]
         users = np.repeat(np.arange(mechanism.domain, dtype=np.int32), exactly)
-        return cls(schema, mechanism, mechanism.release(users, rng).tolist())
+        bins = mechanism.release(users, rng).tolist()
+        return cls(schema, mechanism, bins, rng is not None)
 
     @property
     def attribute(self) -> Ordered:
@@ -182,6 +189,7 @@ class ReleasedQuantiles:
             "epsilon": to_text(fraction(self.mechanism.epsilon, "epsilon")),
             "alpha": to_text(_alpha(self.mechanism)),
             "bins": list(self.bins),
+            "reproducible": self.reproducible,
         }
 
     @staticmethod
@@ -203,7 +211,10 @@ class ReleasedQuantiles:
         InvalidFile
             It holds none, is cut short or was changed, or says something else than what it holds.
         """
-        content = content_of(path, FORMAT, {VERSION: _FIELDS})
+        content = {
+            "reproducible": False,
+            **content_of(path, FORMAT, {1: _FIRST, VERSION: _FIELDS}),
+        }
         with intact(path, "no released quantiles"):
             schema = Schema.of_content(content["schema"])
             q = tuple(stored_number(one) for one in content["q"])
@@ -211,7 +222,8 @@ class ReleasedQuantiles:
                 ordered_attribute(schema).bins, q, stored_number(content["epsilon"])
             )
             mechanism.audit().require()
-            found = ReleasedQuantiles(schema, mechanism, content["bins"])
+            bins, seeded = content["bins"], content["reproducible"]
+            found = ReleasedQuantiles(schema, mechanism, bins, seeded)
             require_same(found._content(), {key: content[key] for key in _FIELDS})
             return found
 

@@ -28,6 +28,10 @@ FEW = 16
 """Of an ordered attribute with at most so many items each is told, and not only the deciles."""
 
 
+SEEDED = "The release was made with a seed: it is reproducible, and therefore not private."
+"""What every answer from such a release says."""
+
+
 class AskedText(NamedTuple):
     """A question of the command line.
 
@@ -59,12 +63,15 @@ class EstimateSource(NamedTuple):
         Of each interval by itself, in (0, 1).
     shares : bool
         Whether answers are fractions of the users, also of a release.
+    reproducible : bool
+        Whether it is a release that was made with a seed.
     """
 
     name: str
     estimate: SurveyEstimate
     confidence: float
     shares: bool = False
+    reproducible: bool = False
 
     @property
     def found(self) -> Sequence[str] | None:
@@ -167,6 +174,8 @@ class EstimateSource(NamedTuple):
                 "Intervals allow for the choice of the values that are listed.",
                 self.estimate.estimate.statement,
             ]
+        if self.reproducible:
+            notes.append(SEEDED)
         return notes
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
@@ -379,6 +388,8 @@ class QuantileSource(NamedTuple):
         notes = ["Only quantiles were released: they have no intervals."]
         if any(row.interpolated for row in rows):
             notes.append("Interpolated answers (* in tables) are the middles of their bins.")
+        if self.released.reproducible:
+            notes.append(SEEDED)
         return notes
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:

@@ -94,4 +94,6 @@ def _release(collected: Path, confidence: float) -> Source:
         raise InvalidFile(f"{error}; --protocol says what an aggregate is of") from error
     if isinstance(released, ReleasedQuantiles):
         return QuantileSource(released)
-    return EstimateSource("the release", released.estimate, confidence)
+    return EstimateSource(
+        "the release", released.estimate, confidence, reproducible=released.reproducible
+    )

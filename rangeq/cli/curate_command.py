@@ -156,7 +156,8 @@ def _curate(options: argparse.Namespace) -> int:
     if isinstance(released, ReleasedQuantiles):
         print(released)
     said = f"epsilon {options.epsilon}" if options.quantile else promised(mechanism)
-    say(f"wrote {options.out}: {said} for each row")
+    seeded = ", SEEDED and therefore not private" if released.reproducible else ""
+    say(f"wrote {options.out}: {said} for each row{seeded}")
     if options.save_strategy:
         save_strategy(options.save_strategy, mechanism.strategy)
         say(f"wrote {options.save_strategy}")

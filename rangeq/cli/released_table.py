@@ -11,7 +11,7 @@ from frequency.exceptions import InvalidQuestion
 from frequency.schema import Categorical, Schema
 from mechdesign._support.text import printable
 from rangeq.cli.answer_rows import AnswerRow
-from rangeq.cli.answering import AskedText
+from rangeq.cli.answering import SEEDED, AskedText
 from rangeq.cli.where_text import where_of
 
 PEOPLE = "people"
@@ -85,7 +85,3 @@ class TableSource(NamedTuple):
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
         """Nothing is drawn: ValueError."""
         raise ValueError(f"no picture is drawn of {printable(repr(self.released))}")
-
-
-SEEDED = "The release was made with a seed: it is reproducible, and therefore not private."
-"""What every answer from such a release says."""

@@ -106,7 +106,7 @@ def test_what_is_drawn_is_what_the_mechanism_releases():
     release = Release.draw(schema, mechanism, counts, np.random.default_rng(5))
     estimate = mechanism.release(counts, np.random.default_rng(5))
     np.testing.assert_array_equal(release.estimate.estimate.counts, estimate.counts)
-    assert repr(release) == "<Release of age, sex by Hierarchy, epsilon 1>"
+    assert repr(release) == "<Release of age, sex by Hierarchy, epsilon 1, SEEDED>"
     with pytest.raises(ValueError, match="read-only"):
         release.levels[0][0] = 1
 
@@ -204,13 +204,33 @@ def test_parts_that_do_not_belong_together():
 def forged(path, header=lambda content: None, body=lambda data: data, seal=True):
     """A file that says something else, its digest made anew."""
     data = path.read_bytes()
-    content, numbers = unpack(
-        data[:-32], "release", {1: dict.fromkeys(("schema", "mechanism", "alphas"), ANYTHING)}
-    )
+    keys = ("schema", "mechanism", "alphas", "reproducible")
+    content, numbers = unpack(data[:-32], "release", {2: dict.fromkeys(keys, ANYTHING)})
     content = json.loads(json.dumps(content))
     header(content)
     changed = pack(content, body(bytes(numbers)))
     path.write_bytes(changed + (hashlib.sha256(changed).digest() if seal else data[-32:]))
+
+
+def test_a_release_says_whether_it_is_reproducible(tmp_path):
+    """A file of the first version does not say it, and loads."""
+    schema, mechanism = CASES[6]
+    counts, path = np.zeros(schema.sizes, dtype=int), tmp_path / "a.release"
+    for rng in (None, np.random.default_rng(1)):
+        release = Release.draw(schema, mechanism, counts, rng)
+        release.save(path)
+        assert Release.load(path).reproducible == release.reproducible == (rng is not None)
+    with pytest.raises(InvalidFile, match="reproducible must be true or false"):
+        forged(path, lambda content: content.update(reproducible=1))
+        Release.load(path)
+
+    def older(content):
+        del content["reproducible"]
+        content["version"] = 1
+
+    release.save(path)
+    forged(path, older)
+    assert Release.load(path) == Release(schema, mechanism, release.levels)
 
 
 MATRIX_LIES = {

@@ -343,3 +343,16 @@ def test_the_help_shows_the_chain(capsys):
     out = capsys.readouterr().out
     assert "mechdesign query age.release" in out
     assert "no number of rows is said" in out
+
+
+@pytest.mark.parametrize("quantile", [[], ["--quantile", "0.5"]])
+@pytest.mark.parametrize("seed", [[], ["--seed", "5"]])
+def test_what_was_curated_with_a_seed_says_so_and_so_do_its_answers(curate, capsys, quantile, seed):
+    people(50).to_csv("people.csv", index=False)
+    code, out, _ = curate(*quantile, *seed)
+    assert code == 0
+    assert ("SEEDED and therefore not private" in out) == bool(seed)
+    for form in ([], ["--table"], ["--json"]):
+        assert main(["query", "a.release", *form]) == 0
+        output = capsys.readouterr()
+        assert ("made with a seed" in output.out + output.err) == bool(seed)

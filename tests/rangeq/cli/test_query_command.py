@@ -27,7 +27,14 @@ from frequency.storage import load_aggregate, save_aggregate, save_protocol, wri
 from mechdesign import tables
 from mechdesign.cli import main
 from rangeq import HaarHRR
-from rangeq.central import CentralFlat, QuantileRelease, Release, ReleasedQuantiles
+from rangeq.central import (
+    CentralFlat,
+    QuantileRelease,
+    Regions,
+    Release,
+    ReleasedQuantiles,
+    release_regions,
+)
 from rangeq.cli.answer_rows import HEADINGS, AnswerList, AnswerRow
 
 AGE = Numeric("age", low=0, high=31, whole=True, unit="years", missing="item")
@@ -842,12 +849,58 @@ def test_released_quantiles(tmp_path, capsys):
         assert (code, out, message in err) == (2, "", True), err
 
 
-def test_a_released_table_is_for_python(tmp_path, capsys):
-    release = tables.release([1, 2], [3, 3], 1, cache=False)
-    release.save(tmp_path / "table.json")
-    code, out, err = run(capsys, "query", tmp_path / "table.json")
-    assert (code, out) == (2, "")
-    assert "in Python mechdesign.tables.TableRelease.load estimates other totals" in err
+RELEASED = {
+    "table": lambda rng: tables.release([1, 2], [3, 3], 2, names=["a", "b"], cache=False, rng=rng),
+    "contingency": lambda rng: tables.release_contingency(
+        [[1, 2], [3, 0]],
+        {"town": ["x", "y"], "ill": ["no", "yes"]},
+        2,
+        within=["town"],
+        cache=False,
+        rng=rng,
+    ),
+    "regions": lambda rng: release_regions(
+        Regions([["x", "p"], ["x", "q"], ["y"]]), [1, 2, 3], [4, 4, 4], 2, rng=rng
+    ),
+}
+QUESTIONS: dict[str, tuple[list[str], dict[str, float | None]]] = {
+    "table": (["a", "b"], {"cell a,b": None, "b": None}),
+    "contingency": (["town x and ill no"], {"town x": 3, "town x,y and ill yes": None}),
+    "regions": (["region x", "region x / p"], {"x / q": None, "region x,y": None}),
+}
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+@pytest.mark.parametrize("kind", RELEASED)
+def test_a_released_table_answers(kind, seeded, tmp_path, capsys):
+    """By its own estimates, and each answer says whether the release is reproducible."""
+    release = RELEASED[kind](np.random.default_rng(1) if seeded else None)
+    path = tmp_path / "table.json"
+    release.save(path)
+    code, out, err = run(capsys, "query", path)
+    assert code == 0
+    assert ("made with a seed" in err) == seeded
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == release.questions.size
+    cells, sums = QUESTIONS[kind]
+    assert all(any(cell in row["question"] for row in rows) for cell in cells)
+    for text, value in sums.items():
+        code, out, _ = run(capsys, "query", path, "--where", text)
+        (row,) = csv.DictReader(io.StringIO(out))
+        assert code == 0
+        assert float(row["low"]) <= float(row["value"]) + 3
+        assert value is None or float(row["value"]) == pytest.approx(value)
+        assert row["unit"] == "people"
+    total = release.answer({})
+    assert total.interval(0.95)[0] <= total.interval(0.95)[1]
+    for refused in (
+        ["--quantile", "0.5"],
+        ["--plot", tmp_path / "x.png"],
+        ["--where", "nowhere z"],
+    ):
+        code, out, err = run(capsys, "query", path, *refused)
+        assert (code, out) == (2, "")
+        assert "Traceback" not in err
 
 
 def test_an_aggregate_is_no_release(asked, tmp_path, capsys):
