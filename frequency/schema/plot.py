@@ -362,11 +362,12 @@ def _is_beside_line(axes: Axes, cuts: Floats, heights: Floats, ends: Floats, ste
 def _inches(axes: Axes, along: str, places: npt.ArrayLike) -> Floats:
     """Places along an axis, on paper: nearly, as the panel is laid out when it is drawn."""
     values = np.asarray(places, dtype=np.float64)
-    both = np.zeros((len(values), 2)) + [axes.get_xlim()[0], axes.get_ylim()[0]]
-    both[:, int(along == "y")] = values
+    (left, _), (low, _), side = axes.get_xlim(), axes.get_ylim(), int(along == "y")
+    both = np.array([np.full(len(values), left), np.full(len(values), low)])
+    both[side] = values
     figure = axes.get_figure(root=True)
     assert figure is not None
-    found: Floats = axes.transData.transform(both)[:, int(along == "y")] / figure.dpi
+    found: Floats = axes.transData.transform(both.T)[:, side] / figure.dpi
     return found
 
 

@@ -398,17 +398,16 @@ def _is_seen(axes: Axes, artist: Any) -> bool:
     axes.get_xlim(), axes.get_ylim()  # scales to what is drawn, if that is not done yet
     paths = artist.get_paths() if isinstance(artist, Collection) else [artist.get_path()]
     marked = isinstance(artist, Line2D) and artist.get_marker() not in ("", "None", None)
-    left, low, right, high = axes.bbox.padded(1).extents
     for path in paths:
-        x, y = artist.get_transform().transform_path(path).vertices.T
-        known = np.isfinite(x) & np.isfinite(y)
-        x, y = x[known], y[known]
-        if marked and ((x >= left) & (x <= right) & (y >= low) & (y <= high)).any():
+        places = artist.get_transform().transform_path(path).vertices
+        places = places[np.isfinite(places).all(axis=1)]
+        # A line may cross the panel though its ends are outside: a box around them is compared
+        boxes = [(place, place) for place in places] if marked else []
+        if len(places) and np.ptp(places, axis=0).max() > 0:
+            boxes.append((places.min(axis=0), places.max(axis=0)))
+        panel_box = axes.bbox.padded(1)
+        if any((a <= panel_box.max).all() and (b >= panel_box.min).all() for a, b in boxes):
             return True
-        if len(x) and max(np.ptp(x), np.ptp(y)) > 0:
-            # A line may cross the panel though its ends are outside
-            if x.min() <= right and x.max() >= left and y.min() <= high and y.max() >= low:
-                return True
     return False
 
 

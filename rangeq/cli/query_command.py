@@ -67,7 +67,8 @@ def add_query(add: AddCommand) -> None:
         "--confidence",
         type=float,
         default=0.95,
-        help="of each interval by itself, in a heat map of those of all cells at once (default 0.95)",
+        help="of each interval by itself, in a heat map of those of all cells together"
+        " (default 0.95)",
     )
     chosen.add_argument(
         "--fitted",
