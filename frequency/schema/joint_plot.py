@@ -436,7 +436,7 @@ def _name_parts(
         named = [k for k in reversed(range(attribute.size)) if k in own]
         small = [name for k, name in enumerate(names) if k not in own]
         if small:
-            remarks.append(f"too few of {attribute.name} to be seen: {listed(small)}")
+            remarks.append(f"no visible tile of {attribute.name} for: {listed(small)}")
         with style():
             legend = figure.legend(
                 [Rectangle((0, 0), 1, 1, **looks[k]) for k in named],

@@ -223,7 +223,7 @@ def cumulative(
         levels, places, around = quantiles
         at = numbers(places)
         if around is not None:
-            sides = [numbers(end) for end in around]
+            sides = numbers(around[0]), numbers(around[1])
             axes.hlines(levels, *sides, color="black", linewidth=1.2)
         (dots,) = axes.plot(at, levels, "o", markersize=_DOT, color="black", label="deciles")
     axes.set_xlim(cuts[0], cuts[-1])

@@ -81,8 +81,8 @@ def intervals_and_errors(
         panels = figure.subplots(1, columns, sharex=True, squeeze=False)[0]
     for k, axes in enumerate(panels):
         part = slice(k * rows, (k + 1) * rows)
-        told = (one[part] for one in (possible, protected, taken, rmse))
-        _draw(axes, names[part], *told, cells - k * rows)
+        ends, hidden = possible[part], protected[part]
+        _draw(axes, names[part], ends, hidden, taken[part], rmse[part], cells - k * rows)
         axes.set_ylim(rows - 0.4, -0.6)
     figure.supxlabel("difference from the true count (persons)", fontsize="medium")
     legend_above(figure)

@@ -175,7 +175,7 @@ def test_the_legend_of_a_mosaic_names_the_tiles_that_are_seen() -> None:
     table = np.array([[0.2, 0.3, -0.1], [0.1, 1e-9, 0.0]])
     figure = joint_plot.mosaic((SMOKES, ISLAND), table)
     assert legend(figure) == ["Dream", "Biscoe"]
-    assert title(figure).endswith("too few of island to be seen: Torgersen")
+    assert title(figure).endswith("no visible tile of island for: Torgersen")
     assert collisions(figure) == []
     halves = np.stack([np.abs(table), 0 * table], axis=2)
     figure = joint_plot.mosaic((SMOKES, ISLAND, SMOKES), halves)
@@ -183,7 +183,7 @@ def test_the_legend_of_a_mosaic_names_the_tiles_that_are_seen() -> None:
         ["Torgersen", "Dream", "Biscoe"],
         [SMOKES.item_labels[0]],
     ]
-    assert title(figure).endswith(f"too few of smokes to be seen: {SMOKES.item_labels[1]}")
+    assert title(figure).endswith(f"no visible tile of smokes for: {SMOKES.item_labels[1]}")
     assert collisions(figure) == []
 
 
