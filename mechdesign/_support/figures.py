@@ -22,6 +22,7 @@ from matplotlib.container import Container
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.rcsetup import cycler
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import (
@@ -397,13 +398,15 @@ def _is_seen(axes: Axes, artist: Any) -> bool:
     """Whether an artist draws anything within its panel: not so NaN, or lines of no length."""
     axes.get_xlim(), axes.get_ylim()  # scales to what is drawn, if that is not done yet
     paths = artist.get_paths() if isinstance(artist, Collection) else [artist.get_path()]
+    filled = isinstance(artist, Patch) and artist.get_fill()
     marked = isinstance(artist, Line2D) and artist.get_marker() not in ("", "None", None)
     for path in paths:
         places = artist.get_transform().transform_path(path).vertices
         places = places[np.isfinite(places).all(axis=1)]
         # A line may cross the panel though its ends are outside: a box around them is compared
         boxes = [(place, place) for place in places] if marked else []
-        if len(places) and np.ptp(places, axis=0).max() > 0:
+        sides = np.ptp(places, axis=0) if len(places) else np.zeros(2)
+        if (sides > 0).all() if filled else (sides > 0).any():
             boxes.append((places.min(axis=0), places.max(axis=0)))
         panel_box = axes.bbox.padded(1)
         if any((a <= panel_box.max).all() and (b >= panel_box.min).all() for a, b in boxes):
