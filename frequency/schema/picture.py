@@ -82,7 +82,7 @@ def picture_of(
     told["caption"] = unknown
     if kind == "histogram":
         one, bins = chosen[0], chosen[0].bins
-        told["caption"] = _remarks(_besides(one, values), unknown)
+        told["caption"] = _remarks(_besides(one, values, source.measure), unknown)
         inner = None if around is None else (around[0][:bins], around[1][:bins])
         edges = one.cuts if are_dates(one.cuts) else bin_edges(one)
         return histogram(edges, values[:bins], inner, xlabel=title(one), unit=one.unit, **told)
@@ -171,7 +171,7 @@ def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Fig
         steps=one.single,
         quantiles=quantiles,
         confidence=confidence,
-        caption=_remarks(_besides(one, cells), unknown),
+        caption=_remarks(_besides(one, cells, source.measure), unknown),
     )
 
 
@@ -186,10 +186,13 @@ def _interval(
     return (np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)), ""
 
 
-def _besides(one: ItemAttribute, cells: Floats) -> str:
+def _besides(one: ItemAttribute, cells: Floats, measure: str) -> str:
     """What a picture of the bins alone leaves out."""
-    extra = zip(one.extra, cells[one.bins :], strict=True)
-    return ", ".join(f"without {label} ({rounded(value)})" for label, value in extra)
+    factor, unit = (1, " users") if measure == "users" else (100, "% of the users")
+    return ", ".join(
+        f"without {label} ({rounded(factor * value)}{unit})"
+        for label, value in zip(one.extra, cells[one.bins :], strict=True)
+    )
 
 
 def _remarks(*texts: str) -> str:

@@ -10,7 +10,16 @@ from frequency import GRR, InvalidQuestion, Survey
 from frequency.core.answer import Answer
 from frequency.heavy import PrefixExtension
 from frequency.marginals import MargPS
-from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, SurveyEstimate, Text
+from frequency.schema import (
+    Boolean,
+    Categorical,
+    Dates,
+    Numeric,
+    Schema,
+    SurveyEstimate,
+    Text,
+    scales,
+)
 from frequency.schema.scales import title as axis_title
 from rangeq import HaarHRR
 from rangeq.central import CentralFlat, Release
@@ -164,10 +173,12 @@ def test_the_cdf_shows_answers_and_deciles() -> None:
     np.testing.assert_array_equal(deciles.get_xdata(), estimate.quantile(levels))
     whole = estimate.answer({"age": (None, None)}).value  # of those who have an age
     np.testing.assert_allclose(deciles.get_ydata(), levels * whole)
-    assert title(figure).startswith("without missing (0.")
+    missing = estimate.answer({"age": "missing"}).value
+    besides = f"without missing ({scales.rounded(100 * missing)}% of the users)"
+    assert title(figure).startswith(besides)
     assert axes.get_xlabel() == "age (years)"
     bins = estimate.plot(kind="histogram")
-    assert title(bins).startswith("without missing (0.")
+    assert title(bins).startswith(besides)
     assert bins.axes[0].get_xlim() == (-0.5, 30.5)
 
 
@@ -266,6 +277,11 @@ def test_fractions_of_a_release(names, kind, place, measured) -> None:
     assert measured.format("users") in axis_labels(users) - axis_labels(fractions)
     assert measured.format("fraction of the users") in axis_labels(fractions) - axis_labels(users)
     assert collisions(fractions) == []
+    if kind in ("cdf", "histogram"):
+        missing = estimate.answer({"day": "missing"}).value
+        assert title(users).startswith(f"without missing ({scales.rounded(missing)} users)")
+        percent = scales.rounded(100 * missing / estimate.n)
+        assert title(fractions).startswith(f"without missing ({percent}% of the users)")
     if kind == "cdf":
         lines = [list(each.axes[0].lines) for each in (users, fractions)]
         for of_users, of_fractions in zip(*lines, strict=True):
