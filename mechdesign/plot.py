@@ -37,6 +37,7 @@ from mechdesign._support.figures import (
     PlainNumbers,
     SpacedTicks,
     ink_on,
+    legend_entries,
     look,
     mark_numbers,
     panel,
@@ -530,4 +531,4 @@ def _common_n(mechanisms: Mapping[str, Mechanism]) -> int:
 
 def _legend(figure: Figure) -> None:
     with style():
-        figure.legend(loc="outside right upper")
+        figure.legend(*legend_entries(figure), loc="outside right upper")

@@ -1,4 +1,4 @@
-"""What can be seen in a figure: whether its texts have room."""
+"""What can be seen in a figure: whether its texts have room, and what its legends name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import math
 from itertools import combinations
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
@@ -35,7 +39,7 @@ def texts(figure: Figure) -> list[tuple[Text, Bbox]]:
 
 
 def collisions(figure: Figure) -> list[str]:
-    """What is cut off, and the pairs of texts that overlap."""
+    """What is cut off, the pairs of texts that overlap, and legends of what is not drawn."""
     found = texts(figure)
     width, height = figure.bbox.width, figure.bbox.height
     bad = [
@@ -53,7 +57,59 @@ def collisions(figure: Figure) -> list[str]:
             overlap &= one.get_rotation() != 45 and other.get_rotation() != 45
         if overlap:
             bad.append(f"{one.get_text()!r} over {other.get_text()!r}")
+    return bad + unseen(figure)
+
+
+def unseen(figure: Figure) -> list[str]:
+    """What a legend names, and nobody sees: the panel is the same without it."""
+    FigureCanvasAgg(figure).draw()
+    keys = [*figure.legends, *(one for axes in figure.axes if (one := axes.get_legend()))]
+    bad = []
+    for key in keys:
+        handles = list(key.legend_handles)
+        alike = len({to_hex(_face(one)) for one in handles if isinstance(one, Patch)}) < 2
+        for handle, text in zip(handles, key.get_texts(), strict=True):
+            label = text.get_text()
+            named = [(axes, one) for axes in figure.axes for one in _labelled(axes, label)]
+            if not named and isinstance(handle, Patch):  # a sample of tiles
+                named = [
+                    (axes, one)
+                    for axes in figure.axes
+                    for one in axes.patches
+                    if (
+                        one.get_hatch() == handle.get_hatch()
+                        if alike
+                        else _face(one) == _face(handle)
+                    )
+                ]
+            if not any(_changes(figure, axes, one) for axes, one in named):
+                bad.append(f"in the legend and not in the plot: {label}")
     return bad
+
+
+def _face(patch: Any) -> Any:
+    return tuple(patch.get_facecolor())
+
+
+def _labelled(axes: Axes, label: str) -> list[Any]:
+    """The artists of a panel that have a label, those of containers one by one."""
+    found = [one for one in axes.get_children() if one.get_label() == label]
+    for container in axes.containers:
+        if container.get_label() == label:
+            found += container.get_children()
+    return found
+
+
+def _changes(figure: Figure, axes: Axes, artist: Any) -> bool:
+    """Whether at least a few pixels of a panel are others without an artist."""
+    pictures = []
+    for visible in (True, False):
+        artist.set_visible(visible)
+        canvas = RendererAgg(*figure.bbox.size, figure.dpi)
+        axes.draw(canvas)
+        pictures.append(np.asarray(canvas.buffer_rgba()).astype(int))
+    artist.set_visible(True)
+    return int((np.abs(pictures[0] - pictures[1]).max(axis=-1) > 8).sum()) >= 8
 
 
 def ticks(figure: Figure, axis: str) -> list[str]:

@@ -181,8 +181,9 @@ fig = rows.plot()
 fig
 
 # %% [markdown]
-# The bars are what readers of a suppressed table can exclude. The line of the mechanism is no such
-# limit, it is how far its noise usually reaches. For cells the errors are alike. Totals are another
+# The bars are the counts that readers of a suppressed table cannot exclude; circles are counts that
+# are published as they are. The line of the mechanism is no such limit, it is how far its noise
+# usually reaches. For cells the errors are alike. Totals are another
 # matter: published exactly they have no error, and that of the mechanism grows with the root of
 # the number of cells.
 

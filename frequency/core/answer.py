@@ -397,6 +397,35 @@ def plain(values: Any) -> Any:
     return values
 
 
+def of_each(confidence: float, questions: int) -> float:
+    """The confidence of each of several intervals with which all of them hold at once.
+
+    By Bonferroni's inequality, which holds however the answers depend on each other.
+
+    Parameters
+    ----------
+    confidence : float
+        With which all hold, strictly between 0 and 1.
+    questions : int
+        How many, at least 1.
+
+    Returns
+    -------
+    float
+        What `Answer.interval` takes.
+
+    Raises
+    ------
+    ValueError
+        Another confidence.
+
+    >>> round(of_each(0.95, 1), 12), round(of_each(0.95, 100), 12)
+    (0.95, 0.9995)
+    """
+    normal_quantile(confidence)  # refuses what is none
+    return 1 - (1 - confidence) / questions
+
+
 def normal_quantile(confidence: float) -> float:
     """The z such that a normal error stays within z deviations with this probability.
 

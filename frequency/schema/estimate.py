@@ -702,6 +702,8 @@ class SurveyEstimate:
         attributes: Sequence[str] | None = None,
         kind: Kind | None = None,
         confidence: float = 0.95,
+        *,
+        shares: bool = False,
     ) -> Figure:
         """A picture of the estimates, in units and labels, with their intervals.
 
@@ -718,7 +720,10 @@ class SurveyEstimate:
             of an ordered attribute and the bars of another one; a heat map of two, but a mosaic if
             neither has an order and both have few items; a mosaic of three.
         confidence : float, default 0.95
-            Of each interval by itself, in (0, 1).
+            Of each interval by itself, in (0, 1); of a heat map, whose cells are blank where they
+            cannot be told from 0, of the intervals of all cells at once.
+        shares : bool, default False
+            Draw fractions of the users, also of a release, which is in users: see `shares`.
 
         Returns
         -------
@@ -735,7 +740,7 @@ class SurveyEstimate:
         """
         from frequency.schema.picture import picture_of  # loads matplotlib
 
-        return picture_of(self, attributes, kind, confidence)
+        return picture_of(self, attributes, kind, confidence, shares)
 
     def __repr__(self) -> str:
         return f"<SurveyEstimate of {', '.join(self.schema.names)}: {self.estimate!r}>"

@@ -39,7 +39,7 @@ from mechdesign._support.figures import (
     style,
     text_size,
 )
-from mechdesign._support.text import printable
+from mechdesign._support.text import listed, printable
 
 MOST_PARTS = 8
 """How many parts a tile of a mosaic may be divided into."""
@@ -49,6 +49,9 @@ MOST_COLUMNS = 16
 
 _MOST_NAMES = 40
 """How many items that are no numbers are named along an axis: of more every second, or third."""
+
+_LEAST_SIDE = 0.006
+"""Of tiles that are seen between their white edges: in the panel's height and width."""
 
 _ACROSS, _UP = 4.6, 4.0
 """How long the axes of cells are at least, in inches."""
@@ -60,10 +63,8 @@ _TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
 _BLANK = "0.9"
 """The colour of what is within the noise."""
 
-_SHADES = ListedColormap(colormaps["YlGnBu"](np.linspace(0.1, 1, 256)), "shades").with_extremes(
-    bad=_BLANK
-)
-"""From light to dark; what is not seen is blank."""
+_SHADES = ListedColormap(colormaps["YlGnBu"](np.linspace(0.1, 1, 256)), "shades")
+"""From light to dark."""
 
 
 def heat_map(
@@ -77,7 +78,9 @@ def heat_map(
 ) -> Figure:
     """A cell for each pair of items, by colour; blank where its interval reaches 0.
 
-    All bins are as wide as each other, whatever their widths in units.
+    With intervals that each hold by themselves, some of many empty cells would be coloured by
+    chance: these must hold for all cells at once. All bins are as wide as each other, whatever
+    their widths in units.
 
     Parameters
     ----------
@@ -86,18 +89,20 @@ def heat_map(
     values : array_like
         Shape (items of the first, items of the second), finite.
     interval : tuple of array_like, optional
-        Of each value; None: unknown, and those that are not above 0 are blank.
+        Of each value, such that all of them hold at once: see `frequency.core.answer.of_each`.
+        None: unknown, and values that are not above 0 are blank.
     measure : str, default "fraction of the users"
         What the values are.
     confidence : float, default 0.95
-        Of the intervals.
+        With which all the intervals hold at once.
     caption : str, default ""
         A remark above the panel.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel with a colour scale; cells have their values printed where these have room.
+        One panel with a colour scale, unless all cells are blank; cells have their values printed
+        where these have room.
 
     Raises
     ------
@@ -118,6 +123,11 @@ def heat_map(
     blank = table <= 0 if ends is None else ends[0] <= 0
     seen = table[~blank]
     across, up = _laid_out(axes.xaxis, first, wide), _laid_out(axes.yaxis, second, high)
+    if blank.any():
+        noise = f"within the noise: {confidence:.0%} intervals{_for_all(table.size)} reach 0"
+        corner, sides = (across[0], up[0]), (np.ptp(across), np.ptp(up))
+        label = "not above 0" if ends is None else noise
+        axes.add_patch(Rectangle(corner, *sides, facecolor=_BLANK, linewidth=0, label=label))
     image = axes.pcolormesh(
         across,
         up,
@@ -127,11 +137,11 @@ def heat_map(
         vmax=float(seen.max(initial=0.0)) or 1.0,
         rasterized=True,
     )
-    figure.colorbar(image, ax=axes, label=measure, format=PlainNumbers(), shrink=0.9)
-    if blank.any():
-        noise = f"within the noise: {confidence:.0%} interval reaches 0"
-        label = "not above 0" if ends is None else noise
-        axes.add_patch(Rectangle((0, 0), 0, 0, facecolor=_BLANK, edgecolor="0.6", label=label))
+    if seen.size:
+        figure.colorbar(image, ax=axes, label=measure, format=PlainNumbers(), shrink=0.9)
+    else:
+        nothing = "no cell can be told from 0: ask for fewer items, or wider bins"
+        caption = f"{caption}{caption and '; '}{nothing}"
     if max(table.shape) < 16:
         _print_values(axes, across, up, table, np.where(blank, MUTED, ink_on(image.to_rgba(table))))
     caption_above(axes, caption, 66)
@@ -192,6 +202,10 @@ def maps(
     all_axes[0].set_ylabel(printable(labels[1]), parse_math=False)
     figure.colorbar(image, ax=list(all_axes), label=measure, format=PlainNumbers(), shrink=0.9)
     return figure
+
+
+def _for_all(cells: int) -> str:
+    return f" for all {cells:,} cells at once" if cells > 1 else ""
 
 
 def _every(attribute: ItemAttribute) -> int:
@@ -331,19 +345,23 @@ def mosaic(
     axes.spines[:].set_visible(False)
     shares = drawn.sum(axis=tuple(range(1, drawn.ndim)))
     left = np.concatenate([[0.0], np.cumsum(shares)])
+    seen: set[tuple[int, int]] = set()
     for x, width, column in zip(left, shares, drawn, strict=False):
         if width > 0:
-            _divide(axes, x, width, (column / width).reshape(len(column), -1))
+            seen |= _divide(axes, x, width, (column / width).reshape(len(column), -1))
     _name_columns(axes, (left[1:] + left[:-1]) / 2, attributes[0].item_labels)
     axes.set(xlim=(0, 1), ylim=(0, 1))
+    remarks += _name_parts(figure, attributes[1:], [{k for k, _ in seen}, {j for _, j in seen}])
     caption_above(axes, "; ".join(filter(None, remarks)), 56)
-    _name_parts(figure, attributes[1:])
     return figure
 
 
-def _divide(axes: Axes, x: float, width: float, shares: Floats) -> None:
-    """The tiles of a column: from below those of the second attribute, divided by the third."""
-    foot = 0.0
+def _divide(axes: Axes, x: float, width: float, shares: Floats) -> set[tuple[int, int]]:
+    """The tiles of a column: from below those of the second attribute, divided by the third.
+
+    Which of the parts, of the second and of the third attribute, are large enough to be seen.
+    """
+    foot, seen = 0.0, set()
     for k, parts in enumerate(shares):
         height, place = parts.sum(), x
         for j, part in enumerate(parts):
@@ -353,7 +371,10 @@ def _divide(axes: Axes, x: float, width: float, shares: Floats) -> None:
                     Rectangle((place, foot), wide, height, **_look(k, j if len(parts) > 1 else 0))
                 )
                 place += wide
+                if min(wide, height) > _LEAST_SIDE:
+                    seen.add((k, j))
         foot += height
+    return seen
 
 
 def _look(colour: int, hatch: int) -> dict[str, Any]:
@@ -397,24 +418,36 @@ def _name_columns(axes: Axes, centres: Floats, labels: Sequence[str]) -> None:
         _slant(axes.xaxis)
 
 
-def _name_parts(figure: Figure, attributes: Sequence[ItemAttribute]) -> None:
-    """The colours of the second attribute's items, the topmost first, and the third's hatches."""
+def _name_parts(
+    figure: Figure, attributes: Sequence[ItemAttribute], seen: Sequence[set[int]]
+) -> list[str]:
+    """The colours of the second attribute's items, the topmost first, and the third's hatches.
+
+    Items without a tile that is seen are not named: remarks say which these are.
+    """
+    remarks = []
     grey = _TILES.index(MUTED)
     styles: Any = (
         ([_look(k, 0) for k in range(MOST_PARTS)], "outside right upper"),
         ([_look(grey, k) for k in range(MOST_PARTS)], "outside right lower"),
     )
-    for attribute, (looks, where) in zip(attributes, styles, strict=False):
+    for attribute, (looks, where), own in zip(attributes, styles, seen, strict=False):
+        names = fitting(attribute.item_labels, 24)
+        named = [k for k in reversed(range(attribute.size)) if k in own]
+        small = [name for k, name in enumerate(names) if k not in own]
+        if small:
+            remarks.append(f"no visible tile of {attribute.name} for: {listed(small)}")
         with style():
             legend = figure.legend(
-                [Rectangle((0, 0), 1, 1, **look) for look in looks[: attribute.size]][::-1],
-                fitting(attribute.item_labels, 24)[::-1],
+                [Rectangle((0, 0), 1, 1, **looks[k]) for k in named],
+                [names[k] for k in named],
                 title=printable(attribute.name),
                 loc=where,
                 alignment="left",
             )
         for text in (legend.get_title(), *legend.get_texts()):
             text.set_parse_math(False)
+    return remarks
 
 
 def _changed(table: Floats, measure: str) -> str:

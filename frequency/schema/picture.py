@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from frequency.core.answer import Answer, place_of
+from frequency.core.answer import Answer, of_each, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import ItemAttribute
+from frequency.schema.estimate import FRACTION
 from frequency.schema.joint_plot import MOST_COLUMNS, MOST_PARTS, heat_map, mosaic
 from frequency.schema.ordered import Ordered
 from frequency.schema.plot import bars, cumulative, histogram
@@ -29,7 +30,11 @@ LARGEST = 40
 
 
 def picture_of(
-    estimate: Any, attributes: Sequence[str] | None, kind: Kind | None, confidence: float
+    estimate: Any,
+    attributes: Sequence[str] | None,
+    kind: Kind | None,
+    confidence: float,
+    shares: bool = False,
 ) -> Figure:
     """The picture of an estimate: see `SurveyEstimate.plot`.
 
@@ -43,6 +48,8 @@ def picture_of(
         One of `Kind`; None: the one that fits.
     confidence : float
         Of the intervals.
+    shares : bool, default False
+        Draw fractions of the users, also of a release.
 
     Returns
     -------
@@ -61,18 +68,21 @@ def picture_of(
     if kind is None:
         kind = _fitting_kind(chosen)
     _check(kind, chosen)
-    answer = estimate.cells(names)
+    source = _Source(estimate, shares)
+    answer = source.told(estimate.cells(names))
     values = np.asarray(answer.value, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
         raise ValueError("there is nothing to draw: no reports, or nothing was found")
     if kind == "cdf":
-        return _cdf(estimate, chosen[0], values, confidence)
-    around, unknown = _interval(answer, confidence)
-    told: dict[str, Any] = {"measure": estimate.measure, "confidence": confidence}
+        return _cdf(source, chosen[0], values, confidence)
+    # Which cells are blank is a statement about all of them
+    each = of_each(confidence, values.size) if kind == "heat map" else confidence
+    around, unknown = _interval(answer, each)
+    told: dict[str, Any] = {"measure": source.measure, "confidence": confidence}
     told["caption"] = unknown
     if kind == "histogram":
         one, bins = chosen[0], chosen[0].bins
-        told["caption"] = _remarks(_besides(one, values), unknown)
+        told["caption"] = _remarks(_besides(one, values, source.measure), unknown)
         inner = None if around is None else (around[0][:bins], around[1][:bins])
         edges = one.cuts if are_dates(one.cuts) else bin_edges(one)
         return histogram(edges, values[:bins], inner, xlabel=title(one), unit=one.unit, **told)
@@ -115,13 +125,31 @@ def _check(kind: Any, chosen: Sequence[Any]) -> None:
             raise ValueError(f"a {kind} is of two attributes{_OR_THREE[kind]}, got {names}")
 
 
-def _cdf(estimate: Any, one: Ordered, cells: Floats, confidence: float) -> Figure:
+class _Source(NamedTuple):
+    """An estimate, and whether fractions of the users are drawn whatever it measures."""
+
+    estimate: Any
+    shares: bool
+
+    @property
+    def measure(self) -> str:
+        measure: str = FRACTION if self.shares else self.estimate.measure
+        return measure
+
+    def told(self, answer: Answer) -> Answer:
+        """An answer of the estimate in this measure."""
+        found: Answer = self.estimate.shares(answer) if self.shares else answer
+        return found
+
+
+def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Figure:
     """The distribution over the values of an attribute, with its deciles."""
+    estimate = source.estimate
     last = one.values_in(np.arange(one.bins), np.ones(one.bins))
-    answer = estimate.answer({one.name: (None, last)})
+    answer = source.told(estimate.answer({one.name: (None, last)}))
     around, unknown = _interval(answer, confidence)
     values = np.asarray(answer.value, dtype=np.float64)
-    whole = float(estimate.n) if estimate.measure == "users" else 1.0
+    whole = float(estimate.n) if source.measure == "users" else 1.0
     if one.extra:  # deciles are of those who have a value
         whole = float(np.clip(values[-1], 0.0, whole))
     levels = np.arange(1, 10) / 10
@@ -138,12 +166,12 @@ def _cdf(estimate: Any, one: Ordered, cells: Floats, confidence: float) -> Figur
         values,
         around,
         xlabel=title(one),
-        ylabel=f"{estimate.measure} at or below",
+        ylabel=f"{source.measure} at or below",
         whole=whole,
         steps=one.single,
         quantiles=quantiles,
         confidence=confidence,
-        caption=_remarks(_besides(one, cells), unknown),
+        caption=_remarks(_besides(one, cells, source.measure), unknown),
     )
 
 
@@ -158,10 +186,13 @@ def _interval(
     return (np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)), ""
 
 
-def _besides(one: ItemAttribute, cells: Floats) -> str:
+def _besides(one: ItemAttribute, cells: Floats, measure: str) -> str:
     """What a picture of the bins alone leaves out."""
-    extra = zip(one.extra, cells[one.bins :], strict=True)
-    return ", ".join(f"without {label} ({rounded(value)})" for label, value in extra)
+    factor, unit = (1, " users") if measure == "users" else (100, "% of the users")
+    return ", ".join(
+        f"without {label} ({rounded(factor * value)}{unit})"
+        for label, value in zip(one.extra, cells[one.bins :], strict=True)
+    )
 
 
 def _remarks(*texts: str) -> str:

@@ -40,6 +40,12 @@ from mechdesign._support.figures import (
 )
 from mechdesign._support.text import printable
 
+_LINE, _DOT = 1.6, 3.5
+"""How wide the line of a distribution is, and the dots of its deciles, in points."""
+
+_SEEN = 1.0
+"""How far something must be beside a line or a dot to be seen there, in points."""
+
 
 def bars(
     labels: Sequence[str],
@@ -207,36 +213,30 @@ def cumulative(
         low, high = ends
         if not steps:
             low = np.concatenate([[0.0], low[:-1]])
-        axes.stairs(
-            high,
-            cuts,
-            baseline=low,
-            fill=True,
-            color=BAND,
-            alpha=0.4,
-            linewidth=0,
-            label=f"{confidence:.0%} band",
-        )
-    shown: dict[str, Any] = {"color": ESTIMATE, "linewidth": 1.6, "linestyle": "-"}
-    _risen(axes, cuts, heights, steps, **shown, label="estimate")
+        band = axes.stairs(high, cuts, baseline=low, fill=True, color=BAND, alpha=0.4, linewidth=0)
+    shown: dict[str, Any] = {"color": ESTIMATE, "linewidth": _LINE, "linestyle": "-"}
+    line = _risen(axes, cuts, heights, steps, **shown, label="estimate")
     if known is not None:
         shown = {"color": TRUTH, "linewidth": 1.2, "linestyle": "--"}
         _risen(axes, cuts, known, steps, **shown, label="truth")
     if quantiles is not None:
         levels, places, around = quantiles
-        label = "deciles"
+        at = numbers(places)
         if around is not None:
-            label = f"deciles, {confidence:.0%} intervals"
-            axes.hlines(
-                levels, numbers(around[0]), numbers(around[1]), color="black", linewidth=1.2
-            )
-        axes.plot(numbers(places), levels, "o", markersize=3.5, color="black", label=label)
+            sides = numbers(around[0]), numbers(around[1])
+            axes.hlines(levels, *sides, color="black", linewidth=1.2)
+        (dots,) = axes.plot(at, levels, "o", markersize=_DOT, color="black", label="deciles")
     axes.set_xlim(cuts[0], cuts[-1])
     axes.margins(y=0.03)
-    if heights.min() < 0 or heights.max() > whole or (np.diff(heights) < 0).any():
-        told = f"not clipped: noise may take it out of 0 to {rounded(whole)}, or down"
-        caption = f"{caption}{caption and '; '}{told}"
-    caption_above(axes, caption)
+    if ends is not None:
+        if _is_beside_line(axes, cuts, heights, ends, steps):
+            band.set_label(f"{confidence:.0%} band")
+        else:
+            line.set_label(f"estimate, with a {confidence:.0%} band thinner than the line")
+    if quantiles is not None and around is not None:
+        dots.set_label(_with_intervals("deciles", axes, "x", (at, sides), _DOT, confidence))
+    remarks = (caption, _against_noise(heights, whole))
+    caption_above(axes, "; ".join(filter(None, remarks)))
     legend_above(figure)
     return figure
 
@@ -320,24 +320,87 @@ def _dotted(
     size: float = 4.5,
 ) -> None:
     """Estimates as points, with their intervals along an axis."""
+    centre = points[along == "y"]
     look: dict[str, Any] = {"label": "estimate"}
     if ends is not None:
-        centre = points[along == "y"]
-        look["label"] = f"estimate, {confidence:.0%} interval"
         look[f"{along}err"] = np.maximum([centre - ends[0], ends[1] - centre], 0.0)
-    axes.errorbar(
+    drawn = axes.errorbar(
         *points, fmt="o", markersize=size, color=ESTIMATE, elinewidth=1.6 * size / 4.5, **look
+    )
+    if ends is not None:
+        told = _with_intervals("estimate", axes, along, (centre, ends), size, confidence)
+        drawn.set_label(told)
+
+
+def _with_intervals(
+    name: str, axes: Axes, along: str, around: tuple[Floats, Any], size: float, confidence: float
+) -> str:
+    """The label of dots with intervals; where all dots hide theirs it says so."""
+    centre, (low, high) = around
+    inches = _inches(axes, along, low), _inches(axes, along, centre), _inches(axes, along, high)
+    beside = max((inches[1] - inches[0]).max(), (inches[2] - inches[1]).max())
+    if 72 * beside > size / 2 + _SEEN:
+        return f"{name}, {confidence:.0%} interval{'s' * name.endswith('s')}"
+    many = name.endswith("s")
+    return f"{name}, {confidence:.0%} interval{'s' * many} within the dot{'s' * many}"
+
+
+def _is_beside_line(axes: Axes, cuts: Floats, heights: Floats, ends: Floats, steps: bool) -> bool:
+    """Whether the band of a distribution is seen anywhere beside its line."""
+    right, up = np.diff(_inches(axes, "x", cuts)), np.diff(_inches(axes, "y", heights), prepend=0.0)
+    up[0] = 0.0 if steps else up[0] - _inches(axes, "y", np.zeros(1))[0]
+    beside = np.maximum(
+        _inches(axes, "y", ends[1]) - _inches(axes, "y", heights),
+        _inches(axes, "y", heights) - _inches(axes, "y", ends[0]),
+    )
+    # Between two edges the band begins where the line was at the one before
+    beside += 0.0 if steps else np.abs(up)
+    # Across the line where that is steep, not upwards
+    return bool((72 * beside * right / np.hypot(right, up)).max() > _LINE / 2 + _SEEN)
+
+
+def _inches(axes: Axes, along: str, places: npt.ArrayLike) -> Floats:
+    """Places along an axis, on paper: nearly, as the panel is laid out when it is drawn."""
+    values = np.asarray(places, dtype=np.float64)
+    (left, _), (low, _), side = axes.get_xlim(), axes.get_ylim(), int(along == "y")
+    both = np.array([np.full(len(values), left), np.full(len(values), low)])
+    both[side] = values
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    found: Floats = axes.transData.transform(both.T)[:, side] / figure.dpi
+    return found
+
+
+def _against_noise(heights: Floats, whole: float) -> str:
+    """What noise makes of a curve that should rise from 0 to the whole."""
+    slack = 1e-9 * whole
+    does = [
+        text
+        for text, is_so in (
+            ("fall in places", (np.diff(heights) < -slack).any()),
+            ("go below 0", heights.min() < -slack),
+            (f"rise above {rounded(whole)}", heights.max() > whole + slack),
+        )
+        if is_so
+    ]
+    if not does:
+        return ""
+    *others, last = does
+    return (
+        f"noise makes the estimated curve {', '.join(others)}{' and ' if others else ''}{last};"
+        " the true curve cannot"
     )
 
 
-def _risen(axes: Axes, cuts: Floats, heights: Floats, steps: bool, **look: Any) -> None:
+def _risen(axes: Axes, cuts: Floats, heights: Floats, steps: bool, **look: Any) -> Any:
     """A line through what is reached at the upper edges of bins, or at their lower ones."""
     if steps:
-        axes.stairs(heights, cuts, baseline=None, **look)
-        return
+        return axes.stairs(heights, cuts, baseline=None, **look)
     # On a logarithmic axis a straight line in units is curved
     fine = 16 if axes.get_xscale() == "log" else 1
     parts = np.linspace(0, len(heights), fine * len(heights) + 1)
     at = np.arange(len(cuts))
     reached = np.concatenate([[0.0], heights])
-    axes.plot(np.interp(parts, at, cuts), np.interp(parts, at, reached), marker="", **look)
+    return axes.plot(np.interp(parts, at, cuts), np.interp(parts, at, reached), marker="", **look)[
+        0
+    ]

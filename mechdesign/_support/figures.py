@@ -17,8 +17,12 @@ import numpy.typing as npt
 from matplotlib import dates, rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
+from matplotlib.collections import Collection
+from matplotlib.container import Container
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.rcsetup import cycler
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import (
@@ -349,9 +353,9 @@ def legend_above(figure: Figure) -> None:
     Parameters
     ----------
     figure : matplotlib.figure.Figure
-        All that has a label is drawn.
+        All that has a label and is seen is named: see `legend_entries`.
     """
-    handles, labels = figure.axes[0].get_legend_handles_labels()
+    handles, labels = legend_entries(figure)
     if not labels:
         return
     size = STYLE["legend.fontsize"]
@@ -366,6 +370,48 @@ def legend_above(figure: Figure) -> None:
         legend = figure.legend(handles, labels, loc="outside upper right", ncols=columns)
     for text in legend.get_texts():
         text.set_parse_math(False)
+
+
+def legend_entries(figure: Figure) -> tuple[list[Any], list[str]]:
+    """What a legend names: each label once, and none of what nobody sees.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Of one panel or more, whose scales are set.
+
+    Returns
+    -------
+    tuple of (list, list of str)
+        The first artist of each label that draws anything within its panel, and the labels.
+    """
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            parts = handle.get_children() if isinstance(handle, Container) else [handle]
+            if label not in found and any(_is_seen(axes, part) for part in parts):
+                found[label] = handle
+    return [*found.values()], [*found]
+
+
+def _is_seen(axes: Axes, artist: Any) -> bool:
+    """Whether an artist draws anything within its panel: not so NaN, or lines of no length."""
+    axes.get_xlim(), axes.get_ylim()  # scales to what is drawn, if that is not done yet
+    paths = artist.get_paths() if isinstance(artist, Collection) else [artist.get_path()]
+    filled = isinstance(artist, Patch) and artist.get_fill()
+    marked = isinstance(artist, Line2D) and artist.get_marker() not in ("", "None", None)
+    for path in paths:
+        places = artist.get_transform().transform_path(path).vertices
+        places = places[np.isfinite(places).all(axis=1)]
+        # A line may cross the panel though its ends are outside: a box around them is compared
+        boxes = [(place, place) for place in places] if marked else []
+        sides = np.ptp(places, axis=0) if len(places) else np.zeros(2)
+        if (sides > 0).all() if filled else (sides > 0).any():
+            boxes.append((places.min(axis=0), places.max(axis=0)))
+        panel_box = axes.bbox.padded(1)
+        if any((a <= panel_box.max).all() and (b >= panel_box.min).all() for a, b in boxes):
+            return True
+    return False
 
 
 def caption_above(axes: Axes, text: str, width: int = 84) -> None:

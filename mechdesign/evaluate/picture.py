@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from mechdesign._support.figures import look, mark_numbers, style
+from mechdesign._support.figures import legend_entries, look, mark_numbers, style
 from mechdesign._support.text import listed, printable, shown
 from mechdesign.evaluate.rows import Summary
 
@@ -75,7 +75,7 @@ def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) 
         mark_numbers(axes.xaxis, sorted({one.epsilon for one in rows}), logarithmic=True)
         mark_numbers(axes.yaxis, logarithmic=True)
     figure.legend(
-        *panels[0].get_legend_handles_labels(),
+        *legend_entries(figure),
         loc="outside upper center",
         ncols=min(len(names), 4),
         title=printable(family),

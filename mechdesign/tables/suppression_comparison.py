@@ -269,9 +269,13 @@ class SuppressionComparison:
         from mechdesign.tables.suppression_plot import intervals_and_errors
 
         truth = np.array([row.taken - row.error for row in self.rows])
+        # The rows are the cells, then the totals
+        protected = self.reconstruction.published.protected
+        totals = totals_of(protected.shape)
         return intervals_and_errors(
             [row.name for row in self.rows],
             np.array([(row.low, row.high) for row in self.rows]) - truth[:, None],
+            np.concatenate([protected[~totals], protected[totals]]),
             np.array([row.error for row in self.rows]),
             np.array([math.nan if row.rmse is None else row.rmse for row in self.rows]),
             sum(not row.is_total for row in self.rows),

@@ -12,7 +12,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mechdesign._support.arrays import Floats
+from mechdesign._support.arrays import Booleans, Floats
 from mechdesign._support.figures import (
     BAND,
     COLOURS,
@@ -33,7 +33,12 @@ _LONGEST = 40
 
 
 def intervals_and_errors(
-    names: Sequence[str], possible: Floats, taken: Floats, rmse: Floats, cells: int
+    names: Sequence[str],
+    possible: Floats,
+    protected: Booleans,
+    taken: Floats,
+    rmse: Floats,
+    cells: int,
 ) -> Figure:
     """For each entry what is possible, what is taken and how far off a mechanism is.
 
@@ -45,6 +50,9 @@ def intervals_and_errors(
         Of the entries, first the cells, then the totals.
     possible : numpy.ndarray of float64
         The ends of the intervals, shape (entries, 2).
+    protected : numpy.ndarray of bool
+        Which entries are suppressed, rounded or left out, shape (entries,): the others are
+        published as they are, so that nobody needs to recover them.
     taken : numpy.ndarray of float64
         What readers of a suppressed table take, shape (entries,).
     rmse : numpy.ndarray of float64
@@ -73,7 +81,8 @@ def intervals_and_errors(
         panels = figure.subplots(1, columns, sharex=True, squeeze=False)[0]
     for k, axes in enumerate(panels):
         part = slice(k * rows, (k + 1) * rows)
-        _draw(axes, names[part], possible[part], taken[part], rmse[part], cells - k * rows)
+        ends, hidden = possible[part], protected[part]
+        _draw(axes, names[part], ends, hidden, taken[part], rmse[part], cells - k * rows)
         axes.set_ylim(rows - 0.4, -0.6)
     figure.supxlabel("difference from the true count (persons)", fontsize="medium")
     legend_above(figure)
@@ -81,13 +90,19 @@ def intervals_and_errors(
 
 
 def _draw(
-    axes: Axes, names: Sequence[str], possible: Floats, taken: Floats, rmse: Floats, cells: int
+    axes: Axes,
+    names: Sequence[str],
+    possible: Floats,
+    protected: Booleans,
+    taken: Floats,
+    rmse: Floats,
+    cells: int,
 ) -> None:
     """Some of the entries, of which so many are cells."""
     mark_numbers(axes.xaxis)
     y = np.arange(len(names), dtype=np.float64)
-    known = possible[:, 0] == possible[:, 1]
-    wide = ~known
+    wide = possible[:, 0] < possible[:, 1]
+    recovered, published = ~wide & protected, ~wide & ~protected
     axes.axvline(0, color=MUTED, linewidth=0.8, zorder=1)
     if 0 < cells < len(names):
         axes.axhline(cells - 0.5, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
@@ -105,15 +120,24 @@ def _draw(
         "o",
         color=ESTIMATE,
         markersize=4,
-        label="suppression: the number taken",
+        label="suppression: the number readers take",
     )
     axes.plot(
-        possible[known, 0],
-        y[known] - 0.16,
+        possible[recovered, 0],
+        y[recovered] - 0.16,
         "X",
         color=COLOURS[4],
         markersize=5,
-        label="suppression: known exactly",
+        label="suppression: hidden, but recovered exactly",
+    )
+    axes.plot(
+        possible[published, 0],
+        y[published] - 0.16,
+        "o",
+        color=MUTED,
+        markersize=4.5,
+        markerfacecolor="white",
+        label="suppression: published as it is",
     )
     axes.hlines(
         y + 0.2,

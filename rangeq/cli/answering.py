@@ -199,7 +199,7 @@ class EstimateSource(NamedTuple):
             More attributes than are drawn, or what the protocol does not tell.
         """
         names = dict.fromkeys(name for one in asked for name in self._about(one))
-        return self.estimate.plot(list(names) or None, kind, self.confidence)
+        return self.estimate.plot(list(names) or None, kind, self.confidence, shares=self.shares)
 
     # -------------------------------------------------------------------------------------- answers
 

@@ -64,7 +64,11 @@ def add_query(add: AddCommand) -> None:
         help="each item, or combination of items of all attributes",
     )
     chosen.add_argument(
-        "--confidence", type=float, default=0.95, help="of each interval by itself (default 0.95)"
+        "--confidence",
+        type=float,
+        default=0.95,
+        help="of each interval by itself, in a heat map of those of all cells together"
+        " (default 0.95)",
     )
     chosen.add_argument(
         "--fitted",
@@ -75,7 +79,7 @@ def add_query(add: AddCommand) -> None:
     chosen.add_argument(
         "--shares",
         action="store_true",
-        help="answer in fractions of the users also from a release, which is in users",
+        help="answer and draw in fractions of the users also from a release, which is in users",
     )
     form = chosen.add_mutually_exclusive_group()
     form.add_argument("--table", action="store_true", help="print a table to read; default: CSV")

@@ -305,6 +305,13 @@ def test_the_factor_of_odds_is_marked_above_epsilon(low: float, high: float, som
     )
 
 
+def test_a_legend_leaves_out_curves_without_a_point() -> None:
+    curves = {"A": [2.0, 1.0], "no theory": [math.nan, math.nan], "one": [math.nan, 3.0]}
+    figure = plot.error_against_epsilon([1.0, 2.0], curves)
+    assert legend(figure) == ["A", "one"]
+    assert collisions(figure) == []
+
+
 def test_series_can_be_told_apart() -> None:
     many = {f"mechanism {k}": named.geometric(2, alpha=Fraction(k, 30)) for k in range(1, 29)}
     (axes,) = plot.l0d_against_d(many).axes

@@ -78,13 +78,24 @@ def test_what_is_within_the_noise_is_blank() -> None:
     np.testing.assert_array_equal(np.ma.getmaskarray(cells), (low <= 0).T)
     assert (low <= 0).any()
     np.testing.assert_array_equal(cells.compressed(), values.T[low.T > 0])
-    assert legend(figure) == ["within the noise: 90% interval reaches 0"]
+    assert legend(figure) == ["within the noise: 90% intervals for all 18 cells at once reach 0"]
+    assert collisions(figure) == []
     printed = {text.get_text() for text in figure.axes[0].texts}
     assert printed == {f"{value:.3f}".replace("-", "−") for value in values.flat}
     cells = joint_plot.heat_map((CHILDREN, ISLAND), values).axes[0].collections[0].get_array()
     np.testing.assert_array_equal(np.ma.getmaskarray(cells), (values <= 0).T)  # of unknown errors
     assert legend(joint_plot.heat_map((CHILDREN, ISLAND), values)) == ["not above 0"]
     assert joint_plot.heat_map((CHILDREN, ISLAND), np.abs(values)).legends == []
+
+
+def test_a_map_without_a_coloured_cell_has_no_scale() -> None:
+    values, _ = noisy((6, 3))
+    for interval in (None, (values - 2, values + 2)):
+        figure = joint_plot.heat_map((CHILDREN, ISLAND), -np.abs(values), interval)
+        assert len(figure.axes) == 1
+        assert title(figure) == "no cell can be told from 0: ask for fewer items, or wider bins"
+        assert len(legend(figure)) == 1
+        assert collisions(figure) == []
 
 
 def test_all_bins_are_as_wide_as_each_other() -> None:
@@ -158,6 +169,22 @@ def test_areas_are_shares(scale) -> None:
     areas = [tile.get_width() * tile.get_height() for tile in split]
     np.testing.assert_allclose(areas, np.repeat([0.1, 0.15, 0.05, 0.2], 2))
     assert title(joint_plot.mosaic((SMOKES, ISLAND), np.abs(table) / np.abs(table).sum())) == ""
+
+
+def test_the_legend_of_a_mosaic_names_the_tiles_that_are_seen() -> None:
+    table = np.array([[0.2, 0.3, -0.1], [0.1, 1e-9, 0.0]])
+    figure = joint_plot.mosaic((SMOKES, ISLAND), table)
+    assert legend(figure) == ["Dream", "Biscoe"]
+    assert title(figure).endswith("no visible tile of island for: Torgersen")
+    assert collisions(figure) == []
+    halves = np.stack([np.abs(table), 0 * table], axis=2)
+    figure = joint_plot.mosaic((SMOKES, ISLAND, SMOKES), halves)
+    assert [[text.get_text() for text in key.get_texts()] for key in figure.legends] == [
+        ["Torgersen", "Dream", "Biscoe"],
+        [SMOKES.item_labels[0]],
+    ]
+    assert title(figure).endswith(f"no visible tile of smokes for: {SMOKES.item_labels[1]}")
+    assert collisions(figure) == []
 
 
 # -- errors

@@ -10,9 +10,19 @@ from frequency import GRR, InvalidQuestion, Survey
 from frequency.core.answer import Answer
 from frequency.heavy import PrefixExtension
 from frequency.marginals import MargPS
-from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, SurveyEstimate, Text
+from frequency.schema import (
+    Boolean,
+    Categorical,
+    Dates,
+    Numeric,
+    Schema,
+    SurveyEstimate,
+    Text,
+    scales,
+)
 from frequency.schema.scales import title as axis_title
 from rangeq import HaarHRR
+from rangeq.central import CentralFlat, Release
 from tests.pictures import collisions, legend, patches, ticks, title
 
 AGE = Numeric("age", low=0, high=30, whole=True, unit="years", missing="item")
@@ -80,6 +90,53 @@ def test_the_kind_that_fits(records) -> None:
     assert kind_of(records.plot("flown", kind="bars")) == "bars"
 
 
+def shown(figure):
+    """Which cells of a heat map are coloured."""
+    cells = np.ma.asarray(figure.axes[0].collections[0].get_array())
+    return ~np.ma.getmaskarray(cells).T
+
+
+def flat_release(schema, counts, seed):
+    rng = np.random.default_rng(seed)
+    return Release.draw(schema, CentralFlat(schema.sizes, 1.0), counts, rng).estimate
+
+
+def collected(schema, counts, seed):
+    protocol = MargPS(schema.domain, 2, 4.0)
+    records = np.repeat(np.argwhere(counts + 1 > 0), counts.ravel(), axis=0)
+    reports = protocol.privatize(records, np.random.default_rng(seed))
+    return SurveyEstimate(schema, protocol.estimate(protocol.aggregate(reports)))
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes", "users"), [(flat_release, (60, 50), 60), (collected, (30, 20), 2000)]
+)
+def test_empty_cells_are_coloured_as_seldom_as_the_legend_says(make, sizes, users) -> None:
+    """The intervals of all cells together miss in 5% of the collections at most, and so in 9 of 20
+    or more with a chance of 2e-7. Of intervals that each hold by themselves some miss every time.
+    """
+    schema = Schema(
+        [Numeric(name, low=0, high=k - 1, whole=True) for name, k in zip("xy", sizes, strict=True)]
+    )
+    counts = np.zeros(sizes, dtype=int)
+    counts[5:9, 3] = users  # their estimates are ten deviations above what is coloured, or more
+    missed = missed_one_by_one = 0
+    for seed in range(20):
+        estimate = make(schema, counts, seed)
+        figure = estimate.plot()
+        coloured = shown(figure)
+        assert coloured[counts > 0].all()
+        missed += coloured[counts == 0].any()
+        low, _ = estimate.interval(0.95)
+        missed_one_by_one += (low[counts == 0] > 0).any()
+    assert missed < 9
+    assert missed_one_by_one >= 9
+    cells = f"{counts.size:,}"
+    assert legend(figure) == [
+        f"within the noise: 95% intervals for all {cells} cells at once reach 0"
+    ]
+
+
 def test_many_items_make_a_heat_map() -> None:
     country = Categorical("country", [str(k) for k in range(20)])
     schema = Schema([SMOKES, country])
@@ -116,10 +173,12 @@ def test_the_cdf_shows_answers_and_deciles() -> None:
     np.testing.assert_array_equal(deciles.get_xdata(), estimate.quantile(levels))
     whole = estimate.answer({"age": (None, None)}).value  # of those who have an age
     np.testing.assert_allclose(deciles.get_ydata(), levels * whole)
-    assert title(figure).startswith("without missing (0.")
+    missing = estimate.answer({"age": "missing"}).value
+    besides = f"without missing ({scales.rounded(100 * missing)}% of the users)"
+    assert title(figure).startswith(besides)
     assert axes.get_xlabel() == "age (years)"
     bins = estimate.plot(kind="histogram")
-    assert title(bins).startswith("without missing (0.")
+    assert title(bins).startswith(besides)
     assert bins.axes[0].get_xlim() == (-0.5, 30.5)
 
 
@@ -176,6 +235,62 @@ def test_counts_of_users() -> None:
     assert axes.get_ylabel() == "users at or below"
     assert axes.get_ylim()[1] > 1200
     assert estimate.plot(kind="bars").axes[0].get_xlabel() == "users"
+
+
+WEEK = Numeric("day", low=0, high=6, whole=True, missing="item")
+
+
+def curve_of(figure):
+    steps = patches(figure, StepPatch)
+    named = [one for one in steps if str(one.get_label()).startswith("estimate")]
+    return (named or steps)[0].get_data()[0]
+
+
+def bars_of(figure):
+    return np.array([one.get_width() for one in patches(figure, Rectangle)])
+
+
+def cells_of(figure):
+    return np.ma.asarray(figure.axes[0].collections[0].get_array()).compressed()
+
+
+def axis_labels(figure) -> set[str]:
+    return {text for one in figure.axes for text in (one.get_xlabel(), one.get_ylabel())}
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "place", "measured"),
+    [
+        (["day"], "cdf", lambda figure: curve_of(figure)[:7], "{} at or below"),
+        (["day"], "histogram", lambda figure: curve_of(figure)[:7], "{}, each bin"),
+        (["island"], "bars", bars_of, "{}"),
+        (["day", "island"], "heat map", cells_of, "{}"),
+    ],
+)
+def test_fractions_of_a_release(names, kind, place, measured) -> None:
+    """All that is drawn is divided by the estimated number of users, and the axis says so."""
+    schema = Schema([WEEK, ISLAND])
+    counts = np.random.default_rng(3).integers(100, 900, schema.sizes)
+    estimate = flat_release(schema, counts, 4)
+    users, fractions = (estimate.plot(names, kind, shares=shares) for shares in (False, True))
+    np.testing.assert_allclose(place(users) / estimate.n, place(fractions), rtol=1e-12)
+    assert measured.format("users") in axis_labels(users) - axis_labels(fractions)
+    assert measured.format("fraction of the users") in axis_labels(fractions) - axis_labels(users)
+    assert collisions(fractions) == []
+    if kind in ("cdf", "histogram"):
+        missing = estimate.answer({"day": "missing"}).value
+        assert title(users).startswith(f"without missing ({scales.rounded(missing)} users)")
+        percent = scales.rounded(100 * missing / estimate.n)
+        assert title(fractions).startswith(f"without missing ({percent}% of the users)")
+    if kind == "cdf":
+        lines = [list(each.axes[0].lines) for each in (users, fractions)]
+        for of_users, of_fractions in zip(*lines, strict=True):
+            heights = np.asarray(of_users.get_ydata(), dtype=float)
+            np.testing.assert_allclose(
+                heights / estimate.n, np.asarray(of_fractions.get_ydata(), dtype=float), rtol=1e-12
+            )
+    reported = survey(GRR(3, 3.0), ISLAND)
+    np.testing.assert_array_equal(bars_of(reported.plot()), bars_of(reported.plot(shares=True)))
 
 
 def test_found_texts() -> None:

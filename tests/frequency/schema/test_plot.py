@@ -148,14 +148,53 @@ def test_values_outside_are_drawn_and_said() -> None:
     noise = np.array([-0.1, 1.2, 0.9, 1.0])
     figure = plot.cumulative(DELAY.cuts, noise, xlabel="x", caption="without missing")
     assert title(figure) == (
-        "without missing; not clipped: noise may take it out of 0 to 1, or down"
+        "without missing; noise makes the estimated curve fall in places, go below 0 and rise"
+        " above 1; the true curve cannot"
     )
     low, high = figure.axes[0].get_ylim()
     assert low < -0.1
     assert high > 1.2
     assert curve(figure)[1].max() == 1.2
     assert title(plot.cumulative(DELAY.cuts, [0, 0.5, 0.5, 1], xlabel="x")) == ""
+    rounding = plot.cumulative(DELAY.cuts, [0, 0.5, 0.5 - 1e-16, 1 + 1e-15], xlabel="x")
+    assert title(rounding) == ""
+    falls = plot.cumulative(DELAY.cuts, np.array([1, 3, 2, 4610.0]), xlabel="x", whole=4610)
+    assert title(falls) == "noise makes the estimated curve fall in places; the true curve cannot"
     assert legend(plot.cumulative(DELAY.cuts, [0, 0.5, 0.5, 1], xlabel="x")) == ["estimate"]
+
+
+@pytest.mark.parametrize(("error", "steps"), [(0.2, True), (5, True), (400, True), (400, False)])
+def test_a_band_is_in_the_legend_where_it_is_in_the_plot(error, steps) -> None:
+    values = np.linspace(46, 4610, 100)
+    figure = plot.cumulative(
+        np.arange(101),
+        values,
+        (values - error, values + error),
+        xlabel="age (years)",
+        whole=4610,
+        steps=steps,
+        quantiles=([2305], np.array([50.0]), (np.array([50.0]), np.array([50.0 + error / 20]))),
+    )
+    assert collisions(figure) == []
+    if error == 400:
+        assert legend(figure) == ["95% band", "estimate", "deciles, 95% intervals"]
+    else:
+        within = "deciles, 95% intervals within the dots"
+        assert legend(figure) == ["estimate, with a 95% band thinner than the line", within]
+
+
+def test_intervals_that_dots_hide_are_said_to_be_within_them() -> None:
+    values = np.array([400.0, 300, 20])
+    for half, label in (
+        (1, "estimate, 95% interval within the dot"),
+        (50, "estimate, 95% interval"),
+    ):
+        ends = (values - half, values + half)
+        for figure in (
+            plot.bars(["a", "b", "c"], values, ends, measure="users"),
+            plot.histogram([0, 1, 2, 3], values, ends, xlabel="x", measure="users"),
+        ):
+            assert legend(figure) == [label]
 
 
 def heights(figure: Figure) -> list[float]:

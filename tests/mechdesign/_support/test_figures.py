@@ -12,6 +12,7 @@ import pytest
 from matplotlib import rc_context, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from mechdesign import plot
 from mechdesign._support.figures import (
@@ -21,6 +22,7 @@ from mechdesign._support.figures import (
     fitting,
     ink_on,
     legend_above,
+    legend_entries,
     look,
     mark_dates,
     mark_numbers,
@@ -28,7 +30,7 @@ from mechdesign._support.figures import (
     style,
     text_size,
 )
-from tests.pictures import collisions, ticks
+from tests.pictures import collisions, legend, ticks, unseen
 
 ROOT = Path(__file__).parents[3]
 RANGES = [
@@ -257,6 +259,59 @@ def test_a_figure_without_the_style_would_be_found() -> None:
     for source in ("color='#0072B2'", 'color=f"C{k}"', "Figure(figsize=(4, 3))"):
         assert own_looks(source)
     assert not own_looks("with style():\n    figure = Figure()")
+
+
+def crowded() -> Figure:
+    """A panel with artists of every kind that are seen, and with their twins that nobody sees."""
+    figure, axes = panel("x", "y")
+    axes.set(xlim=(0, 4), ylim=(0, 4))
+    for seen in (True, False):
+        name, nan = ("seen" if seen else "not"), (1.0 if seen else np.nan)
+        axes.plot([1, 2], [nan, np.nan], "o", label=f"dots {name}")
+        axes.plot([1, 2], [3 if seen else 9, 3.5 if seen else 9], label=f"line {name}")
+        axes.hlines([1, 2], [1, 1], [2 if seen else 1, 1], label=f"lines {name}")
+        axes.bar([1, 2], [0.5 * seen, 0], label=f"bars {name}")
+        axes.errorbar([3], [2 * nan], [0.5], fmt="o", label=f"error {name}")
+        axes.stairs([3 * nan, 2 * nan], [2, 3, 4], label=f"stairs {name}")
+        axes.add_patch(Rectangle((3, 1), 0.5 * seen, 0.5, label=f"patch {name}"))
+    axes.axvline(7, label="mark not")
+    axes.plot([-1, 5], [2, 2.5], marker="", label="across seen")  # its ends are outside
+    return figure
+
+
+def test_a_legend_names_what_is_seen() -> None:
+    figure = crowded()
+    legend_above(figure)
+    names = legend(figure)
+    assert all(name.endswith("seen") for name in names)
+    assert len(names) == 8
+    assert unseen(figure) == []
+
+
+def test_a_legend_names_what_any_panel_shows_once() -> None:
+    with style():
+        figure = Figure()
+        for values in ([np.nan, np.nan], [1, 2], [2, 1]):
+            axes = figure.add_subplot()
+            axes.plot([0, 1], values, label="error")
+    handles, labels = legend_entries(figure)
+    assert labels == ["error"]
+    assert handles[0].get_ydata().tolist() == [1, 2]
+    figure.axes[1].set_yscale("log")
+    figure.axes[1].plot([0, 1], [0, -1], label="no logarithm")
+    assert legend_entries(figure)[1] == ["error"]
+
+
+def test_a_legend_of_what_nobody_sees_would_be_found() -> None:
+    """The check of the pictures, which sees pixels: of lines below others, too."""
+    figure = crowded()
+    axes = figure.axes[0]
+    axes.plot([0, 4], [3.9, 3.9], linewidth=1, marker="", label="below not")
+    axes.plot([0, 4], [3.9, 3.9], "k-", linewidth=6, zorder=5)
+    figure.legend()
+    found = [text.removeprefix("in the legend and not in the plot: ") for text in unseen(figure)]
+    assert len(found) == 9
+    assert all(text.endswith("not") for text in found)
 
 
 def test_saved_texts_can_be_searched(tmp_path) -> None:

@@ -824,6 +824,20 @@ def test_shares_of_a_release(released):
     assert rows["quantile 0.5 of age"][0] == str(estimate.quantile(0.5, "age"))
 
 
+@pytest.mark.parametrize("names", ["age", "sex", "age,sex"])
+def test_a_picture_shows_the_shares_of_a_release(names, released, tmp_path):
+    schema, drawn = Schema([AGE, SEX]), {}
+    for given in ((), ("--shares",)):
+        target = tmp_path / f"picture{len(given)}.svg"
+        (code, _, err), _ = released(schema, "--marginal", names, "--plot", target, *given)
+        assert code == 0, err
+        drawn[given] = target.read_text()
+    assert "<!-- fraction of the users" in drawn["--shares",]
+    assert "<!-- users" not in drawn["--shares",]
+    assert "<!-- users" in drawn[()]
+    assert "<!-- fraction of the users" not in drawn[()]
+
+
 def test_released_quantiles(tmp_path, capsys):
     schema, place = Schema([DELAY]), tmp_path / "delay.release"
     mechanism = QuantileRelease(4, (0.25, 0.5), 1.0)
