@@ -222,7 +222,9 @@ def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
     many items it puts within a deviation: m truths that vary less than that cannot be told from
     equal ones, as their variance is known to sqrt(2 / m) noise variances. Of 16 items
     from a Dirichlet distribution with parameter 0.1, with little noise, 87 to 93 % of the intervals
-    of 95 % covered, and 84 to 90 % of those of the ten largest.
+    of 95 % covered, and 84 to 90 % of those of the ten largest. They hold on average over items,
+    and not for each: of 64 items of which eight are twice as frequent as the others (OUE, 42,955
+    reports), 40 % of the intervals of these eight did.
 
     Parameters
     ----------

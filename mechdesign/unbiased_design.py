@@ -144,7 +144,7 @@ def least_variance(
     numbers that are estimated from the outputs are searched for: given those, the best mechanism is
     a linear program, which `design` solves and certifies. The variance as a function of them has
     several minima, so the mechanism need not be the best; ``bound`` says how much better any could
-    be. For n = 8, alpha = 9/10 and WH + CM the standard error is 10.96, the bound 10.75; WM
+    be. For n = 8, alpha = 9/10 and WH + CM the standard error is 10.90, the bound 10.75; WM
     has 19.5.
 
     Parameters

@@ -69,7 +69,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     factor any. If it passes it is run again, and reported again only if it fails then. Fixtures of
     modules, and what caches hold, are those of the first run.
     """
-    if not isinstance(item, pytest.Function) or item.config.getoption("--once"):
+    once = item.config.getoption("--once") or item.get_closest_marker("of_rounding")
+    if once or not isinstance(item, pytest.Function):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     before = perturbation.results()

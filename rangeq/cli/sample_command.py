@@ -27,9 +27,9 @@ from rangeq.cli.answering import EstimateSource
 from rangeq.cli.collected import add_collected, source_of
 
 NOT_PEOPLE = (
-    "these rows are not people: nobody has them. They hold what was estimated and nothing else;"
-    " counts of them err about as the answers of mechdesign query do, which tests and regressions"
-    " on them do not know"
+    "these rows are not people: nobody has them. They hold what was estimated and nothing else."
+    " Counts of them have the error of the estimate and that of the draw of the rows besides; tests"
+    " and regressions on them know nothing of the first, nor of what was not estimated"
 )
 """What is to be known of rows, wherever they are written."""
 

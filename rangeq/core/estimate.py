@@ -25,6 +25,7 @@ from frequency.core.quantiles import quantile, woodruff
 from frequency.core.synthetic import checked_sample, shared_out
 from frequency.postprocess import norm_sub
 from mechdesign._support.arrays import Floats, Integers
+from rangeq.core.halving import halved
 from rangeq.core.intervals import checked_ends
 
 _MOST_DRAWN = 1 << 10
@@ -200,8 +201,9 @@ class Distribution(OfPopulation):
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Integers:
         """Synthetic items, for programs that take a value for each user: they are nobody's.
 
-        Of the nearest distribution, if frequencies are negative. Each item has its share, rounded
-        at random, so that ranges of them err hardly more than the answers do.
+        If frequencies are negative, range by range each half gets what is nearest to its answer and
+        not negative. Each item has its share, rounded at random. So ranges of them err about as the
+        answers do.
 
         Parameters
         ----------
@@ -222,7 +224,9 @@ class Distribution(OfPopulation):
         """
         known = len(self.frequencies) if np.isfinite(self.frequencies).all() else 0
         items, _, generator = checked_sample(n, 1, known, rng)
-        return shared_out(norm_sub(self.frequencies), items, generator)
+        # Noise in empty items would add up if negative ones were set to 0 one by one
+        mass = halved(lambda first, last: self._between(first[0], last[0]), (known,), 1.0)
+        return shared_out(mass, items, generator)
 
     def _ends(self, first: npt.ArrayLike, last: npt.ArrayLike) -> tuple[Integers, Integers]:
         return checked_ends(first, last, len(self.frequencies))

@@ -48,6 +48,9 @@ pair, and that is no reason to take its attributes for independent.
 _FEW = 16
 """Fewer cells than this do not show that an attribute is even within them."""
 
+_ROUNDED = 1e-9
+"""What a precision, a product, tells in proportion below this is rounding."""
+
 _SEEN = tuple(kernel for kernel in KERNELS if not kernel.ends)
 """Within wide cells a heavy end or a long tail is not told from other shapes."""
 
@@ -147,10 +150,14 @@ def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstim
     """
     if not n:
         return WaveEstimate(attributes, 0, (), {}, (False,) * len(attributes))
-    kernels = [
-        # What is seen of g cells has the rank g - 1
-        _SEEN if np.linalg.matrix_rank(one.precision) + 1 >= min(_FEW, len(one.scores)) else _UNEVEN
+    # What is seen of g cells has the rank g - 1
+    seen = [
+        np.linalg.matrix_rank(one.precision, rtol=_ROUNDED, hermitian=True) + 1
         for one in likelihoods.told
+    ]
+    kernels = [
+        _SEEN if cells >= min(_FEW, len(one.scores)) else _UNEVEN
+        for cells, one in zip(seen, likelihoods.told, strict=True)
     ]
     return estimated(attributes, n, likelihoods, (False,) * len(attributes), kernels, _INDEPENDENT)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from pathlib import Path
 
 import cvxpy
 import numpy as np
@@ -152,6 +153,31 @@ def test_gm_where_it_has_the_properties():
         8, alpha="1/2"
     )
     assert least_variance(0, NINE).variance == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ("| WH | 159 | 10.78 | 10.75 |", ["WH"]),
+        ("| WH + CM | 19.45 (WM) | 10.90 | 10.75 |", ["WH", "CM"]),
+        ("| F | 20.76 (EM: 35.5) | 10.83 | 10.75 |", ["F"]),
+        ("| all seven | 42.5 (EM: 35.5) | 19.69 | 10.75 |", [item.short for item in SEVEN]),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_the_table_of_the_notation_page(row, names):
+    page = Path(__file__).parents[2] / "docs" / "notation" / "counts.md"
+    assert row in page.read_text(encoding="utf-8")
+    _, _, plain, found, bound, _ = row.split("|")
+    least = least_variance(8, NINE, names)
+    of_l0 = UnbiasedEstimate(design(8, NINE, L0(), names).mechanism).variance()
+    assert float(of_l0) ** 0.5 == pytest.approx(float(plain.split()[0]), rel=5e-3)
+    assert float(least.variance) ** 0.5 == pytest.approx(float(found), abs=6e-3)
+    assert float(least.bound) ** 0.5 == pytest.approx(float(bound), abs=6e-3)
+    if "EM" in row:
+        em = UnbiasedEstimate(named.explicit_fair(8, alpha="9/10")).variance()
+        assert float(em) ** 0.5 == pytest.approx(35.5, abs=0.06)
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,11 @@ class WaveEstimate(ConjunctionEstimate):
 
     Intervals of answers lie within [0, 1]: the normal quantile of the standard errors, which hold
     what local terms leave open, and which model is right (``docs/benchmarks/grids.md`` says how
-    often they cover). What three attributes have in common beyond their pairs no report tells:
-    they allow for a twentieth of what dependence changes in the answer. They know nothing of heavy
-    single values in cells of several, where an attribute has more than 256.
+    often they cover). They hold on average over questions. That of one value may hold far less
+    often: 53 % of those of values that are heaped at multiples of 5 did, of five attributes of 60
+    values at an epsilon of 1 from 50,000 users. What three attributes have in common beyond their
+    pairs no report tells: they allow for a twentieth of what dependence changes in the answer. They
+    know nothing of heavy single values in cells of several, where an attribute has more than 256.
 
     Attributes
     ----------

@@ -232,7 +232,8 @@ class WaveGrid(ConjunctionProtocol):
         Returns
         -------
         WaveEstimate
-            Of all reports; all answers are NaN with none.
+            Of all reports; all answers are NaN with none. Intervals hold on average over questions,
+            and those of one value may hold far less often: see `WaveEstimate`.
 
         Raises
         ------

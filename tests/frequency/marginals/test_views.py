@@ -34,4 +34,5 @@ def test_cells_are_looked_at_some_at_a_time(kind, monkeypatch) -> None:
     names = MIXED.views(2)[0]
     expected = protocol.cell_variances(100, names)
     monkeypatch.setattr(views, "_AT_ONCE", 1)
-    np.testing.assert_allclose(protocol.cell_variances(100, names), expected, rtol=1e-14)
+    # Sums of blocks are rounded in another order
+    np.testing.assert_allclose(protocol.cell_variances(100, names), expected, rtol=1e-11)

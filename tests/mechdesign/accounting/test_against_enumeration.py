@@ -4,13 +4,15 @@ The bounds are for rational numbers on the safe side of e^epsilon; so are the li
 """
 
 import math
+import re
 from collections import Counter
 from fractions import Fraction
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
-from flint import arb, fmpq
+from flint import arb, fmpq, fmpz_poly
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -134,6 +136,41 @@ def test_a_report_alone_tells_what_its_table_says(table, epsilon):
     alone = shuffled_delta(table.table, 1, exp_below(Fraction(epsilon)))
     assert alone <= shuffled(table, 1).delta(epsilon) <= alone * 1.0001 + 2**-40
     assert shuffled(table, 5).delta(epsilon) <= alone * 1.0001 + 2**-40
+
+
+def binary_delta(n, ratio):
+    """The largest divergence over all datasets of n users who tell the truth with 3/4; exact.
+
+    The law of how many reports are 1 has the coefficients of (3 + x)^k (1 + 3 x)^(n - 1 - k), times
+    3 + x or 1 + 3 x for the user.
+    """
+    zeros = [fmpz_poly([3, 1]) ** k for k in range(n)]
+    ones = [fmpz_poly([1, 3]) ** k for k in range(n)]
+    worst, (up, down) = 0, ratio.as_integer_ratio()
+    for k in range(n):  # by symmetry the user may hold 0
+        others = zeros[k] * ones[n - 1 - k]
+        more = down * others * fmpz_poly([3, 1]) - up * others * fmpz_poly([1, 3])
+        worst = max(worst, sum(c for c in more.coeffs() if c > 0))
+    return Fraction(int(worst), down * 4**n)
+
+
+ROW = re.compile(r"\| ([0-9/]+) \| (.*) \|")
+
+
+def test_deltas_of_few_users_are_as_far_off_as_the_page_on_limits_says():
+    page = Path(__file__).parents[3] / "docs" / "limits" / "shuffling.md"
+    rows = [m for line in page.read_text(encoding="utf-8").splitlines() if (m := ROW.match(line))]
+    assert [row[1] for row in rows] == ["5/4", "3/2", "2"]
+    table = Table([["3/4", "1/4"], ["1/4", "3/4"]], Privacy(alpha="1/3", neighbours="all"))
+    assert binary_delta(3, Fraction(3, 2)) == shuffled_delta(table.table, 3, Fraction(3, 2))
+    for row in rows:
+        for n, cell in zip((10, 20, 50, 100), row[2].split(" | "), strict=True):
+            delta, factor = map(float, cell.split(", "))
+            exact, bounds = binary_delta(n, Fraction(row[1])), shuffled(table, n)
+            epsilon = math.log(Fraction(row[1]))
+            assert float(exact) == pytest.approx(delta, rel=0.05)
+            assert bounds.delta(epsilon) / float(exact) == pytest.approx(factor, abs=6e-3)
+            assert bounds.delta_at_least(epsilon) > 0.9 * float(exact)
 
 
 def test_where_floats_end():

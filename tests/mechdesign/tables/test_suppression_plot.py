@@ -68,11 +68,11 @@ def test_only_what_was_hidden_is_marked_as_recovered(rule, recovered, published)
 def test_the_legend_names_what_any_of_the_panels_shows() -> None:
     counts = np.array([2, *[9] * 58, 3])  # two are hidden: the sum of both is known
     rule = SuppressionRule(7)
-    figure = compare_suppression(counts, rule, Privacy("1/2")).plot()
+    figure = compare_suppression(counts, rule, Privacy(alpha="1/2")).plot()
     assert legend(figure)[0] == "suppression: possible counts"
     assert RECOVERED not in legend(figure)
     counts[0] = 9  # the last one alone is hidden, in the second panel
-    figure = compare_suppression(counts, rule, Privacy("1/2")).plot()
+    figure = compare_suppression(counts, rule, Privacy(alpha="1/2")).plot()
     assert marked(figure, RECOVERED) == {"59"}
     assert set(legend(figure)) == {RECOVERED, PUBLISHED, "mechanism: root mean square error"}
     assert collisions(figure) == []

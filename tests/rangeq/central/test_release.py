@@ -90,8 +90,9 @@ def test_what_is_saved_is_loaded(case, tmp_path):
         assert found.mechanism.shares == mechanism.shares
     np.testing.assert_array_equal(found.estimate.estimate.counts, release.estimate.estimate.counts)
     everything = dict(enumerate(np.ix_(*map(np.arange, schema.sizes))))
-    np.testing.assert_array_equal(
-        found.mechanism.variance(everything), mechanism.variance(everything)
+    # What a mechanism has computed once it keeps: sums in another order may differ
+    np.testing.assert_allclose(
+        found.mechanism.variance(everything), mechanism.variance(everything), rtol=1e-11
     )
     assert load_release(tmp_path / "a.release") == release
     other = drawn(schema, mechanism, seed=2)
@@ -220,8 +221,8 @@ def test_a_release_says_whether_it_is_reproducible(tmp_path):
         release = Release.draw(schema, mechanism, counts, rng)
         release.save(path)
         assert Release.load(path).reproducible == release.reproducible == (rng is not None)
+    forged(path, lambda content: content.update(reproducible=1))
     with pytest.raises(InvalidFile, match="reproducible must be true or false"):
-        forged(path, lambda content: content.update(reproducible=1))
         Release.load(path)
 
     def older(content):

@@ -184,7 +184,8 @@ def errors_of_told(protocol: Any, times: int) -> tuple[Floats, float, Items]:
         off = pair.scores - pair.precision * told.grams[0] @ population @ told.grams[1]
         inverse = [np.linalg.pinv(gram, rcond=1e-9) for gram in told.grams]
         together.append((off * (inverse[0] @ off @ inverse[1])).sum() / pair.precision)
-    ranks = np.array([np.linalg.matrix_rank(gram) for gram in told.grams])
+    # As what is inverted above: the smallest numbers of a product are rounding
+    ranks = np.array([np.linalg.matrix_rank(gram, rtol=1e-9) for gram in told.grams])
     return np.mean(squares, axis=0) / ranks, float(np.mean(together) / np.prod(ranks)), ranks
 
 

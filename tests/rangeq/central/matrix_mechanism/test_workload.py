@@ -52,6 +52,7 @@ def test_named_queries_are_what_they_say(name, size):
     assert np.linalg.matrix_rank(stacked) == np.linalg.matrix_rank(rows) == len(queries.basis)
 
 
+@pytest.mark.of_rounding
 def test_a_matrix_asks_its_rows():
     rows = np.random.default_rng(1).normal(size=(7, 5))
     queries = QuerySet("matrix", 5, rows)
