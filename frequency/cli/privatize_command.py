@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from frequency.cli.chain import show_chain
+from frequency.core.protocol import channel_of
 from frequency.schema import Schema, Survey
 from frequency.storage import load_protocol, write_reports
 from frequency.storage.formats import SUFFIXES
@@ -27,6 +28,7 @@ from mechdesign.cli.options import (
     check_targets,
     generator_of,
     say,
+    warn_of_epsilon,
 )
 
 
@@ -66,6 +68,7 @@ def _privatize(options: argparse.Namespace) -> int:
             f"{options.protocol} has no schema, which says what the columns of a table hold; make"
             " one with mechdesign schema, and the protocol with mechdesign protocol --schema"
         )
+    warn_of_epsilon(channel_of(survey).epsilon)
     tally = Counter[str]()
     with _folder_of(options), ProgressMeter("privatize", unit="rows") as meter:
         rng = generator_of(options, "these reports")

@@ -6,6 +6,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -303,6 +304,33 @@ def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent")
             "--allow-zero-epsilon if that is wanted"
         )
     return privacy
+
+
+_WEAK = 10
+"""Epsilons above it are warned of."""
+
+
+def warn_of(options: argparse.Namespace) -> None:
+    """Warn of every epsilon above 10 that a command is given; what is none is for it to say."""
+    asked = vars(options)
+    given = [asked.get(name) for name in ("epsilon", "local", "spend")]
+    given += [epsilon for _, epsilon in asked.get("margins", [])]
+    for text in given:
+        with suppress(ValueError, TypeError):
+            warn_of_epsilon(exact(text, "epsilon"))
+    with suppress(ValueError, TypeError):
+        warn_of_epsilon(Privacy(alpha=asked.get("alpha")).epsilon)
+
+
+def warn_of_epsilon(epsilon: float | Fraction) -> None:
+    """Say on standard error that an epsilon above 10 protects nobody."""
+    if epsilon > _WEAK:
+        say(
+            f"mechdesign: warning: epsilon {float(epsilon):.6g} is above {_WEAK}: what is published"
+            f" may be e^{float(epsilon):.6g} times as likely with one answer of a person as with"
+            " another, which protects hardly anybody",
+            sys.stderr,
+        )
 
 
 def release_kinds() -> dict[str, EntryPoint]:

@@ -22,7 +22,7 @@ from mechdesign.cli.compare_suppression_command import add_compare_suppression
 from mechdesign.cli.explain_command import add_explain
 from mechdesign.cli.ledger_command import add_ledger
 from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design, add_plot
-from mechdesign.cli.options import import_modules, say
+from mechdesign.cli.options import import_modules, say, warn_of
 from mechdesign.cli.plan_command import add_plan
 from mechdesign.cli.release_command import add_release
 from mechdesign.cli.release_contingency_command import add_release_contingency
@@ -76,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(given).parse_args(_joined(given))
     try:
         import_modules(options.imports)
+        warn_of(options)
         code = int(options.run(options))
         sys.stdout.flush()
         return code

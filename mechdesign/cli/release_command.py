@@ -17,6 +17,7 @@ from mechdesign.cli.options import (
     check_targets,
     generator_of,
     say,
+    warn_of_epsilon,
 )
 from mechdesign.column_release import release_column
 from mechdesign.mechanism import Mechanism
@@ -63,6 +64,7 @@ def _release(options: argparse.Namespace) -> int:
     check_suffix(options.out, ".csv")
     check_apart(options.out, options.file, options.input)
     mechanism = Mechanism.load(options.file, certificate=False)
+    warn_of_epsilon(mechanism.privacy.epsilon)
     pairs = isinstance(mechanism.input_values, CountPairs)
     columns = options.column.split(",") if pairs else [options.column]
     for column in columns:

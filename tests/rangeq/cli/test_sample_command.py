@@ -221,8 +221,8 @@ def test_requests_that_are_refused_leave_the_file_as_it_is(sample):
             2,
             ("quantiles.release", force),
             {},
-            "quantiles.release is a release of counts or of quantiles alone: there is no distribution to draw"
-            " rows from; curate without --quantile releases one",
+            "quantiles.release is a release of counts or of quantiles alone: there is no"
+            " distribution to draw rows from; curate without --quantile releases one",
         ),
         (2, ("gone.release", force), {}, "no such file: gone.release"),
         (1, ("a.ldp", force), {}, "a.ldp is an aggregate: add --protocol FILE.json"),
