@@ -350,3 +350,34 @@ def test_claims_about_more_than_one_step_are_told_apart(neighbours, words):
     assert (
         explain(Mechanism(table, Privacy(alpha="1/2", neighbours=[(1, 2)]))).risks == told.risks[:1]
     )
+
+
+@given(explanations())
+@settings(deadline=None)
+def test_biases_by_enumeration(told):
+    for j, each in enumerate(told.true_counts):
+        if isinstance(told.table.input_values, CountPairs):
+            assert each.bias is None
+            continue
+        alone = told.table.error_distribution([int(k == j) for k in range(told.table.inputs)])
+        assert each.bias == alone.bias
+    if not isinstance(told.table.input_values, CountPairs):
+        weighed = zip(told.prior, told.true_counts, strict=True)
+        assert sum(p * each.bias for p, each in weighed) == told.bias
+
+
+@pytest.mark.parametrize("n", [4, 40])
+def test_a_bias_of_each_true_count_is_told_where_the_average_is_none(n):
+    told = explain(named.geometric(n, alpha="1/2"))
+    assert told.bias == 0
+    text = " ".join(str(told).split())
+    assert "On average over all true counts it is neither too low nor too high" in text
+    assert "for each of them it is off by +" in text
+    first, last = told.true_counts[0], told.true_counts[-1]
+    assert first.bias == -last.bias > 0
+    assert f"{float(first.bias):+.2f} for 0" in text
+    assert f"{float(last.bias):+.2f} for {n}" in text
+    assert ("..." in text) == (n > 12)
+    assert told.to_dict()["true_counts"][0]["bias"]["exact"] == str(first.bias)
+    same = explain(named.uniform(0))
+    assert "whatever the true count" in str(same)

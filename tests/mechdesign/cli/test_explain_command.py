@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mechdesign import Mechanism, explain
+from mechdesign import Mechanism, explain, tables
 from mechdesign.cli import main
 from mechdesign.losses import binomial, prior
 
@@ -68,3 +69,28 @@ def test_explain_refuses_in_one_line(
     assert shown.out == ""
     assert reason in shown.err
     assert shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["table", "contingency"])
+def test_explain_reads_released_tables(
+    here: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    if kind == "table":
+        release: Any = tables.release([1, 2, 0, 5], [3, 4, 5, 7], 1, cache=False)
+    else:
+        release = tables.release_contingency(
+            [[1, 2], [0, 4]], {"a": ["x", "y"], "b": ["p", "q"]}, 1, within=["a"], cache=False
+        )
+    release.save("released.json")
+    assert main(["explain", "released.json"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(str(release.statement))
+    sizes = list(release.mechanisms)
+    for size in (sizes[0], sizes[-1]):
+        assert f"groups of at most {size}\n\n{explain(release.mechanisms[size])}" in shown
+    assert ("4 sizes in all" in shown) == (kind == "table")
+    assert main(["explain", "released.json", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [group["size"] for group in told["groups"]] == sizes
+    assert main(["explain", "released.json", "--prior", "1,1"]) == 2
+    assert "for the file of one mechanism" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from mechdesign import Mechanism, Metric, Privacy, named, tables
 from mechdesign._support.strict_json import digest_of
 from mechdesign.cli import main
 from mechdesign.losses import L0, binomial
+from mechdesign.standard_errors import StandardErrors
 
 
 def test_design_prints_the_proof_and_writes_table_and_picture(
@@ -292,3 +294,20 @@ def test_a_mechanism_for_totals(tmp_path, capsys):
     assert Mechanism.load(out).properties()["WH"]
     assert main([*words[:-2], "--distance", "1"]) == 2
     assert "--loss total" in capsys.readouterr().err
+
+
+def test_errors_are_those_for_the_prior_that_is_given(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["design", "--n", "2", "--alpha", "1/2", "--out", "m.json", "--force"]
+    assert main([*asked, "--prior", "8,1,1"]) == 0
+    shown = capsys.readouterr().out
+    mechanism, prior = Mechanism.load("m.json"), [Fraction(k, 10) for k in (8, 1, 1)]
+    errors = StandardErrors.of(mechanism, prior)
+    assert f"errors       {errors}  (for counts from the prior)" in shown
+    assert f"L0           {float(mechanism.loss(L0(prior=prior))):.9f}" in shown
+    assert "uniform" not in shown
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert "(for uniformly distributed counts)" in shown
+    assert "scaled L0" in shown

@@ -3,6 +3,7 @@
 import csv
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from frequency.marginals import InpHT
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Survey
 from frequency.storage import save_aggregate, save_protocol
+from frequency.storage.table import blocks
 from mechdesign.cli import main
 from rangeq import HaarHRR
 from rangeq.central import (
@@ -253,3 +255,28 @@ def test_nothing_is_half_written(sample, monkeypatch):
     assert len(blocks) == 3
     assert Path("rows.csv").read_text() == "mine"
     assert {path.name for path in Path().iterdir()} == {"a.release", "rows.csv"}
+
+
+def test_rows_are_read_again_as_the_items_that_they_stand_for(sample):
+    """Those outside and missing too, of every kind of attribute, in files and in frames."""
+    policies: dict[str, Any] = {"missing": "item", "outside": "item"}
+    schema = Schema(
+        [
+            Numeric("age", low=0, high=3, whole=True, **policies),
+            Numeric("size", [0, 1.5, 2], **policies),
+            Dates("seen", "2013-01-01", "2013-01-03", **policies),
+            Categorical("state", ["a", "b"], **policies),
+            Boolean("smokes", **policies),
+        ]
+    )
+    counts = np.full(schema.sizes, 3)
+    Release.draw(schema, CentralFlat(schema.sizes, 20), counts).save("a.release")
+    code, _, err = sample("a.release", "--seed", 3)
+    assert code == 0, err
+    (block,) = blocks("rows.csv")
+    items = schema.encode(block).columns
+    for one, column in zip(schema, items, strict=True):
+        assert set(column.tolist()) == set(range(one.size))
+        for label, item in zip(block[one.name].to_pylist(), column.tolist(), strict=True):
+            if label in ("outside", None):
+                assert one.item_labels[item] == ("missing" if label is None else label)
