@@ -18,10 +18,10 @@ import numpy as np
 
 from mechdesign import losses
 from mechdesign._support.csv_rows import opened_text
-from mechdesign._support.numbers import exact
+from mechdesign._support.numbers import Rational, exact
 from mechdesign._support.strict_json import format_of
 from mechdesign._support.text import printable
-from mechdesign.privacy import Neighbours, Privacy
+from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -313,22 +313,24 @@ _WEAK = 10
 def warn_of(options: argparse.Namespace) -> None:
     """Warn of every epsilon above 10 that a command is given; what is none is for it to say."""
     asked = vars(options)
-    given = [asked.get(name) for name in ("epsilon", "local", "spend")]
+    given: list[Any] = [asked.get(name) for name in ("epsilon", "local", "spend")]
     given += [epsilon for _, epsilon in asked.get("margins", [])]
     for text in given:
         with suppress(ValueError, TypeError):
-            warn_of_epsilon(exact(text, "epsilon"))
+            warn_of_epsilon(text)
     with suppress(ValueError, TypeError):
         warn_of_epsilon(Privacy(alpha=asked.get("alpha")).epsilon)
 
 
-def warn_of_epsilon(epsilon: float | Fraction) -> None:
+def warn_of_epsilon(epsilon: float | Rational) -> None:
     """Say on standard error that an epsilon above 10 protects nobody."""
-    if epsilon > _WEAK:
+    value = exact_epsilon(epsilon)
+    if value > _WEAK:
+        told = f"{float(min(value, 10**9)):.6g}"
         say(
-            f"mechdesign: warning: epsilon {float(epsilon):.6g} is above {_WEAK}: what is published"
-            f" may be e^{float(epsilon):.6g} times as likely with one answer of a person as with"
-            " another, which protects hardly anybody",
+            f"mechdesign: warning: epsilon {told} is above {_WEAK}: what is published may be"
+            f" e^{told} times as likely with one answer of a person as with another, which protects"
+            " hardly anybody",
             sys.stderr,
         )
 

@@ -374,6 +374,8 @@ def test_a_bias_of_each_true_count_is_told_where_the_average_is_none(n):
     assert "On average over all true counts it is neither too low nor too high" in text
     assert "for each of them it is off by +" in text
     first, last = told.true_counts[0], told.true_counts[-1]
+    assert first.bias is not None
+    assert last.bias is not None
     assert first.bias == -last.bias > 0
     assert f"{float(first.bias):+.2f} for 0" in text
     assert f"{float(last.bias):+.2f} for {n}" in text

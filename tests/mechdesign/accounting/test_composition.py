@@ -231,7 +231,7 @@ def test_gaussian_noise_with_few_losses_is_averaged_over_them():
         normal = 0.0
         for ratio, p in together.ratios:
             rest = epsilon - math.log(ratio)
-            first, second = stats.norm.cdf([mu / 2 - rest / mu, -mu / 2 - rest / mu])
+            first, second = (stats.norm.cdf(half - rest / mu) for half in (mu / 2, -mu / 2))
             normal += float(p) * (first - math.exp(rest) * second)
         assert normal <= composed.delta(epsilon) <= normal * 1.001 + 1e-12
         assert composed.delta(epsilon) <= slow.delta(epsilon)
