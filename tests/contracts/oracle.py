@@ -355,7 +355,7 @@ class OracleContract:
             estimate = oracle.estimate(aggregate, items)
             together = oracle.linear_variances_of(w, aggregate, estimate.frequencies, items)
             # A mean over users is one of large terms when estimates are large
-            scale = found * max(1.0, np.abs(chosen).max())
+            scale = len(drawn) * found * max(1.0, np.abs(chosen).max())
             close(36 * together, found[drawn].sum(axis=0), scale)
             value, variance = estimate.linear(w)
             close(value, w @ estimate.frequencies, chosen)

@@ -358,7 +358,7 @@ def test_samples_share_out_the_distribution():
 
 def test_ranges_of_samples_err_about_as_answers_do():
     """Prefixes of data in few items, where negative estimates that are set to 0 one by one move a
-    quarter of the users. Seeded: 0.9 to 1.1 times the error of the answers at other seeds.
+    quarter of the users. Seeded.
     """
     items, rng = np.arange(256), np.random.default_rng(1)
     held = rng.multinomial(20_000, np.exp(-items / 40) / np.exp(-items / 40).sum())
