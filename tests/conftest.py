@@ -15,6 +15,10 @@ from tests import perturbation
 perturbation.install(("mechdesign", "frequency", "rangeq"))
 
 
+_AS_IT_IS = pytest.StashKey[bool]()
+"""Of tests that are not repeated."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Parts of the tests, which do not depend on the order of these."""
     group = parser.getgroup("parts of the tests")
@@ -53,6 +57,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for k, item in enumerate(sorted(own, key=_number))
             if k < most or item.get_closest_marker("every_case")
         }
+        for own in cases.values():  # of each test one case is repeated
+            for item in sorted(own, key=_number)[1:]:
+                item.stash[_AS_IT_IS] = True
     if part := config.getoption("--part"):
         place, parts = map(int, part.split("/"))
         kept = {item for item in kept if _number(item) % parts == place}
@@ -66,11 +73,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Repeat each numerical test with results of linear algebra that are off by 1e-13 relative.
 
     A test is numerical if the packages multiply matrices of floats while it runs, or solve or
-    factor any. If it passes it is run again, and reported again only if it fails then. Fixtures of
-    modules, and what caches hold, are those of the first run.
+    factor any. If it passes it is run again, and reported again only if it fails then; with --cases
+    that is done with one case of each. Fixtures of modules, and what caches hold, are those of the
+    first run.
     """
     once = item.config.getoption("--once") or item.get_closest_marker("of_rounding")
-    if once or not isinstance(item, pytest.Function):
+    if once or item.stash.get(_AS_IT_IS, False) or not isinstance(item, pytest.Function):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     before = perturbation.results()

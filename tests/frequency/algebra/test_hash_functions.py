@@ -212,9 +212,11 @@ def test_five_bits_are_uniform_over_all_keys():
     """
     keys = np.arange(1 << 11)
     public = PublicBits("hash", 0, len(keys))
-    public._linear = (keys & 7).astype(np.uint64)
-    public._cubic = (keys >> 3 & 127).astype(np.uint64)
-    public._constant = (keys >> 10).astype(np.uint8)
+    public._table = (
+        (keys & 7).astype(np.uint64),
+        (keys >> 3 & 127).astype(np.uint64),
+        (keys >> 10).astype(np.uint8),
+    )
     bits = public.bits(keys[:, None], features(np.arange(8))).astype(np.int64)
     for items in combinations(range(8), 5):
         patterns = bits[:, items] @ (1 << np.arange(5))
@@ -291,7 +293,7 @@ def test_public_bits_never_change():
         features(np.array([0, 1, 2, 3, 1000, 1 << 32, TOP - 1, 12345678901])),
     )
     assert np.packbits(bits.T, axis=1).tobytes().hex() == VECTOR
-    assert PublicBits("hash", 0, 2)._linear.tolist() == [476088169498413660, 629585159369994699]
+    assert PublicBits("hash", 0, 2)._table[0].tolist() == [476088169498413660, 629585159369994699]
 
 
 @pytest.mark.parametrize("change", [("hash", 1, 64), ("projection", 0, 64), ("hash", 0, 65)])

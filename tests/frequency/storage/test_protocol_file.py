@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -350,7 +351,8 @@ def test_a_small_file_makes_no_large_table(protocol, name, sizes, tmp_path, monk
         class Sponge:
             def digest(self, size):
                 assert size < 1 << 20
-                return hashlib.new("shake_256", text).digest(size)
+                sponge: Any = hashlib.new("shake_256", text)
+                return sponge.digest(size)
 
             def hexdigest(self, size):
                 return self.digest(size).hex()

@@ -10,6 +10,7 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -863,7 +864,7 @@ def test_released_quantiles(tmp_path, capsys):
         assert (code, out, message in err) == (2, "", True), err
 
 
-RELEASED = {
+RELEASED: dict[str, Callable[[Any], Any]] = {
     "table": lambda rng: tables.release([1, 2], [3, 3], 2, names=["a", "b"], cache=False, rng=rng),
     "contingency": lambda rng: tables.release_contingency(
         [[1, 2], [3, 0]],

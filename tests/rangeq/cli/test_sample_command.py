@@ -11,6 +11,7 @@ import pytest
 
 from frequency.marginals import InpHT
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Survey
+from frequency.schema.attribute import ItemAttribute
 from frequency.storage import save_aggregate, save_protocol
 from frequency.storage.table import blocks
 from mechdesign.cli import main
@@ -276,6 +277,7 @@ def test_rows_are_read_again_as_the_items_that_they_stand_for(sample):
     (block,) = blocks("rows.csv")
     items = schema.encode(block).columns
     for one, column in zip(schema, items, strict=True):
+        assert isinstance(one, ItemAttribute)
         assert set(column.tolist()) == set(range(one.size))
         for label, item in zip(block[one.name].to_pylist(), column.tolist(), strict=True):
             if label in ("outside", None):
