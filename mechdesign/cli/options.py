@@ -326,7 +326,7 @@ def warn_of_epsilon(epsilon: float | Rational) -> None:
     """Say on standard error that an epsilon above 10 protects nobody."""
     value = exact_epsilon(epsilon)
     if value > _WEAK:
-        told = f"{float(min(value, 10**9)):.6g}"
+        told = f"{float(min(value, Fraction(10**9))):.6g}"
         say(
             f"mechdesign: warning: epsilon {told} is above {_WEAK}: what is published may be"
             f" e^{told} times as likely with one answer of a person as with another, which protects"

@@ -160,4 +160,4 @@ def _count_mechanism(name: str, n: int, alpha: Fraction, properties: tuple[str, 
         return design(
             n, Privacy(alpha=alpha), _DESIGNS[name], sorted(wanted.union(properties))
         ).mechanism
-    return {"GM": named.geometric, "EM": named.explicit_fair}[name](n, alpha)
+    return {"GM": named.geometric, "EM": named.explicit_fair}[name](n, alpha=alpha)
