@@ -56,7 +56,7 @@ class Factors(NamedTuple):
     values: list[Any]
 
 
-class Read(NamedTuple):
+class Parsed(NamedTuple):
     """A column as numbers or times.
 
     Attributes
@@ -253,7 +253,7 @@ class Column:
             codes[row] = code
         return Factors(codes, values)
 
-    def numbers(self, words: Sequence[str] = ()) -> Read:
+    def numbers(self, words: Sequence[str] = ()) -> Parsed:
         """The column as numbers.
 
         Parameters
@@ -267,10 +267,10 @@ class Column:
             The first value that is no number.
         """
         if self._array.dtype.kind in "iu":
-            return Read(self._array, np.False_ if self._absent is None else self._absent)
+            return Parsed(self._array, np.False_ if self._absent is None else self._absent)
         if self._array.dtype.kind == "f":
             absent = np.isnan(self._array)
-            return Read(self._array, absent if self._absent is None else absent | self._absent)
+            return Parsed(self._array, absent if self._absent is None else absent | self._absent)
         if self._series is not None:
             import narwhals as nw
 
@@ -283,10 +283,10 @@ class Column:
                     found: npt.NDArray[np.float64] = texts.cast(nw.Float64).to_numpy()
                     absent = np.isnan(found)
                     if absent.sum() == texts.null_count():
-                        return Read(found, absent)
+                        return Parsed(found, absent)
         return self._parsed(number_of, "a number", np.float64, words)  # which finds what is wrong
 
-    def times(self, words: Sequence[str] = ()) -> Read:
+    def times(self, words: Sequence[str] = ()) -> Parsed:
         """The column as times to the second, rounded down.
 
         Parameters
@@ -302,7 +302,7 @@ class Column:
         if self._array.dtype.kind == "M":
             absent = np.isnat(self._array)
             absent = absent if self._absent is None else absent | self._absent
-            return Read(seconds(self._array), absent)
+            return Parsed(seconds(self._array), absent)
         return self._parsed(_second_of, A_TIME, "datetime64[s]", words)
 
     def _without_nothing(self) -> Any:
@@ -317,7 +317,7 @@ class Column:
 
     def _parsed(
         self, parse: Callable[[Any], Any], expected: str, dtype: Any, words: Sequence[str]
-    ) -> Read:
+    ) -> Parsed:
         """The column by its different values: None is what is no such value."""
         codes, values = self.factors()
         parsed = np.zeros(len(values) + 1, dtype=dtype)  # the last one is that of no value
@@ -336,7 +336,7 @@ class Column:
         if bad:
             row = int(np.argmax(np.isin(codes, bad)))
             raise InvalidCell(row, self.name, self.value(row), expected)
-        return Read(parsed[codes], absent[codes], spelt[codes] if (spelt >= 0).any() else None)
+        return Parsed(parsed[codes], absent[codes], spelt[codes] if (spelt >= 0).any() else None)
 
 
 def _objects(values: Any) -> npt.NDArray[Any]:

@@ -244,7 +244,7 @@ def test_parameters_that_are_no_text_are_refused_before_the_oracle_is_known(
     parameters: Any,
 ) -> None:
     data = sealed(message(aggregate_header(ORACLES["GRR"], parameters=parameters, n=0), bytes(40)))
-    with pytest.raises(IncompatibleAggregate, match="not text"):
+    with pytest.raises(IncompatibleAggregate, match="must be a text"):
         Aggregate.from_bytes(data)
 
 

@@ -552,7 +552,7 @@ def test_other_wrong_parameters():
     for channels in (3, 6, 100):
         with pytest.raises(ValueError, match="power of two"):
             SuccinctHistogram(8, 1.0, channels=channels)
-    with pytest.raises(ValueError, match="channels must be an integer, at least 2"):
+    with pytest.raises(ValueError, match="channels must be an integer, 2 to"):
         SuccinctHistogram(8, 1.0, channels=1)
     for beta in (0, 1, -1, 2, math.nan, math.inf):
         with pytest.raises(ValueError, match="beta"):
