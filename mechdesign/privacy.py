@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Literal, Never, TypeAlias
+from typing import Any, Literal, Never, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,8 @@ class Metric:
         set_fields(self, distances=table)
 
 
+_NOT_GIVEN: Any = object()
+
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges | Metric
 
@@ -128,10 +130,10 @@ class Privacy:
     def __init__(
         self,
         *bare: Never,
-        alpha: Rational | None = None,
+        alpha: Rational = _NOT_GIVEN,
         neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
     ) -> None:
-        if bare or alpha is None:
+        if bare or alpha is _NOT_GIVEN:
             raise TypeError(
                 "Privacy takes alpha by its name, such as Privacy(alpha='9/10'); for an epsilon"
                 " there is Privacy.from_epsilon(0.1)"
@@ -227,20 +229,20 @@ class Privacy:
         Raises
         ------
         TypeError
-            Neither of the two is given, or both.
+            Both of the two are given, or neither (`InexactNumber`).
         ValueError
             As for `Privacy` and `from_epsilon`.
 
         >>> Privacy.of(alpha="1/2") == Privacy.of(Privacy(alpha="1/2"))
         True
         """
-        if (privacy is None) == (alpha is None):
-            raise TypeError("give a Privacy or an epsilon, or alpha= instead")
-        if privacy is None:
+        if alpha is not None:
+            if privacy is not None:
+                raise TypeError("give a Privacy or an epsilon, or alpha= instead, and not both")
             return cls(alpha=alpha, neighbours=neighbours)
         if isinstance(privacy, Privacy):
             return privacy
-        return cls.from_epsilon(privacy, neighbours)
+        return cls.from_epsilon(cast("float | Rational", privacy), neighbours)  # refuses None
 
     @property
     def epsilon(self) -> float:

@@ -45,6 +45,16 @@ def check(text: str, lines: int | None = None) -> None:
         assert len(found) == lines, text
 
 
+def hostile_ledger(path: Path, spent: list[tuple[str, list[str] | None]], epsilon: str) -> Ledger:
+    """A ledger with such names in the place of NAME, as only a file may hold them."""
+    ledger = Ledger("1")
+    for what, users in spent:
+        ledger.spend(epsilon, what, users=users)
+    ledger.save(path)
+    path.write_text(path.read_text().replace("NAME", json.dumps(HOSTILE)[1:-1]))
+    return Ledger.load(path)
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of files with hostile names and hostile content."""
@@ -58,9 +68,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         content |= {HOSTILE: 1} if key == "unknown" else {key: {HOSTILE: 1}}
         content["digest"] = digest_of(content)
         Path(f"{HOSTILE}-{key}.json").write_text(json.dumps(content))
-    ledger = Ledger("1")
-    ledger.spend("0.5", HOSTILE, users=[HOSTILE, "others"])
-    ledger.save(f"{HOSTILE}-ledger.json")
+    hostile_ledger(Path(f"{HOSTILE}-ledger.json"), [("NAME", ["NAME", "others"])], "0.5")
     domain = Domain({HOSTILE: 2, "b": 3})
     for name, protocol in {
         "marginals": InpHT(domain, 2, 1.0),
@@ -147,17 +155,21 @@ def test_no_command_prints_what_a_terminal_obeys(
 
 
 def test_nothing_that_carries_names_prints_what_a_terminal_obeys(tmp_path: Path) -> None:
-    ledger = Ledger("1")
-    ledger.spend("0.5", HOSTILE, users=[HOSTILE, "b"])
-    ledger.spend("0.5", HOSTILE + "2")
+    ledger = hostile_ledger(
+        tmp_path / "ledger.json", [("NAME", ["NAME", "b"]), ("NAME2", None)], "0.5"
+    )
     check(str(ledger), 13)
     assert str(ledger).count(SAFE) == 3
     assert repr(ledger).isprintable()
-    with pytest.raises(AlreadySpent) as spent:
+    with pytest.raises(ValueError, match="characters that can be seen") as unseen:
         ledger.spend("0.1", HOSTILE)
+    check(str(unseen.value), 1)
+    visible = "".join(one for one in HOSTILE if one.isprintable() and printable(one) == one)
+    with pytest.raises(AlreadySpent) as spent:
+        ledger.spend("0.1", visible)
     check(str(spent.value), 1)
     with pytest.raises(BudgetExceeded) as exceeded:
-        ledger.spend("0.1", HOSTILE + "3")
+        ledger.spend("0.1", visible + "3")
     check(str(exceeded.value), 1)
 
     check(str(compare({HOSTILE: named.uniform(1), "b": named.uniform(1)})), 4)

@@ -23,6 +23,9 @@ Outside: TypeAlias = Literal["refuse", "clip", "item"]
 MISSING, OUTSIDE = "missing", "outside"
 """The labels of the items that the policies ``item`` add."""
 
+FRACTION = "fraction of the users"
+"""What answers are measured in, if users reported."""
+
 ABSENT, BELOW, ABOVE, UNKNOWN = -1, -2, -3, -4
 """In the place of an item: a missing value, and one outside of the attribute's."""
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
 from frequency.core.quantiles import fractions
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema.attribute import MISSING, ItemAttribute, Span
+from frequency.schema.attribute import FRACTION, MISSING, ItemAttribute, Span
 from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema import Schema
@@ -29,9 +29,6 @@ _CUT = (
     "the range ends within bins, where the distribution of users is not known: its interval holds"
     " for any"
 )
-
-FRACTION = "fraction of the users"
-"""What answers are measured in, if users reported."""
 
 MOST_CELLS = 1 << 20
 """How many answers a table of all combinations may have."""

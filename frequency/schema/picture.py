@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 
 from frequency.core.answer import Answer, of_each, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema.attribute import ItemAttribute
-from frequency.schema.estimate import FRACTION
+from frequency.schema.attribute import FRACTION, ItemAttribute
 from frequency.schema.joint_plot import MOST_COLUMNS, MOST_PARTS, heat_map, mosaic
 from frequency.schema.ordered import Ordered
 from frequency.schema.plot import bars, cumulative, histogram

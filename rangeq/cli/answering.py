@@ -14,9 +14,8 @@ from frequency.core.answer import Answer, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.marginals.estimate import FittedEstimate, MarginalEstimate
 from frequency.schema import Attribute, Ordered, SurveyEstimate
-from frequency.schema.attribute import MOST_ITEMS, OUTSIDE, Span
+from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, Span
 from frequency.schema.column import number_of
-from frequency.schema.estimate import FRACTION
 from mechdesign._support.text import listed, printable, shown
 from rangeq.central import ReleasedQuantiles
 from rangeq.cli.answer_rows import AnswerRow

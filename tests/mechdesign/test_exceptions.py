@@ -25,13 +25,21 @@ from mechdesign import (
     SolverFailure,
     TooLarge,
 )
-from mechdesign.exceptions import TooFewReports, UnboundedRatio, UnstatedLikelihoods
+from mechdesign.exceptions import (
+    DiskFull,
+    IrregularFile,
+    TooFewReports,
+    UnboundedRatio,
+    UnstatedLikelihoods,
+)
 
 BIG = 10**400
 
 
 ERRORS = [
     CertificateRejected("a reason"),
+    DiskFull("a.json"),
+    IrregularFile("pipe"),
     InexactNumber("alpha", 0.9),
     InexactNumber("alpha", None),
     Infeasible("none"),

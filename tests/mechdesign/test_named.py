@@ -92,7 +92,7 @@ def test_the_loss_in_closed_form_is_that_of_the_mechanism(n: int) -> None:
     makers = {"GM": named.geometric, "EM": named.explicit_fair}
     for alpha, wanted in product(ALPHAS, ((), ("S",), ("WH",), ("CH",), ("CM", "S"), ("F",))):
         found = named.closed_form(n, alpha=alpha, properties=wanted)
-        made = named.uniform(n) if alpha == 1 else makers[found.name](n, alpha)
+        made = named.uniform(n) if alpha == 1 else makers[found.name](n, alpha=alpha)
         assert made.loss(L0()) == found.loss
         assert all(made.properties()[short] for short in wanted)
         assert 0 <= found.excess <= 2 * alpha / ((1 + alpha) * (n + 1))

@@ -212,7 +212,12 @@ def test_bad_sizes(n):
         design(n, HALF)
 
 
-@pytest.mark.parametrize("privacy", ["9/10", Fraction(9, 10), 0.9, None], ids=repr)
+@pytest.mark.parametrize("epsilon", ["9/10", Fraction(9, 10), 0.9], ids=repr)
+def test_a_bare_number_is_an_epsilon(epsilon):
+    assert design(2, epsilon).mechanism == design(2, Privacy.from_epsilon(epsilon)).mechanism
+
+
+@pytest.mark.parametrize("privacy", [None, "a", [1], -1])
 def test_bad_privacy(privacy):
-    with pytest.raises(TypeError, match="privacy must be a Privacy"):
+    with pytest.raises((TypeError, ValueError), match="epsilon"):
         design(2, privacy)

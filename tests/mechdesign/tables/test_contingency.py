@@ -354,6 +354,8 @@ def test_the_statement_says_who_is_protected():
     found = release_contingency(COUNTS, AXES, Privacy(alpha="1/2"), caps=2, margins=total, rng=rng)
     assert str(found).splitlines()[1:] == [
         "protected       one person more or less in the counts",
+        "counted         counts above their caps are taken for these: a cap stands for that or more"
+        " people",
         "changed by one  one of the cells, one total",
         "loss            likelihoods change by a factor of at most 1/alpha,",
         "                alpha = 1/2 * 1/3 = 1/6, exactly;",
