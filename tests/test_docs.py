@@ -35,6 +35,7 @@ TUTORIALS = "tutorials/"
 """Pages whose blocks need what the blocks before them leave: `tests/test_tutorials.py`."""
 
 
+@pytest.mark.of_rounding  # results are printed, some of them next to where digits change
 @pytest.mark.every_case
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_print_what_is_shown(

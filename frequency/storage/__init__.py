@@ -4,7 +4,8 @@ A protocol is a small JSON file, an aggregate is one binary file. Reports are ba
 lines of base64 (``.b64``), or Parquet files, for which the extra ``storage`` is needed.
 
 >>> import tempfile
->>> >>> import numpy as np
+>>> from pathlib import Path
+>>> import numpy as np
 >>> from frequency import HRR
 >>> from frequency.storage import aggregate_files, write_reports
 >>> place = Path(tempfile.mkdtemp())

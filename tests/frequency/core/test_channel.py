@@ -293,7 +293,7 @@ def test_each_fault_is_counted_under_its_reason_and_good_reports_stay_in_order(n
     check(message(batch_header(oracle, id="0" * 31), body), reports[:0], malformed=1)
     check(message(batch_header(oracle, id=None), body), reports[:0], malformed=1)
     check(message(batch_header(oracle, protocol="00" * 8, count=9), body), reports[:0], foreign=9)
-    check(message(batch_header(oracle, protocol=None, count=9), body), reports[:0], foreign=9)
+    check(message(batch_header(oracle, protocol=None, count=9), body), reports[:0], malformed=1)
     check(message(batch_header(oracle, count=12), body), reports, truncated=3)
     check(message(batch_header(oracle, count=7), body), reports[:7], malformed=2)
     check(b"", reports[:0], malformed=1)

@@ -513,9 +513,9 @@ def test_foreign_aggregates():
 
 
 def test_sizes_that_the_server_could_not_hold():
-    with pytest.raises(ValueError, match="choose fewer channels"):
+    with pytest.raises(ValueError, match=r"channels must be an integer, 2 to 2\^27"):
         SuccinctHistogram(8, 1.0, **theory(10**6))
-    with pytest.raises(ValueError, match="choose fewer channels"):
+    with pytest.raises(ValueError, match=r"channels must be an integer, 2 to 2\^27"):
         SuccinctHistogram(8, 1.0, channels=1 << 62)
     length = Code.best(8).length
     with pytest.raises(ValueError, match="choose fewer channels"):

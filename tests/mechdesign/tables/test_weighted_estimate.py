@@ -98,6 +98,7 @@ def test_intervals_of_laplace_noise_cover_and_are_little_longer_than_they_must_b
         assert (high - low) / 2 <= most * needed + 1
 
 
+@pytest.mark.of_rounding
 def test_variances_are_moved_to_what_is_possible():
     low, high = np.full(1, 2.0), np.full(1, 3.0)
     for told, moved in ((-5.0, 2.0), (2.5, 2.5), (9.0, 3.0)):
