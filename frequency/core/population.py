@@ -75,5 +75,8 @@ class OfPopulation:
             return np.zeros(len(weights))
         f = np.clip(frequencies, 0.0, 1.0)
         f = f / max(float(f.sum()), 1.0)  # of noise, which may be more than everybody
-        result: Floats = (weights**2 @ f - (weights @ f) ** 2) * self._drawn
+        mean = np.asarray(weights @ f)
+        # About the mean, where who has none of the items has weight 0: squares, and no difference
+        others = max(1.0 - float(f.sum()), 0.0) * mean**2
+        result: Floats = ((weights - mean[:, None]) ** 2 @ f + others) * self._drawn
         return result
