@@ -318,8 +318,9 @@ def warn_of(options: argparse.Namespace) -> None:
     for text in given:
         with suppress(ValueError, TypeError):
             warn_of_epsilon(text)
+    alpha: Any = asked.get("alpha")
     with suppress(ValueError, TypeError):
-        warn_of_epsilon(Privacy(alpha=asked.get("alpha")).epsilon)
+        warn_of_epsilon(Privacy(alpha=alpha).epsilon)
 
 
 def warn_of_epsilon(epsilon: float | Rational) -> None:
