@@ -207,9 +207,11 @@ def square_tables(draw):
     def known():
         alpha = draw(st.sampled_from(["1/3", "1/2", "2/3", "9/10"]))
         make = draw(
-            st.sampled_from([named.geometric, named.explicit_fair, lambda k, _: named.uniform(k)])
+            st.sampled_from(
+                [named.geometric, named.explicit_fair, lambda k, alpha: named.uniform(k)]
+            )
         )
-        return [list(row) for row in make(n - 1, alpha).table]
+        return [list(row) for row in make(n - 1, alpha=alpha).table]
 
     table = draw(st.sampled_from([random, known, known]))()
     if draw(st.booleans()):

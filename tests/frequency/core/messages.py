@@ -285,6 +285,7 @@ def slow_read(name: str, data: bytes) -> tuple[list[bytes], Counter[str]]:
     if (
         header.keys() != {"version", "kind", "count", *own, *named}
         or header["kind"] != "reports"
+        or not all(isinstance(header[key], str) for key in own)
         or type(count) is not int
         or not 0 <= count < 1 << 63
         or not isinstance(identity, str)
