@@ -81,9 +81,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if once or item.stash.get(_AS_IT_IS, False) or not isinstance(item, pytest.Function):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    before = perturbation.results()
+    perturbation.begin()
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    if perturbation.results() > before and all(report.passed for report in reports):
+    if perturbation.numerical() and all(report.passed for report in reports):
         item._initrequest()
         with perturbation.perturbed(_number(item) % 2**32):
             again = runtestprotocol(item, nextitem=nextitem, log=False)

@@ -16,6 +16,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,20 @@ _SOLUTIONS = {
 
 
 class _State:
-    """How many results could be off so far, and the number of the perturbation, if there is one."""
+    """Whether a result could be off since that was last asked, and the number of the perturbation."""
 
-    results = 0
+    numerical = False
     number: int | None = None
 
 
-def results() -> int:
-    """How many results there were so far that another processor may round in another way."""
-    return _State.results
+def begin() -> None:
+    """Forget the results that there were so far."""
+    _State.numerical = False
+
+
+def numerical() -> bool:
+    """Whether there was a result since `begin` that another processor may round in another way."""
+    return _State.numerical
 
 
 @contextmanager
@@ -78,13 +84,16 @@ def _named(function: Callable[..., Any]) -> Callable[..., Any]:
 def _matrix_product(left: Any, right: Any) -> Any:
     """``left @ right``; sparse matrices sum in one order everywhere."""
     found = left @ right
-    both = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
-    return found if not both or _exact(found, left, right) else _off(found)
+    if _known() or not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)):
+        return found
+    return found if _exact(found, left, right) else _off(found)
 
 
 @_named
 def _product(function: Callable[..., Any], *factors: Any, **options: Any) -> Any:
     found = function(*factors, **options)
+    if _known():
+        return found
     arrays = [each for each in factors if isinstance(each, np.ndarray)]
     return found if _exact(found, *arrays) else _off(found)
 
@@ -92,18 +101,28 @@ def _product(function: Callable[..., Any], *factors: Any, **options: Any) -> Any
 @_named
 def _solution(function: Callable[..., Any], *matrices: Any, **options: Any) -> Any:
     found = function(*matrices, **options)
+    if _known():
+        return found
     if isinstance(found, tuple):
         parts = [_off(part) for part in found]
         return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
     return _off(found)
 
 
+def _known() -> bool:
+    """Whether a result is to be left as it is, and there was one before that counts."""
+    return _State.numerical and _State.number is None
+
+
 def _exact(*arrays: Any) -> bool:
     """Whether all are whole numbers, and so small that sums of them are not rounded."""
     for array in map(np.asarray, arrays):
-        if array.dtype.kind in "fc" and not bool(
-            ((array == np.rint(array)) & (np.abs(array) < 2.0**53)).all()
-        ):
+        if array.dtype.kind not in "fc" or not array.size:
+            continue
+        first = array.item(0)  # mostly tells
+        if first.imag or not first.real.is_integer():
+            return False
+        if not bool(((array == np.rint(array)) & (np.abs(array) < 2.0**53)).all()):
             return False
     return True
 
@@ -112,19 +131,26 @@ def _off(found: Any) -> Any:
     """A result as it is, or a little off if that is asked for."""
     if not isinstance(found, (np.ndarray, np.inexact)) or found.dtype.kind not in "fc":
         return found
-    _State.results += 1
+    _State.numerical = True
     if _State.number is None:
         return found
-    places = np.full(found.shape, _State.number, dtype=np.uint64)
-    for place in np.ogrid[tuple(slice(size) for size in found.shape)]:
-        places += place.astype(np.uint64)
     mixed = np.abs(found).astype(np.float64).reshape(-1).view(np.uint64)
-    mixed = mixed ^ (places.reshape(-1) * np.uint64(0x9E3779B97F4A7C15))
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
-    share = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1
-    moved = np.asarray(found * (1 + SIZE * share.reshape(found.shape)), dtype=found.dtype)
+    mixed = (mixed ^ _places(found.shape, _State.number)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed >>= np.uint64(11)
+    share = mixed.reshape(found.shape) * (SIZE * 2.0**-52) + (1 - SIZE)
+    moved = np.asarray(found * share, dtype=found.dtype)
     return moved if isinstance(found, np.ndarray) else moved[()]
+
+
+@lru_cache(maxsize=256)
+def _places(shape: tuple[int, ...], number: int) -> Any:
+    """A number for each entry, the same for an entry and that across the diagonal."""
+    places = np.full(shape, number, dtype=np.uint64)
+    for place in np.ogrid[tuple(slice(size) for size in shape)]:
+        places += place.astype(np.uint64)
+    return places.reshape(-1) * np.uint64(0x9E3779B97F4A7C15)
 
 
 class _Wrapping(ast.NodeTransformer):
