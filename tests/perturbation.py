@@ -35,7 +35,7 @@ _SOLUTIONS = {
 
 
 class _State:
-    """Whether a result could be off since that was last asked, and the number of the perturbation."""
+    """Whether a result could be off since `begin`, and the number of the perturbation."""
 
     numerical = False
     number: int | None = None
