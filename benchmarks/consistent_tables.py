@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from mechdesign.tables import release_contingency
 from rangeq.central import Regions, release_regions
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign._support.arrays import Integers
+from mechdesign.base.arrays import Integers
 
 REQUESTS = [
     ("1", ["WH", "CM"], "L0"),

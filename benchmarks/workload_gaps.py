@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from range_queries import one_core, table
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from mechdesign.local.linear_queries import NAMES, marginals, parities
 from mechdesign.local.workload_mechanism import workload_optimal
 

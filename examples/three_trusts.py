@@ -20,7 +20,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mechdesign import plan
-from mechdesign._support.files import replacing
+from mechdesign.base.files import replacing
 from mechdesign.plot import look, mark_numbers, save, style
 
 N, DELTA = 100_000, Fraction(1, 10**8)

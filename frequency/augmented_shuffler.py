@@ -36,12 +36,12 @@ from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users, spread_out
 from frequency.exceptions import IncompatibleAggregate
 from frequency.oracles.randomized_response import GRR
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
-from mechdesign._support.randomness import bit_source
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.privacy_curve import log_above
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
+from mechdesign.base.randomness import bit_source
 
 LARGEST_KINDS = 1 << 12
 """The most kinds of reports: there are dummies of each."""

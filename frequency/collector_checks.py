@@ -75,8 +75,8 @@ import scipy
 from frequency.core.aggregate import Aggregate
 from frequency.core.protocol import channel_of
 from frequency.core.tally import Sample
-from mechdesign._support.arrays import Floats
-from mechdesign._support.text import aligned, shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.text import aligned, shown
 
 if TYPE_CHECKING:
     from frequency.storage.collection import Collected

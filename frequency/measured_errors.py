@@ -17,10 +17,10 @@ from frequency.heavy import Found
 from frequency.marginals import MarginalProtocol
 from frequency.schema import Dates, Encoded, Ordered, Survey, SurveyEstimate
 from frequency.schema.attribute import ItemAttribute
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.numbers import whole
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import aligned, comma_separated, shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.numbers import whole
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.text import aligned, comma_separated, shown
 
 CONFIDENCE = 0.95
 """Of the intervals whose coverage is measured, each by itself."""

@@ -48,9 +48,9 @@ from frequency.oracles.randomized_response import GRR
 from frequency.oracles.subset_selection import SubsetSelection
 from frequency.oracles.unary_encoding import OUE, SUE
 from frequency.schema.domain import LARGEST_RECORDS, Domain
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import brief
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import brief
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.planning import search
 from mechdesign.planning.task import CuratedTask, InvalidRequest, Offer, Task

@@ -16,9 +16,9 @@ from math import lcm
 from operator import index
 from types import MappingProxyType
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact
-from mechdesign._support.text import brief
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact
+from mechdesign.base.text import brief
 from mechdesign.exceptions import MechanismError
 from mechdesign.formulation import mechanism_program
 from mechdesign.losses import Loss

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mechdesign._support.csv_rows import count_in, read_csv
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import comma_separated
+from mechdesign.base.csv_rows import count_in, read_csv
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.text import comma_separated
 from mechdesign.exceptions import InvalidCount, InvalidTable
 from mechdesign.mechanism import Mechanism
 from mechdesign.values import Bands, CountPairs

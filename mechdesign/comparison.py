@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import aligned, brief, printable
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import aligned, brief, printable
 from mechdesign.losses import L0, L1, Loss
 from mechdesign.mechanism import Mechanism
 from mechdesign.properties import Property, PropertyLike, resolve

@@ -30,7 +30,7 @@ from typing import TypeAlias
 import numpy as np
 from flint import fmpq
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program

@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from mechdesign._support.arrays import Booleans, Floats, Integers, Words
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import brief
+from mechdesign.base.arrays import Booleans, Floats, Integers, Words
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import brief
 from mechdesign.discrete_laplace import DiscreteLaplace
 
 LEAST_SIGMA2, LARGEST_SIGMA2 = Fraction(1, 1 << 16), Fraction(1 << 64)

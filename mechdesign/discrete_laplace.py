@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Words
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import brief
+from mechdesign.base.arrays import Words
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import brief
 
 Ints = npt.NDArray[np.int64]
 

@@ -14,9 +14,9 @@ from functools import cached_property
 from textwrap import indent
 from typing import Any
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import brief, filled, percent, rounded_up, to_text
+from mechdesign.base.arrays import Integers
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import brief, filled, percent, rounded_up, to_text
 from mechdesign.losses import binomial, prior_over
 from mechdesign.privacy import Privacy
 from mechdesign.standard_errors import StandardErrors

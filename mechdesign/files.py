@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mechdesign._support.fields import (
+from mechdesign.base.fields import (
     ANYTHING,
     FLAG,
     FRACTION_TEXT,
@@ -39,9 +39,9 @@ from mechdesign._support.fields import (
     table_of,
     whole_number,
 )
-from mechdesign._support.files import replacing
-from mechdesign._support.strict_json import content_of, digest_of, intact
-from mechdesign._support.text import (
+from mechdesign.base.files import replacing
+from mechdesign.base.strict_json import content_of, digest_of, intact
+from mechdesign.base.text import (
     comma_separated,
     from_text,
     integer_from_text,

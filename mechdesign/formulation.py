@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign._support.arrays import Integers
+from mechdesign.base.arrays import Integers
 from mechdesign.index_table import IndexTable
 from mechdesign.losses import Loss
 from mechdesign.lp.constraints import Constraints

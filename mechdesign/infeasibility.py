@@ -15,9 +15,9 @@ from fractions import Fraction
 from operator import index
 from types import MappingProxyType
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact
-from mechdesign._support.text import brief
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact
+from mechdesign.base.text import brief
 from mechdesign.certificate import Verification, dual_bound
 from mechdesign.exceptions import Infeasible
 from mechdesign.formulation import PRIVACY, stated_constraints

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from mechdesign._support.text import from_text
+from mechdesign.base.text import from_text
 from mechdesign.privacy import DISTANCE_LIMIT
 
 WORK = 1_000_000_000

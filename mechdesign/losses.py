@@ -18,9 +18,9 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpz
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact, whole
-from mechdesign._support.text import brief, shown
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact, whole
+from mechdesign.base.text import brief, shown
 from mechdesign.exceptions import InvalidPrior, NotSquare
 from mechdesign.values import Values, distances, errors, values_of
 

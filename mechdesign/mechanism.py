@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import files
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
 from mechdesign.certificate import Certificate
 from mechdesign.exceptions import NotSquare
 from mechdesign.privacy import Privacy

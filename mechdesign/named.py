@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias, TypeVar
 
 from flint import fmpz_poly
 
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import shown
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import shown
 from mechdesign.losses import L0
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.progress import ProgressMeter
 from mechdesign.certificate import Certificate, dual_bound
 from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.diagonal_program import DiagonalProgram

@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from mechdesign._support.figures import (
+from mechdesign.base.figures import (
     BAND,
     COLOURS,
     DASHES,
@@ -43,9 +43,9 @@ from mechdesign._support.figures import (
     panel,
     style,
 )
-from mechdesign._support.files import replacing
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import filled, printable
+from mechdesign.base.files import replacing
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import filled, printable
 from mechdesign.exceptions import NotSquare
 from mechdesign.explanation import QUESTIONS, Explanation
 from mechdesign.mechanism import Mechanism

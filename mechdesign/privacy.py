@@ -15,9 +15,9 @@ from typing import Any, Literal, Never, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact, is_whole, whole
-from mechdesign._support.text import brief, shown
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact, is_whole, whole
+from mechdesign.base.text import brief, shown
 
 EPSILON_LIMIT = 1024
 """`Privacy.from_epsilon` treats a larger epsilon as this one.

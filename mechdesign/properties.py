@@ -26,10 +26,10 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact
-from mechdesign._support.text import brief, to_text
+from mechdesign.base.arrays import Integers
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact
+from mechdesign.base.text import brief, to_text
 from mechdesign.index_table import IndexTable
 from mechdesign.lp.constraints import Constraints
 from mechdesign.privacy import Privacy

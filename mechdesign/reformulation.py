@@ -26,7 +26,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from mechdesign.formulation import PRIVACY, reflection
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.program import Program

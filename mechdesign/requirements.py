@@ -14,9 +14,9 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact, whole
-from mechdesign._support.text import brief, shown, to_text
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact, whole
+from mechdesign.base.text import brief, shown, to_text
 from mechdesign.exceptions import InvalidMechanism
 from mechdesign.index_table import IndexTable
 from mechdesign.lp.constraints import Constraints

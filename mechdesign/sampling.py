@@ -17,9 +17,9 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Words
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.randomness import BitSource, bit_source
+from mechdesign.base.arrays import Words
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.randomness import BitSource, bit_source
 
 _CHUNK = 1 << 16
 """Draws handled at a time, so that the working arrays stay in cache."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign._support.numbers import Rational
+from mechdesign.base.numbers import Rational
 from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import L2, prior_over
 from mechdesign.table import Table

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.text import brief
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.text import brief
 from mechdesign.error_distribution import ErrorDistribution
 from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation
 from mechdesign.losses import L0, Loss, prior_over

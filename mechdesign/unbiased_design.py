@@ -23,10 +23,10 @@ import scipy.optimize
 from scipy import sparse
 
 from mechdesign import named
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import brief
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.text import brief
 from mechdesign.exceptions import Infeasible, NoUnbiasedEstimate, SolverFailure
 from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, Costs, prior_over

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Integers
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidMechanism, NotSquare
 
 LARGEST = 1 << 31

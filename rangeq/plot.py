@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Integers
+from mechdesign.base.arrays import Integers
 from rangeq.core.estimate import RangeEstimate
 from rangeq.spatial.estimate import SpatialEstimate
 

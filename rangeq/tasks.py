@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from frequency import HRR
 from frequency.schema import Domain
-from mechdesign._support.frozen import set_fields
+from mechdesign.base.frozen import set_fields
 from mechdesign.planning.task import CuratedTask, Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.core.reference_populations import checked_shares

@@ -32,7 +32,7 @@ from mechdesign import (
     named,
     tables,
 )
-from mechdesign._support.strict_json import digest_of
+from mechdesign.base.strict_json import digest_of
 from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
 from mechdesign.properties import resolve

@@ -27,8 +27,8 @@ from mechdesign import (
     named,
     plan,
 )
-from mechdesign._support.strict_json import digest_of
-from mechdesign._support.text import printable
+from mechdesign.base.strict_json import digest_of
+from mechdesign.base.text import printable
 from mechdesign.cli import main
 from mechdesign.comparison import compare
 from rangeq.grids import TDG

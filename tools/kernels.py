@@ -20,7 +20,7 @@ TESTS = (
     "tests/frequency/test_posterior.py",
     "tests/frequency/test_postprocess.py",
     "tests/frequency/test_nonparametric.py",
-    "tests/mechdesign/_support/test_definite.py",
+    "tests/mechdesign/base/test_definite.py",
     "tests/mechdesign/convex",
     "tests/mechdesign/local",
 )

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.algebra.finite_field import Field, field_of, walsh_hadamard
-from mechdesign._support.arrays import Floats, Items, Words
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
+from mechdesign.base.arrays import Floats, Items, Words
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
 
 _RANKS = 4
 """How many values of a block the decoder tries."""

@@ -15,8 +15,8 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Words
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Words
+from mechdesign.base.randomness import BitSource
 
 WORD_BITS = 64
 """The length of a word."""

@@ -20,8 +20,8 @@ from frequency.storage import (
     save_aggregate,
 )
 from frequency.storage.formats import SUFFIXES
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.text import comma_separated, printable
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.text import comma_separated, printable
 from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
 
 

@@ -16,9 +16,9 @@ from frequency.schema import Schema, Survey
 from frequency.storage import load_protocol, write_reports
 from frequency.storage.formats import SUFFIXES
 from frequency.storage.shuffle import shuffled
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.randomness import bit_source
-from mechdesign._support.text import listed
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.randomness import bit_source
+from mechdesign.base.text import listed
 from mechdesign.cli.options import (
     AddCommand,
     add_force,

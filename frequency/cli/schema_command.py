@@ -12,8 +12,8 @@ from frequency.cli.chain import show_chain
 from frequency.schema import Ordered, Schema
 from frequency.schema.draft import draft_schema
 from frequency.schema.schema_file import save_content, text_of
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import printable
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.text import printable
 from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
 
 _FILES = (".toml", ".json")

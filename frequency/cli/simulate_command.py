@@ -14,8 +14,8 @@ from frequency.cli.chain import show_chain
 from frequency.measured_errors import measure_errors
 from frequency.schema import Encoded, Schema, Survey
 from mechdesign import InvalidFile
-from mechdesign._support.files import replacing
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.files import replacing
+from mechdesign.base.progress import ProgressMeter
 from mechdesign.cli.options import (
     AddCommand,
     add_force,

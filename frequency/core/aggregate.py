@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from frequency.core.sparse_counts import SparseCounts, sparse
 from frequency.exceptions import IncompatibleAggregate
-from mechdesign._support.fields import ANYTHING, TEXT, Field, list_of, record, whole_number
-from mechdesign._support.files import opened
-from mechdesign._support.strict_json import JSON_BYTES, from_json
-from mechdesign._support.text import from_text, printable, reason, shown
+from mechdesign.base.fields import ANYTHING, TEXT, FieldType, list_of, record, whole_number
+from mechdesign.base.files import opened
+from mechdesign.base.strict_json import JSON_BYTES, from_json
+from mechdesign.base.text import from_text, printable, reason, shown
 
 VERSION = 1
 """Of messages with an aggregate, all of its counts written."""
@@ -228,7 +228,7 @@ class Aggregate:
 
     @staticmethod
     def read(
-        message: bytes, kind: str = "aggregate", more: Mapping[str, Field] | None = None
+        message: bytes, kind: str = "aggregate", more: Mapping[str, FieldType] | None = None
     ) -> tuple[Aggregate, dict[str, Any]]:
         """The aggregate that `write` wrote, and the header of its message.
 
@@ -238,7 +238,7 @@ class Aggregate:
             All bytes of it.
         kind : str, default "aggregate"
             What the message must be.
-        more : mapping of str to Field, optional
+        more : mapping of str to FieldType, optional
             The further entries that its header must have: these and no others.
 
         Returns
@@ -296,7 +296,7 @@ def pack(header: dict[str, Any], body: bytes) -> bytes:
 
 
 def unpack(
-    message: bytes | memoryview, kind: str, versions: Mapping[int, Mapping[str, Field]]
+    message: bytes | memoryview, kind: str, versions: Mapping[int, Mapping[str, FieldType]]
 ) -> tuple[dict[str, Any], memoryview]:
     """Header and body of a message.
 
@@ -306,7 +306,7 @@ def unpack(
         All bytes of it.
     kind : str
         What it must hold.
-    versions : mapping of int to mapping of str to Field
+    versions : mapping of int to mapping of str to FieldType
         What its version may be, and the fields of its header beside "version" and "kind": these
         and no others.
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import scipy
 
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from mechdesign._support.arrays import Floats, Integers, Items
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import listed, printable, shown
+from mechdesign.base.arrays import Floats, Integers, Items
+from mechdesign.base.numbers import is_whole
+from mechdesign.base.text import listed, printable, shown
 
 SUM_OF_RANGES = "the variance of a sum of ranges is not known: ask for each"
 """Why an answer about several ranges has no variance, where covariances are not known."""

@@ -27,13 +27,13 @@ from frequency.core.transport import Reports as Reports
 from frequency.core.transport import Transport
 from frequency.exceptions import IncompatibleAggregate, InvalidValue
 from mechdesign import Audit, Privacy
-from mechdesign._support.arrays import Items
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact_sum, whole
-from mechdesign._support.randomness import BitSource, bit_source
-from mechdesign._support.text import shown, to_text
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
+from mechdesign.base.arrays import Items
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact_sum, whole
+from mechdesign.base.randomness import BitSource, bit_source
+from mechdesign.base.text import shown, to_text
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.privacy import exact_epsilon
 from mechdesign.symbolic.privacy_proof import PrivacyProof

@@ -14,7 +14,7 @@ import numpy as np
 from frequency.clients.device import Client, load_client
 from frequency.core.aggregate import canonical
 from mechdesign import Privacy
-from mechdesign._support.text import rounded_up
+from mechdesign.base.text import rounded_up
 
 _EXACT = 1 << 53
 """Larger integers are text in JSON, as JavaScript has floats there."""

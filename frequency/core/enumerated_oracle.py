@@ -24,10 +24,10 @@ from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import shown
 from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws, attack_laws_of
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import shown
 from mechdesign.symbolic.table_proof import TableProof, in_alpha
 
 _PRIME = (1 << 61) - 1

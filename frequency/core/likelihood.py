@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 
 class Likelihood(NamedTuple):

@@ -25,10 +25,10 @@ from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_cha
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.numbers import exact, exact_sum
-from mechdesign._support.randomness import BitSource
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.numbers import exact, exact_sum
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 from mechdesign.symbolic.proof_rules import MixturePart, MixtureProof
 

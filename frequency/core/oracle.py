@@ -18,10 +18,10 @@ from frequency.core.channel import LARGEST_LIST, Channel, Reports
 from frequency.core.estimate import Estimate
 from frequency.core.likelihood import Likelihood
 from frequency.exceptions import InvalidValue
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import shown, to_text
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import shown, to_text
 
 _IN_CACHE = 1 << 17
 """How many numbers to transform together."""

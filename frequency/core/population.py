@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import whole
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import whole
 
 
 class OfPopulation:

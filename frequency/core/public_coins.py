@@ -19,9 +19,9 @@ from frequency.core.blanket import (
     two_likelihoods,
 )
 from frequency.core.channel import Channel, Reports
-from mechdesign._support.arrays import Items
-from mechdesign._support.randomness import BitSource
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
+from mechdesign.base.arrays import Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.exceptions import UnstatedLikelihoods
 
 Number = TypeVar("Number", int, Fraction)

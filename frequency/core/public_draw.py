@@ -23,9 +23,9 @@ from frequency.core.oracle import CellOracle
 from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel, stating
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
 from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 

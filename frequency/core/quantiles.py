@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from frequency.core.answer import ConfidenceInterval, place_of, plain
 from frequency.exceptions import InvalidQuestion
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.text import listed, shown
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.text import listed, shown
 
 
 def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import IncompatibleAggregate
-from mechdesign._support.arrays import Items
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Items
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.text import shown
 
 
 class SignSum(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.numbers import whole
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.numbers import whole
 
 
 def shared_out(weights: Floats, n: int, rng: np.random.Generator) -> Items:

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from frequency.core.aggregate import REPORTS, pack, unpack
 from frequency.core.deployable import Deployable
 from frequency.exceptions import InvalidReport
-from mechdesign._support.fields import TEXT, matching
-from mechdesign._support.text import reason as plainly
-from mechdesign._support.text import shown
+from mechdesign.base.fields import TEXT, matching
+from mechdesign.base.text import reason as plainly
+from mechdesign.base.text import shown
 
 Reports: TypeAlias = npt.NDArray[np.void]
 """A structured array, one row a user, of the channel's ``report_dtype``."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from frequency.core.oracle import checked_users
 from mechdesign import Privacy
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import shown
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import shown
 
 
 def degraded(epsilon: float | Rational, delta: float, kept: float) -> tuple[float, float]:

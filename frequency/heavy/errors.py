@@ -13,7 +13,7 @@ import scipy
 
 from frequency.core.oracle import Oracle, PureOracle
 from frequency.oracles.hadamard_response import HRR
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import scipy
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
 from frequency.exceptions import InvalidQuestion, InvalidValue
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import is_whole
+from mechdesign.base.text import shown
 
 
 @dataclass(frozen=True)

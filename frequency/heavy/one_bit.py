@@ -20,10 +20,10 @@ from frequency.heavy.protocol import HeavyHitterProtocol, check_request
 from frequency.heavy.sampled import Sampled, SampledOracle
 from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.oracles.count_mean_sketch import checked_size
-from mechdesign._support.arrays import Floats
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import shown
 
 Wrapped: TypeAlias = Channel | Protocol
 """What public coins may draw the reports of."""

@@ -30,10 +30,10 @@ from frequency.heavy.spelt_prefixes import SpeltPrefixes, Walk
 from frequency.heavy.text_listing import listed_texts
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.local_hashing import OLH
-from mechdesign._support.arrays import Floats, Words
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Words
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import is_whole
+from mechdesign.base.text import shown
 
 _BUDGET = 1 << 21
 """How many prefixes the server estimates for each length, about: what takes a second or two."""

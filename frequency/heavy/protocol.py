@@ -16,10 +16,10 @@ from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe
 from frequency.oracles.count_mean_sketch import checked_size
-from mechdesign._support.arrays import Words
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Words
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import shown
 
 
 @dataclass(frozen=True)

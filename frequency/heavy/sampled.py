@@ -22,9 +22,9 @@ from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, Privacy
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
 from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.one_bit_proof import OneBitProof, acceptances
 
 

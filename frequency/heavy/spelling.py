@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Words
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
+from mechdesign.base.arrays import Words
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
 
 LONGEST = 64
 """Bytes of the longest texts."""

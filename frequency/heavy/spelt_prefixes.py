@@ -23,8 +23,8 @@ from frequency.heavy.found import Gate
 from frequency.heavy.prefixes import ACCIDENT, Level, PartEstimates, Prefixes, without_sharing
 from frequency.heavy.spelling import Prefixed, Spelling
 from frequency.oracles.local_hashing import OLH
-from mechdesign._support.arrays import Floats, Items, Words
-from mechdesign._support.numbers import Rational
+from mechdesign.base.arrays import Floats, Items, Words
+from mechdesign.base.numbers import Rational
 
 _FIRST, _STEP = 16, 12
 """The bits of the shortest prefixes, and how many more each longer one has."""

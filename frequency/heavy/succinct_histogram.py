@@ -39,12 +39,12 @@ from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
 from frequency.oracles.johnson_lindenstrauss import JLOracle
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items, Words
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import shown
 from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.base.arrays import Floats, Items, Words
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, PublicDrawProof
 from mechdesign.symbolic.randomiser import Randomiser, in_either, unchanged
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.exceptions import InvalidValue
 from frequency.heavy.spelling import LONGEST, Spelling
-from mechdesign._support.arrays import Words
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import is_whole, whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Words
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import is_whole, whole
+from mechdesign.base.text import shown
 
 
 @dataclass(frozen=True)

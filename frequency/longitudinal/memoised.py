@@ -37,13 +37,13 @@ from frequency.core.protocol import Protocol, channel_of
 from frequency.core.public_coins import PublicCoinChannel, stating
 from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
-from mechdesign._support.arrays import Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.randomness import BitSource, bit_source
-from mechdesign._support.text import rounded_up, shown
 from mechdesign.accounting.daily_reports import LARGEST_PERMANENT, DailyReports
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
+from mechdesign.base.arrays import Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.randomness import BitSource, bit_source
+from mechdesign.base.text import rounded_up, shown
 from mechdesign.exceptions import UnstatedLikelihoods
 
 

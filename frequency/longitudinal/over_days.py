@@ -21,8 +21,8 @@ from frequency.core.oracle import PureOracle, checked_users, variance_of
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.exceptions import UnknownVariance
 from frequency.longitudinal.memoised import Memoised
-from mechdesign._support.arrays import Floats
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.text import shown
 
 
 def _covariances(question: Memoised) -> tuple[Fraction, Fraction]:

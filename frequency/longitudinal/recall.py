@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from frequency.core.transport import Reports
 from frequency.exceptions import InvalidValue
-from mechdesign._support.arrays import Items
-from mechdesign._support.counts import checked_counts
+from mechdesign.base.arrays import Items
+from mechdesign.base.counts import checked_counts
 
 
 class Kept(Protocol):

@@ -31,8 +31,8 @@ import scipy
 
 from frequency.exceptions import InvalidEstimates
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign._support.arrays import Floats
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.text import shown
 
 _TERMS = 1 << 14
 """Of the series for the distribution of a weighted sum of squares: its error is then below 1e-5, or

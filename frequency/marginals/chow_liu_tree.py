@@ -12,7 +12,7 @@ import scipy
 
 from frequency.marginals.association import mutual_information
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign._support.text import printable, shown
+from mechdesign.base.text import printable, shown
 
 Marginals = Callable[[str, str], npt.ArrayLike]
 """A proper distribution of two attributes, shape (values of the first, values of the second), for

@@ -39,12 +39,12 @@ from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact_sum, whole
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import shown
 from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact_sum, whole
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from mechdesign.symbolic.randomiser import favouring
 

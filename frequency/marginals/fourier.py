@@ -27,9 +27,9 @@ from frequency.oracles.sign_response import SignChannel
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.text import listed, shown
 from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.text import listed, shown
 
 Index = tuple[int, ...]
 """Of a Fourier coefficient: c, one number for each attribute, 0 for most.

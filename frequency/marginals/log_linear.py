@@ -29,8 +29,8 @@ import numpy.typing as npt
 import scipy
 
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.definite import cholesky
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.definite import cholesky
 
 _ROUNDS = 60
 """Gauss-Newton steps, each with new scales of the parameters."""

@@ -14,9 +14,9 @@ from frequency.core.likelihood import Ascent, maximised
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol, Table
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import shown
 
 
 class LikelihoodEstimate(MarginalEstimate):

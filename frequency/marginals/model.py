@@ -17,8 +17,8 @@ import scipy
 from frequency.core.synthetic import shared_out
 from frequency.marginals.log_linear import LogLinear, Moments
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.text import listed, shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.text import listed, shown
 
 Names = tuple[str, ...]
 

@@ -18,10 +18,10 @@ from frequency.core.likelihood import Likelihood
 from frequency.core.protocol import Protocol
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import shown
 
 Table: TypeAlias = Hashable
 """The name of a table that is decoded as a whole."""

@@ -26,8 +26,8 @@ from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.text import listed
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.text import listed
 
 LARGEST_VIEWS = 1 << 14
 """How many sets of attributes users may report on: the parameters, and every message, name them."""

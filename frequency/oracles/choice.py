@@ -15,8 +15,8 @@ from frequency.oracles.subset_selection import SubsetSelection
 from frequency.oracles.tabular_response import Tabular
 from frequency.oracles.unary_encoding import OUE, SUE
 from mechdesign import Mechanism, PrivacyViolation
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import shown
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import shown
 
 NAMED: dict[str, type[Oracle]] = {
     kind.__name__: kind for kind in (GRR, SUE, OUE, SubsetSelection, ProjectiveGeometry, OLH, HRR)

@@ -25,11 +25,11 @@ from frequency.core.tally import Sample, bits, public
 from frequency.oracles.sign_response import SignChannel
 from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof, unary_step
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items, Words
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact_sum, whole
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Items, Words
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact_sum, whole
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 

@@ -23,10 +23,10 @@ from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact_sum, whole
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact_sum, whole
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 from mechdesign.symbolic.randomiser import favouring
 

@@ -24,8 +24,8 @@ from frequency.core.oracle import (
 )
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 

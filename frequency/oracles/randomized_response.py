@@ -22,8 +22,8 @@ from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit, Mechanism, named
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from frequency.core.enumerated_oracle import EnumeratedOracle
 from mechdesign import Mechanism, Privacy
-from mechdesign._support.frozen import set_fields
+from mechdesign.base.frozen import set_fields
 
 
 @dataclass(frozen=True, init=False)

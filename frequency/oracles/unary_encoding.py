@@ -20,8 +20,8 @@ from frequency.core.oracle import PureOracle
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from mechdesign.symbolic.randomiser import at_two_places, favouring, unchanged
 from mechdesign.symbolic.rational_function import ALPHA, rational

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from frequency.exceptions import A_VALUE, InvalidCell, InvalidQuestion
 from frequency.schema.column import Column
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.text import listed, printable, shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.text import listed, printable, shown
 
 Missing: TypeAlias = Literal["refuse", "item", "skip"]
 """What becomes of a missing value."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from frequency.schema.attribute import ABSENT, MOST_ITEMS, UNKNOWN, ItemAttribute
 from frequency.schema.column import Column, is_no_value, is_readable, texts_of
-from mechdesign._support.arrays import Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.text import listed, printable, shown
+from mechdesign.base.arrays import Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.text import listed, printable, shown
 
 _SHOWN = 8
 """Labels that a message names."""

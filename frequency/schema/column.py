@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign._support.arrays import Items
-from mechdesign._support.text import printable, shown
+from mechdesign.base.arrays import Items
+from mechdesign.base.text import printable, shown
 
 NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 """Texts that say that there is no value, unless they are labels."""

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from frequency.core.answer import place_of
 from frequency.exceptions import InvalidQuestion, InvalidValue
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import listed, shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import is_whole
+from mechdesign.base.text import listed, shown
 
 LARGEST_RECORDS = 1 << 62
 """How many different records there may be where they are numbered."""

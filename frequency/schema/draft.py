@@ -18,8 +18,8 @@ from frequency.schema.dates import Dates, Every
 from frequency.schema.numeric import LARGEST, Numeric
 from frequency.schema.schema import Schema
 from frequency.schema.text import LONGEST, Text
-from mechdesign._support.arrays import Items
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Items
+from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable
 
 _MOST_LABELS = 1 << 8

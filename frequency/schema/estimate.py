@@ -17,8 +17,8 @@ from frequency.schema.attribute import FRACTION, MISSING, ItemAttribute, Span
 from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema import Schema
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.text import printable, untaken
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.text import printable, untaken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,8 +24,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator
 from frequency.schema.attribute import ItemAttribute
 from frequency.schema.ordered import Ordered
 from frequency.schema.scales import Interval, bin_edges, finite, mark_units, rounded, title
-from mechdesign._support.arrays import Floats
-from mechdesign._support.figures import (
+from mechdesign.base.arrays import Floats
+from mechdesign.base.figures import (
     COLOURS,
     HATCHES,
     MUTED,
@@ -39,7 +39,7 @@ from mechdesign._support.figures import (
     style,
     text_size,
 )
-from mechdesign._support.text import listed, printable
+from mechdesign.base.text import listed, printable
 
 MOST_PARTS = 8
 """How many parts a tile of a mosaic may be divided into."""

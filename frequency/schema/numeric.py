@@ -16,10 +16,10 @@ from frequency.exceptions import InvalidCell, InvalidQuestion
 from frequency.schema.attribute import ABOVE, BELOW, MOST_ITEMS
 from frequency.schema.column import Column, number_of
 from frequency.schema.ordered import Ordered, filled
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole as whole_number
-from mechdesign._support.text import printable, shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole as whole_number
+from mechdesign.base.text import printable, shown
 
 LARGEST = 2.0**53 - 2
 """Of numbers up to the next one the integers are exact, as floats and in JSON."""

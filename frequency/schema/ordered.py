@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from frequency.exceptions import InvalidQuestion
 from frequency.schema.attribute import ABSENT, ItemAttribute, Span
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.text import printable, shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.text import printable, shown
 
 
 class Ordered(ItemAttribute):

@@ -25,8 +25,8 @@ from frequency.schema.scales import (
     numbers,
     rounded,
 )
-from mechdesign._support.arrays import Floats
-from mechdesign._support.figures import (
+from mechdesign.base.arrays import Floats
+from mechdesign.base.figures import (
     BAND,
     COLOURS,
     ESTIMATE,
@@ -38,7 +38,7 @@ from mechdesign._support.figures import (
     panel,
     text_size,
 )
-from mechdesign._support.text import printable
+from mechdesign.base.text import printable
 
 _LINE, _DOT = 1.6, 3.5
 """How wide the line of a distribution is, and the dots of its deciles, in points."""

@@ -11,8 +11,8 @@ from matplotlib.axis import Axis
 
 from frequency.schema.attribute import ItemAttribute
 from frequency.schema.ordered import Ordered
-from mechdesign._support.arrays import Floats
-from mechdesign._support.figures import PlainNumbers, mark_dates, mark_numbers
+from mechdesign.base.arrays import Floats
+from mechdesign.base.figures import PlainNumbers, mark_dates, mark_numbers
 
 Interval: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 """The lower and the upper ends of intervals, one for each value."""

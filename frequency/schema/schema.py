@@ -20,10 +20,10 @@ from frequency.schema.numeric import Numeric
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema_file import content_in, save_content
 from frequency.schema.text import Text
-from mechdesign._support.fields import require_declared
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.strict_json import digest_of, intact
-from mechdesign._support.text import aligned, listed, shown
+from mechdesign.base.fields import require_declared
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.strict_json import digest_of, intact
+from mechdesign.base.text import aligned, listed, shown
 
 _KINDS: dict[str, type[Attribute]] = {
     kind.kind: kind for kind in (Categorical, Numeric, Dates, Boolean, Text)

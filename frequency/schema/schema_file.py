@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.strict_json import JSON_BYTES, from_json, intact, require_shallow, spelt
-from mechdesign._support.text import shown
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.strict_json import JSON_BYTES, from_json, intact, require_shallow, spelt
+from mechdesign.base.text import shown
 
 FORMAT, VERSION = "mechdesign.schema", 1
 

@@ -26,10 +26,10 @@ from frequency.schema.estimate import SurveyEstimate
 from frequency.schema.schema import Encoded, Schema
 from frequency.schema.text import Text
 from mechdesign import Audit
-from mechdesign._support.arrays import Items
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import listed, shown
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
+from mechdesign.base.arrays import Items
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import listed, shown
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from frequency.exceptions import A_VALUE
 from frequency.schema.attribute import Attribute, Coded
 from frequency.schema.column import Column, texts_of
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import printable
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import printable
 
 LONGEST = 64
 """Bytes of the longest texts."""

@@ -35,7 +35,7 @@ from frequency.storage.collection import Collected, aggregate_files
 from frequency.storage.formats import read_reports, write_reports
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from frequency.storage.reports_file import RefusedFile
-from mechdesign._support.files import opened, replacing
+from mechdesign.base.files import opened, replacing
 
 if TYPE_CHECKING:
     from frequency.storage.parquet import parquet_header

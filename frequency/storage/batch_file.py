@@ -27,7 +27,7 @@ from frequency.storage.reports_file import (
     digest_of_id,
     most,
 )
-from mechdesign._support.files import opened
+from mechdesign.base.files import opened
 
 _HEADER = 1 << 24
 """The longest header that is read: JSON takes many times its length in memory."""

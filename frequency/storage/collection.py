@@ -43,9 +43,9 @@ from frequency.storage.formats import file_of
 from frequency.storage.reports_file import Outline, RefusedFile, batch_of
 from frequency.storage.state import State
 from frequency.storage.workers import Here, Pool, in_order, processes
-from mechdesign._support.numbers import whole
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import printable
+from mechdesign.base.numbers import whole
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.text import printable
 
 _TASK = 4
 """A task is of about so many batches: to add up its counts costs what those of a batch do."""

@@ -20,7 +20,7 @@ from frequency.core.protocol import channel_of
 from frequency.storage.batch_file import BatchFile
 from frequency.storage.line_file import LineFile
 from frequency.storage.reports_file import ReportsFile, batch_of
-from mechdesign._support.files import replacing
+from mechdesign.base.files import replacing
 
 
 def _parquet() -> type[ReportsFile]:

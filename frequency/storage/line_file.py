@@ -35,8 +35,8 @@ from frequency.storage.reports_file import (
     digest_of_content,
     digest_of_id,
 )
-from mechdesign._support.files import opened
-from mechdesign._support.text import listed, shown
+from mechdesign.base.files import opened
+from mechdesign.base.text import listed, shown
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

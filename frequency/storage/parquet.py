@@ -39,10 +39,10 @@ from frequency.storage.reports_file import (
     digest_of_id,
     most,
 )
-from mechdesign._support.fields import ANYTHING, TEXT, list_of, record, row_of, whole_number
-from mechdesign._support.files import opened
-from mechdesign._support.strict_json import digest_of, from_json
-from mechdesign._support.text import shown
+from mechdesign.base.fields import ANYTHING, TEXT, list_of, record, row_of, whole_number
+from mechdesign.base.files import opened
+from mechdesign.base.strict_json import digest_of, from_json
+from mechdesign.base.text import shown
 
 try:
     import pyarrow as pa

@@ -25,7 +25,7 @@ from frequency.core.oracle import Oracle
 from frequency.core.protocol import Protocol, channel_of
 from frequency.schema import Domain, Schema
 from mechdesign import InvalidFile, Mechanism
-from mechdesign._support.fields import (
+from mechdesign.base.fields import (
     ANYTHING,
     TEXT,
     list_of,
@@ -36,8 +36,8 @@ from mechdesign._support.fields import (
     table_of,
     whole_number,
 )
-from mechdesign._support.files import replacing
-from mechdesign._support.strict_json import (
+from mechdesign.base.files import replacing
+from mechdesign.base.strict_json import (
     content_of,
     digest_of,
     from_json,
@@ -45,7 +45,7 @@ from mechdesign._support.strict_json import (
     require_same,
     spelt,
 )
-from mechdesign._support.text import from_text, printable, shown, to_text
+from mechdesign.base.text import from_text, printable, shown, to_text
 from mechdesign.files import checked, described
 from mechdesign.limits import Work
 

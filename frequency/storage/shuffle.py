@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.channel import Reports
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.randomness import BitSource
 
 _PILES = 1 << 7
 """A power of two, at most 256: each pile has to fit in memory."""

@@ -14,9 +14,9 @@ from frequency.core.channel import Channel
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.counting import FileEntry, Part
 from mechdesign import InvalidFile
-from mechdesign._support.fields import TEXT, list_of, row_of, table_of
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.text import reason
+from mechdesign.base.fields import TEXT, list_of, row_of, table_of
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.text import reason
 
 _KIND = "counted files"
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign._support.csv_rows import NOT_UTF8, kind_of_file, read_csv
-from mechdesign._support.files import opened
-from mechdesign._support.text import shown
+from mechdesign.base.csv_rows import NOT_UTF8, kind_of_file, read_csv
+from mechdesign.base.files import opened
+from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
 try:

@@ -14,8 +14,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
-from mechdesign._support.numbers import Rational, exact, whole
-from mechdesign._support.text import brief, plain_name, shown, to_text
 from mechdesign.accounting.composition import Composition
 from mechdesign.accounting.daily_reports import LARGEST_PERMANENT, DailyReports
 from mechdesign.accounting.dummy_counts import AmongDummies
@@ -25,6 +23,8 @@ from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
 from mechdesign.accounting.shuffling import LARGEST_N, Shuffled
 from mechdesign.accounting.subsampling import thinned
+from mechdesign.base.numbers import Rational, exact, whole
+from mechdesign.base.text import brief, plain_name, shown, to_text
 from mechdesign.exceptions import MechanismError, UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 from mechdesign.table import Table

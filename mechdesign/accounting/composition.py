@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from flint import arb
 
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.numbers import Rational
 from mechdesign.accounting.dp_accounting_export import dp_event, pessimistic_pld
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.gaussian_loss import GaussianLoss
@@ -22,6 +20,8 @@ from mechdesign.accounting.privacy_curve import PrivacyCurve, exact_delta, exp_b
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.renyi_divergence import RenyiCurve, exact_order
 from mechdesign.accounting.shuffling import Shuffled
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.numbers import Rational
 from mechdesign.table import Table
 
 Release: TypeAlias = Table | PrivacyLoss | Shuffled | AmongDummies | GaussianLoss

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 _POINTS = 512
 """The most values of the law found."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
 from mechdesign.privacy import exact_epsilon
 
 LARGEST_PERMANENT = 10**6

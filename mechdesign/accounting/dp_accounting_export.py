@@ -10,9 +10,9 @@ from typing import Any
 
 from flint import arb
 
-from mechdesign._support.balls import ball, precision
 from mechdesign.accounting.privacy_curve import float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.base.balls import ball, precision
 
 _BITS = 128
 

@@ -38,10 +38,6 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.numbers import Rational
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import brief
 from mechdesign.accounting.privacy_curve import (
     PrivacyCurve,
     exact_delta,
@@ -49,6 +45,10 @@ from mechdesign.accounting.privacy_curve import (
     float_above,
 )
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.numbers import Rational
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import brief
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.privacy import exact_epsilon
 

@@ -42,12 +42,12 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.text import brief
 from mechdesign.accounting.privacy_curve import PrivacyCurve, exact_delta, exp_below
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.text import brief
 from mechdesign.discrete_gaussian import DiscreteGaussian
 
 LEAST_SIGMA2 = 1 << 32

@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 from flint import acb, acb_mat, arb
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.balls import precision
+from mechdesign.base.arrays import Floats
+from mechdesign.base.balls import precision
 
 _UPPER_PERIOD, _LOWER_PERIOD = 16.0, 24.0
 """The period P, relative to the standard deviation of the tilted S."""

@@ -13,19 +13,6 @@ from typing import Any, NoReturn
 
 from filelock import FileLock
 
-from mechdesign._support.fields import (
-    FRACTION_TEXT,
-    TEXT,
-    list_of,
-    optional,
-    record,
-    row_of,
-    whole_number,
-)
-from mechdesign._support.files import replacing
-from mechdesign._support.numbers import Rational
-from mechdesign._support.strict_json import content_of, intact
-from mechdesign._support.text import aligned, from_text, printable, shown, to_text
 from mechdesign.accounting.account import (
     Account,
     Budget,
@@ -40,6 +27,19 @@ from mechdesign.accounting.account import (
 from mechdesign.accounting.daily_reports import LARGEST_PERMANENT
 from mechdesign.accounting.privacy_curve import exact_delta
 from mechdesign.accounting.shuffling import LARGEST_N, TRUST
+from mechdesign.base.fields import (
+    FRACTION_TEXT,
+    TEXT,
+    list_of,
+    optional,
+    record,
+    row_of,
+    whole_number,
+)
+from mechdesign.base.files import replacing
+from mechdesign.base.numbers import Rational
+from mechdesign.base.strict_json import content_of, intact
+from mechdesign.base.text import aligned, from_text, printable, shown, to_text
 from mechdesign.exceptions import MechanismError
 from mechdesign.privacy import exact_epsilon
 

@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from flint import arb
 
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.text import brief
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.text import brief
 from mechdesign.privacy import exact_epsilon
 
 _CLOSE = 2e-4

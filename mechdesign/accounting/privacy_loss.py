@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import Rational, exact
 from mechdesign.accounting.convex_order import dominating, lower_hull, masses
 from mechdesign.accounting.pair_law import LARGEST_RATIO
 from mechdesign.accounting.privacy_curve import exp_above, log_above
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import Rational, exact
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import EPSILON_LIMIT, Metric, Privacy, exact_epsilon
 from mechdesign.table import Table

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import brief, shown
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, LEAST_DELTA, GaussianLoss
 from mechdesign.accounting.privacy_curve import exact_delta, exp_below
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import brief, shown
 from mechdesign.privacy import exact_epsilon
 
 _LEAST, _LARGEST = Fraction(1, 1 << 40), Fraction(1 << 10)

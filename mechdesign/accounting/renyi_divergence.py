@@ -28,10 +28,10 @@ from functools import cached_property
 
 from flint import arb
 
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.text import brief
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.text import brief
 
 _BITS = 192
 

@@ -14,10 +14,6 @@ from typing import Protocol
 import numpy as np
 from flint import arb
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import brief
 from mechdesign.accounting.convex_order import dominating
 from mechdesign.accounting.inversion import Function, Mean, Summands
 from mechdesign.accounting.pair_law import (
@@ -29,6 +25,10 @@ from mechdesign.accounting.pair_law import (
 )
 from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_below, float_above, log_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.base.arrays import Floats
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import brief
 from mechdesign.exceptions import TooFewReports, UnstatedLikelihoods
 from mechdesign.table import Table
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from flint import fmpz_mat
 
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.text import brief
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.text import brief
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.table import Table

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from mechdesign import losses, named
-from mechdesign._support.text import brief, printable
+from mechdesign.base.text import brief, printable
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,

@@ -17,10 +17,10 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 
 from mechdesign import losses
-from mechdesign._support.csv_rows import opened_text
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.strict_json import format_of
-from mechdesign._support.text import printable
+from mechdesign.base.csv_rows import opened_text
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.strict_json import format_of
+from mechdesign.base.text import printable
 from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 
 PICTURES = (".png", ".pdf", ".svg")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mechdesign._support.files import replacing
 from mechdesign.accounting.ledger import Ledger
+from mechdesign.base.files import replacing
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,

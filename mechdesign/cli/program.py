@@ -16,8 +16,8 @@ from importlib.metadata import entry_points
 from typing import NoReturn
 
 from mechdesign import __version__
-from mechdesign._support.text import printable, reason
 from mechdesign.accounting.account import BudgetExceeded
+from mechdesign.base.text import printable, reason
 from mechdesign.cli.compare_suppression_command import add_compare_suppression
 from mechdesign.cli.explain_command import add_explain
 from mechdesign.cli.ledger_command import add_ledger

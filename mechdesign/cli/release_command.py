@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mechdesign._support.csv_rows import SEPARATORS
+from mechdesign.base.csv_rows import SEPARATORS
 from mechdesign.cli.options import (
     AddCommand,
     add_force,

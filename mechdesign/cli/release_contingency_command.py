@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mechdesign._support.files import replacing
-from mechdesign._support.numbers import exact
-from mechdesign._support.text import comma_separated, untaken
+from mechdesign.base.files import replacing
+from mechdesign.base.numbers import exact
+from mechdesign.base.text import comma_separated, untaken
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,

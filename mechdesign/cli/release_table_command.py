@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign._support.csv_rows import SEPARATORS
-from mechdesign._support.files import replacing
-from mechdesign._support.numbers import exact
-from mechdesign._support.text import aligned, comma_separated, printable, to_text, untaken
+from mechdesign.base.csv_rows import SEPARATORS
+from mechdesign.base.files import replacing
+from mechdesign.base.numbers import exact
+from mechdesign.base.text import aligned, comma_separated, printable, to_text, untaken
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,

@@ -7,8 +7,8 @@ import csv
 import re
 from pathlib import Path
 
-from mechdesign._support.csv_rows import opened_text
-from mechdesign._support.numbers import exact
+from mechdesign.base.csv_rows import opened_text
+from mechdesign.base.numbers import exact
 from mechdesign.cli.options import member_of, prior_of
 from mechdesign.exceptions import InexactNumber, InvalidTable
 from mechdesign.losses import Costs, Loss, Power

@@ -22,8 +22,8 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.balls import ball
+from mechdesign.base.arrays import Floats
+from mechdesign.base.balls import ball
 
 Slope = tuple[Fraction, ...]
 """An exact slope, one number for each argument."""

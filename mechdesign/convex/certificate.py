@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact
-from mechdesign._support.text import brief
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact
+from mechdesign.base.text import brief
 from mechdesign.certificate import Certificate, Verification
 from mechdesign.convex.atoms import OutsideDomain, upper
 from mechdesign.convex.program import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Booleans, Floats
+from mechdesign.base.arrays import Booleans, Floats
 from mechdesign.convex.polytope import Polytope
 from mechdesign.convex.reading import load
 from mechdesign.convex.statement import Statement

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.balls import precision
+from mechdesign.base.arrays import Floats
+from mechdesign.base.balls import precision
 from mechdesign.certificate import Certificate, dual_bound
 from mechdesign.convex import conic
 from mechdesign.convex.affine import Affine

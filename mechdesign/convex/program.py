@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.balls import ball, precision
+from mechdesign.base.arrays import Floats
+from mechdesign.base.balls import ball, precision
 from mechdesign.convex.affine import Affine, combined
 from mechdesign.convex.atoms import Atom, Slope, upper
 from mechdesign.losses import Costs

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.text import brief, shown
+from mechdesign.base.text import brief, shown
 from mechdesign.convex.affine import Affine, combined
 from mechdesign.convex.atoms import (
     Atom,

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from mechdesign.convex.atoms import rational
 from mechdesign.convex.polytope import Polytope, matrix_of_forms
 from mechdesign.convex.program import ConvexProgram, SupportingPlane

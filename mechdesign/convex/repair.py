@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from mechdesign.convex.affine import Affine
 from mechdesign.convex.atoms import rational
 from mechdesign.exceptions import Infeasible

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.text import shown
 from mechdesign.convex.affine import Affine, combined
 from mechdesign.convex.atoms import Largest
 from mechdesign.convex.program import ConvexProgram, costs_of

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import aligned, comma_separated, shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import aligned, comma_separated, shown
 from mechdesign.evaluate.measures import Measure
 from mechdesign.evaluate.populations import Population, first, truth
 from mechdesign.evaluate.rows import RepeatErrors, Summary

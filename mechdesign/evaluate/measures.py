@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import whole
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import whole
 
 Measure: TypeAlias = Callable[[Floats, Floats], float]
 """A function of answers and of the truth, both of shape (number,)."""

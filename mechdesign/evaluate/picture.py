@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from mechdesign._support.figures import legend_entries, look, mark_numbers, style
-from mechdesign._support.text import listed, printable, shown
+from mechdesign.base.figures import legend_entries, look, mark_numbers, style
+from mechdesign.base.text import listed, printable, shown
 from mechdesign.evaluate.rows import Summary
 
 _ACROSS = 3

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import shown
 
 _ROUNDED = 1e-6
 """How far the sum of shares may be from 1."""

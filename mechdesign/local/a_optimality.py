@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.arrays import Floats
+from mechdesign.base.progress import ProgressMeter
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints

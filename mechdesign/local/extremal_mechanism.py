@@ -11,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq
 
-from mechdesign._support.balls import precision
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import brief
+from mechdesign.base.balls import precision
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import brief
 from mechdesign.local.column_generation import Candidates, generated
 from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints

@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import shown
 
 NAMES = ("histogram", "prefixes", "ranges")
 """The workloads known by name: all single items; 0 .. b for all b; a .. b for all a <= b."""

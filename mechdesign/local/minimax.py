@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 _STEPS = 100
 

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 _LARGEST_LOG = 300.0
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from mechdesign.local.a_optimality import Criterion
 from mechdesign.local.patterns import Patterns
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from mechdesign.local.a_optimality import Criterion
 
 Patterns: TypeAlias = npt.NDArray[np.bool_]

@@ -11,13 +11,13 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.blas import one_thread
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import brief, shown
 from mechdesign.accounting.privacy_curve import exact_delta
 from mechdesign.accounting.shuffling import LARGEST_N, TRUST, Shuffled, shuffled
+from mechdesign.base.arrays import Floats
+from mechdesign.base.blas import one_thread
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.text import brief, shown
 from mechdesign.local.a_optimality import variances_by_input
 from mechdesign.local.linear_queries import gram
 from mechdesign.local.moment_bound import MomentProgram

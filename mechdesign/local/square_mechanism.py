@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mechdesign._support.numbers import Rational
+from mechdesign.base.numbers import Rational
 from mechdesign.local.extremal_mechanism import local_privacy, whole_domain
 from mechdesign.losses import Loss
 from mechdesign.optimal import Design, design

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.blas import one_thread
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.blas import one_thread
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidPrior
 from mechdesign.local.a_optimality import Criterion, mixture, variances_by_input, weigh
 from mechdesign.local.linear_queries import gram

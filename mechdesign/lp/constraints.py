@@ -11,8 +11,8 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.numbers import Rational, exact
+from mechdesign.base.arrays import Integers
+from mechdesign.base.numbers import Rational, exact
 
 
 @dataclass(frozen=True, eq=False)

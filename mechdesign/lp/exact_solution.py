@@ -23,7 +23,7 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, SingularBasis, to_fraction
 from mechdesign.lp.highs import INTERIOR_POINT_CONSTRAINTS, FloatProgram, Progress, solve, to_float

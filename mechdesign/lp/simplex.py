@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from flint import fmpq
 
-from mechdesign._support.arrays import Booleans
+from mechdesign.base.arrays import Booleans
 from mechdesign.exceptions import Infeasible
 from mechdesign.lp.basis import ONE, ZERO, Factorization, to_fmpq
 from mechdesign.lp.program import Program

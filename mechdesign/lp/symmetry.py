@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Integers
+from mechdesign.base.arrays import Integers
 from mechdesign.lp.constraints import Constraints, canonical
 from mechdesign.lp.program import Program
 

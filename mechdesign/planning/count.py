@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from mechdesign import named
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import brief, shown
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import brief, shown
 from mechdesign.losses import L0, L1, L2, Loss
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import design

@@ -14,11 +14,11 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import brief, shown
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.accounting.privacy_curve import exact_delta
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import brief, shown
 from mechdesign.planning import search
 from mechdesign.planning.ranking import Plan, ranked
 from mechdesign.planning.search import (

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from mechdesign._support.text import listed, shown
+from mechdesign.base.text import listed, shown
 from mechdesign.exceptions import MechanismError, PrivacyViolation
 from mechdesign.privacy import Privacy
 

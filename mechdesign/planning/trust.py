@@ -14,10 +14,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from mechdesign._support.frozen import set_fields
 from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_above, exp_below, float_above
 from mechdesign.accounting.shuffling import TRUST as SHUFFLER_TRUST
 from mechdesign.accounting.shuffling import shuffled
+from mechdesign.base.frozen import set_fields
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.planning.search import LARGEST_EPSILON
 from mechdesign.planning.task import InvalidRequest, Offer, Task, all_names, offered

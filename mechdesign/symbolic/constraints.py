@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq_poly, fmpz_poly
 
-from mechdesign._support.arrays import Integers
+from mechdesign.base.arrays import Integers
 from mechdesign.exceptions import MechanismError
 from mechdesign.lp.basis import to_fmpq
 from mechdesign.lp.constraints import Constraints

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.progress import ProgressMeter
 from mechdesign.certificate import Verification
 from mechdesign.exceptions import NotSquare, SolverFailure
 from mechdesign.losses import Loss

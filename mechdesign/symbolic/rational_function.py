@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from flint import fmpz_poly
 
-from mechdesign._support.numbers import Rational, exact
+from mechdesign.base.numbers import Rational, exact
 from mechdesign.lp.basis import to_fmpq, to_fraction
 
 Polynomials: TypeAlias = Sequence[fmpz_poly]

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from flint import fmpz_poly
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
 from mechdesign.exceptions import InvalidMechanism, NotSquare
 from mechdesign.index_table import IndexTable
 from mechdesign.losses import Loss

@@ -12,9 +12,9 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Booleans, Integers
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.text import listed, shown
+from mechdesign.base.arrays import Booleans, Integers
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.text import listed, shown
 from mechdesign.exceptions import InvalidTable
 
 _Number = TypeVar("_Number", np.float64, np.int64)

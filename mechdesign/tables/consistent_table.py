@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mechdesign._support.arrays import Booleans, Floats, Integers
-from mechdesign._support.text import aligned
+from mechdesign.base.arrays import Booleans, Floats, Integers
+from mechdesign.base.text import aligned
 from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.least_squares import LeastSquares
 from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstimate

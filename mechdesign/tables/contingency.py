@@ -30,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.fields import (
+from mechdesign.base.arrays import Integers
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.fields import (
     ANYTHING,
     FRACTION_TEXT,
     TEXT,
@@ -42,11 +42,11 @@ from mechdesign._support.fields import (
     row_of,
     whole_number,
 )
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.randomness import bit_source
-from mechdesign._support.strict_json import content_of, intact, write_content
-from mechdesign._support.text import aligned, from_text, listed, shown, to_text
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.randomness import bit_source
+from mechdesign.base.strict_json import content_of, intact, write_content
+from mechdesign.base.text import aligned, from_text, listed, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import InvalidTable
 from mechdesign.limits import Work

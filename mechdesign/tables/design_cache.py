@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from mechdesign import files
-from mechdesign._support.text import to_text
+from mechdesign.base.text import to_text
 from mechdesign.exceptions import MechanismError
 from mechdesign.index_table import IndexTable
 from mechdesign.losses import Loss

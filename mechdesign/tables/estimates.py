@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.mechanism import Mechanism
 from mechdesign.table import Table

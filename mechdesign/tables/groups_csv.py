@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mechdesign._support.csv_rows import count_in, read_csv
-from mechdesign._support.files import opened
-from mechdesign._support.text import shown
+from mechdesign.base.csv_rows import count_in, read_csv
+from mechdesign.base.files import opened
+from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable, NoRows
 from mechdesign.tables.totals import refuse_totals
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.randomness import BitSource
 from mechdesign.mechanism import Mechanism
 from mechdesign.tables.estimates import group_errors
 from mechdesign.tables.weighted_estimate import MeasurementErrors

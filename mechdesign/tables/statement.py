@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mechdesign._support.text import aligned, brief, rounded_up
+from mechdesign.base.text import aligned, brief, rounded_up
 from mechdesign.privacy import Privacy
 
 

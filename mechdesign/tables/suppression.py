@@ -13,11 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Booleans, Integers
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact_sum, whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Booleans, Integers
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact_sum, whole
+from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidCount
 
 LARGEST_TOTAL = (1 << 31) - 1

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import named
-from mechdesign._support.arrays import Booleans, Floats, Integers
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import aligned, brief, to_text
+from mechdesign.base.arrays import Booleans, Floats, Integers
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import aligned, brief, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.losses import Loss

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.csv_rows import count_in, read_csv
-from mechdesign._support.files import opened
-from mechdesign._support.text import listed, shown
+from mechdesign.base.arrays import Integers
+from mechdesign.base.csv_rows import count_in, read_csv
+from mechdesign.base.files import opened
+from mechdesign.base.text import listed, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 from mechdesign.tables.totals import is_total_label
 

@@ -12,8 +12,8 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mechdesign._support.arrays import Booleans, Floats
-from mechdesign._support.figures import (
+from mechdesign.base.arrays import Booleans, Floats
+from mechdesign.base.figures import (
     BAND,
     COLOURS,
     ESTIMATE,

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign._support.arrays import Booleans, Floats, Integers
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.arrays import Booleans, Floats, Integers
+from mechdesign.base.progress import ProgressMeter
 from mechdesign.tables.suppression import SuppressedTable, with_totals
 
 _NODES = 200

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import files
-from mechdesign._support.arrays import Integers
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.fields import ANYTHING, FLAG, TEXT, list_of, optional, record, whole_number
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.strict_json import content_of, intact, write_content
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Integers
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.fields import ANYTHING, FLAG, TEXT, list_of, optional, record, whole_number
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.strict_json import content_of, intact, write_content
+from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidCount, NoUnbiasedEstimate
 from mechdesign.limits import Work
 from mechdesign.losses import Loss

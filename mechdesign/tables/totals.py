@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Booleans, Integers
-from mechdesign._support.text import listed, shown
+from mechdesign.base.arrays import Booleans, Integers
+from mechdesign.base.text import listed, shown
 from mechdesign.exceptions import InvalidTable
 
 _LABELS = (

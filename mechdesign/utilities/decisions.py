@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints

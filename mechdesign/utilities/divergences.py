@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from flint import arb, fmpq
 
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.utilities.decisions import BestDecision
 from mechdesign.utilities.sublinear_utility import (

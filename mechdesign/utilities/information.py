@@ -12,9 +12,9 @@ import numpy as np
 import scipy
 from flint import arb, fmpq
 
-from mechdesign._support.arrays import Booleans, Floats
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
+from mechdesign.base.arrays import Booleans, Floats
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
 from mechdesign.lp.basis import ZERO, to_fmpq
 from mechdesign.lp.highs import to_float
 from mechdesign.utilities.sublinear_utility import (

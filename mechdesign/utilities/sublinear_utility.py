@@ -18,8 +18,8 @@ from typing import TypeAlias
 
 from flint import arb, fmpq
 
-from mechdesign._support.balls import precision
-from mechdesign._support.numbers import Rational
+from mechdesign.base.balls import precision
+from mechdesign.base.numbers import Rational
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
 from mechdesign.mechanism import Mechanism

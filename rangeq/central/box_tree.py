@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Integers
+from mechdesign.base.numbers import is_whole
+from mechdesign.base.text import shown
 from rangeq.core.tree import Tree
 
 _Number = TypeVar("_Number", np.float64, np.int64)

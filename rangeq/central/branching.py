@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import Rational, whole
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import Rational, whole
 from rangeq.central.box_tree import tree_over
 from rangeq.central.flat import CentralFlat
 from rangeq.central.inference import Inference

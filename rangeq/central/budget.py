@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import shown
 from mechdesign.privacy import Privacy
 from rangeq.central.box_tree import BoxTree
 from rangeq.central.inference import Inference

@@ -10,8 +10,8 @@ import numpy as np
 
 from frequency.schema import Encoded, Schema
 from frequency.schema.attribute import ItemAttribute
-from mechdesign._support.arrays import Integers
-from mechdesign._support.text import printable
+from mechdesign.base.arrays import Integers
+from mechdesign.base.text import printable
 from rangeq.central.inputs import checked_shape
 
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from frequency.schema import Domain, Schema
 from mechdesign import ZCDP, ApproximateDP, Privacy
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, is_whole, whole
-from mechdesign._support.text import brief, listed, shown
 from mechdesign.accounting.privacy_curve import exact_delta
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, is_whole, whole
+from mechdesign.base.text import brief, listed, shown
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
 from rangeq.central.cell_counts import cells_along

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, plain
 from frequency.core.quantiles import fractions, place_along, quantile
 from frequency.core.synthetic import checked_sample, shared_out
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from rangeq.central.box_sums import BoxSums
 from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.query import Query

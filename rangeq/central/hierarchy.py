@@ -11,10 +11,10 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import is_whole, whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Integers
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import is_whole, whole
+from mechdesign.base.text import shown
 from rangeq.central import budget as budgets
 from rangeq.central.box_tree import BoxTree, tree_over
 from rangeq.central.budget import Budget

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Integers
-from mechdesign._support.numbers import Rational, exact, is_whole, whole
-from mechdesign._support.text import from_text, shown
+from mechdesign.base.arrays import Integers
+from mechdesign.base.numbers import Rational, exact, is_whole, whole
+from mechdesign.base.text import from_text, shown
 
 LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""
@@ -69,7 +69,7 @@ def fraction(value: float | Rational, name: str) -> Fraction:
 
 
 def stored_number(text: Any) -> Fraction:
-    """A number that a file holds, as `mechdesign._support.text.to_text` wrote it.
+    """A number that a file holds, as `mechdesign.base.text.to_text` wrote it.
 
     Parameters
     ----------

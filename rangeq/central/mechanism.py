@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
-from mechdesign._support.arrays import Integers
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
-from mechdesign._support.randomness import bit_source
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Integers
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
+from mechdesign.base.randomness import bit_source
+from mechdesign.base.text import shown
 from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof

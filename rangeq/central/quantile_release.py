@@ -21,12 +21,12 @@ import numpy.typing as npt
 from frequency.core.answer import plain
 from frequency.exceptions import InvalidValue
 from mechdesign import Audit, Privacy
-from mechdesign._support.arrays import Integers
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.randomness import BitSource, bit_source
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Integers
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.randomness import BitSource, bit_source
+from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import (
     BudgetShare,
     CompositionProof,

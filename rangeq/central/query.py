@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import conditions, plain
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from rangeq.core.intervals import InvalidRange, checked_ends
 
 

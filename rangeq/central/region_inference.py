@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 
 
 class RegionInference:

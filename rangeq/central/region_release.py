@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from frequency.core.answer import Answer, ConfidenceInterval
 from frequency.exceptions import InvalidQuestion
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.fields import (
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.fields import (
     ANYTHING,
     FRACTION_TEXT,
     TEXT,
@@ -31,11 +31,11 @@ from mechdesign._support.fields import (
     optional,
     whole_number,
 )
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
-from mechdesign._support.randomness import bit_source
-from mechdesign._support.strict_json import content_of, intact, require_same, write_content
-from mechdesign._support.text import aligned, from_text, shown, to_text
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
+from mechdesign.base.randomness import bit_source
+from mechdesign.base.strict_json import content_of, intact, require_same, write_content
+from mechdesign.base.text import aligned, from_text, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import InvalidTable
 from mechdesign.limits import Work

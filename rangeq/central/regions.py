@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from frequency.exceptions import InvalidQuestion
-from mechdesign._support.arrays import Booleans, Integers
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Booleans, Integers
+from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable
 
 Region: TypeAlias = str | Sequence[str]

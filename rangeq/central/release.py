@@ -16,8 +16,8 @@ import numpy.typing as npt
 from frequency.core.aggregate import pack, unpack
 from frequency.schema import Schema, SurveyEstimate
 from mechdesign import ZCDP, ApproximateDP
-from mechdesign._support.arrays import Integers
-from mechdesign._support.fields import (
+from mechdesign.base.arrays import Integers
+from mechdesign.base.fields import (
     ANYTHING,
     FLAG,
     FRACTION_TEXT,
@@ -28,10 +28,10 @@ from mechdesign._support.fields import (
     record,
     whole_number,
 )
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.strict_json import intact, require_same
-from mechdesign._support.text import brief, listed, shown, to_text
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.strict_json import intact, require_same
+from mechdesign.base.text import brief, listed, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from rangeq.central.cell_counts import cells_along
 from rangeq.central.flat import CentralFlat

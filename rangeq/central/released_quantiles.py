@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from frequency.schema import Ordered, Schema
 from mechdesign import Privacy
-from mechdesign._support.fields import ANYTHING, FLAG, FRACTION_TEXT, list_of, one_of, whole_number
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
-from mechdesign._support.strict_json import content_of, intact, require_same, write_content
-from mechdesign._support.text import aligned, brief, listed, shown, to_text
+from mechdesign.base.fields import ANYTHING, FLAG, FRACTION_TEXT, list_of, one_of, whole_number
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
+from mechdesign.base.strict_json import content_of, intact, require_same, write_content
+from mechdesign.base.text import aligned, brief, listed, shown, to_text
 from rangeq.central.inputs import fraction, histogram, stored_number
 from rangeq.central.quantile_release import QuantileRelease
 from rangeq.central.tree_quantiles import TreeQuantiles

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from frequency.core.quantiles import quantile
 from frequency.exceptions import InvalidValue
 from mechdesign import Audit
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
 from mechdesign.symbolic.proof_rules import ProcessedProof
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import checked_quantiles

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
-from mechdesign._support.text import aligned, comma_separated
+from mechdesign.base.text import aligned, comma_separated
 
 HEADINGS = ["question", "value", "standard error", "low", "high", "unit", "interpolated"]
 """The columns of CSV, and the keys of an answer in JSON."""

@@ -16,7 +16,7 @@ from frequency.marginals.estimate import FittedEstimate, MarginalEstimate
 from frequency.schema import Attribute, Ordered, SurveyEstimate
 from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, Span
 from frequency.schema.column import number_of
-from mechdesign._support.text import listed, printable, shown
+from mechdesign.base.text import listed, printable, shown
 from rangeq.central import ReleasedQuantiles
 from rangeq.cli.answer_rows import AnswerRow
 from rangeq.cli.where_text import where_of

@@ -12,7 +12,7 @@ from frequency.schema import Survey
 from frequency.schema.survey import wrapped
 from frequency.storage import load_aggregate, load_protocol
 from mechdesign import InvalidFile
-from mechdesign._support.strict_json import format_of
+from mechdesign.base.strict_json import format_of
 from mechdesign.cli.options import release_kinds
 from rangeq.central import ReleasedQuantiles, load_release
 from rangeq.cli.answering import EstimateSource, QuantileSource

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from frequency.cli.chain import show_chain
 from frequency.schema import Encoded, Schema
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
-from mechdesign._support.progress import ProgressMeter
-from mechdesign._support.text import listed, shown
 from mechdesign.accounting.ledger import Ledger
+from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.text import listed, shown
 from mechdesign.cli.options import (
     AddCommand,
     add_force,

@@ -22,7 +22,7 @@ from frequency.schema import (
 )
 from frequency.schema.attribute import MOST_ITEMS, Coded
 from frequency.schema.survey import domain_of, wrapped
-from mechdesign._support.text import printable, shown
+from mechdesign.base.text import printable, shown
 from rangeq.local.item_sets import SetEstimate
 from rangeq.local.paired import PairedEstimate
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from frequency.cli.chain import show_chain
 from frequency.core.answer import normal_quantile
-from mechdesign._support.files import replacing
-from mechdesign._support.text import printable
+from mechdesign.base.files import replacing
+from mechdesign.base.text import printable
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign import InvalidTable, NoRows
-from mechdesign._support.csv_rows import count_in, read_csv
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.text import comma_separated, shown, untaken
+from mechdesign.base.csv_rows import count_in, read_csv
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.text import comma_separated, shown, untaken
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,

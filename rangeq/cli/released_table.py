@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Categorical, Schema
-from mechdesign._support.text import printable
+from mechdesign.base.text import printable
 from rangeq.cli.answer_rows import AnswerRow
 from rangeq.cli.answering import SEEDED, AskedText
 from rangeq.cli.where_text import where_of

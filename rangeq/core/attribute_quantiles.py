@@ -13,7 +13,7 @@ from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
 from frequency.core.channel import LARGEST_LIST
 from frequency.core.quantiles import fractions, place_along, quantile, woodruff
 from frequency.schema import Domain
-from mechdesign._support.numbers import whole
+from mechdesign.base.numbers import whole
 
 _BATCH = 1 << 16
 """How many prefixes are asked for at a time."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 _MOST_ROUNDS = 10_000
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 
 
 def halved(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency.core.oracle import Oracle, SymmetricOracle
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 
 class NodeLaw(NamedTuple):

@@ -17,9 +17,9 @@ from frequency.core.oracle import Oracle
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
 from mechdesign import Privacy
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
 from rangeq.core.cuts import Cuts
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.levels import Levels, TreeLevels

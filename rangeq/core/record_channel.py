@@ -11,7 +11,7 @@ import numpy as np
 from frequency.core.channel import UNNUMBERED, Channel
 from frequency.core.deployable import json_integers
 from frequency.schema import Domain
-from mechdesign._support.arrays import Items
+from mechdesign.base.arrays import Items
 
 
 @dataclass(frozen=True)

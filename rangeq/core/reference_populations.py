@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 
 def _bell(x: Floats) -> Floats:

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.text import shown
 from rangeq.core.workload_sums import pairs_together, queries
 
 IN_CACHE = 1 << 14

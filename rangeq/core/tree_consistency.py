@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.core.tree import Tree
 
 

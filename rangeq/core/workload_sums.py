@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mechdesign._support.text import shown
+from mechdesign.base.text import shown
 
 
 def queries(domain: int, workload: str) -> int:

@@ -26,8 +26,8 @@ from frequency.core.synthetic import checked_sample
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.text import printable
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.text import printable
 from rangeq.core.attribute_quantiles import AttributeQuantiles
 from rangeq.core.estimate import Distribution
 from rangeq.core.intervals import InvalidRange

@@ -15,8 +15,8 @@ from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
 from rangeq.grids.estimate import ConjunctionEstimate
 from rangeq.grids.grid_likelihoods import posterior
 from rangeq.grids.wavegrid.estimate import WaveEstimate

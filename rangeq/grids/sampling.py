@@ -18,8 +18,8 @@ import scipy
 from frequency.core.synthetic import shared_out
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.progress import ProgressMeter
 from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
 
 _BLOCKS = 32

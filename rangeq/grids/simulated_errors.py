@@ -14,9 +14,9 @@ from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import Mixture
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.blas import one_thread
-from mechdesign._support.numbers import Rational
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.blas import one_thread
+from mechdesign.base.numbers import Rational
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.text import shown
+from mechdesign.base.text import shown
 from rangeq.local.item_sets import PaddedSets
 from rangeq.local.paired import Paired, auc_and_slope
 

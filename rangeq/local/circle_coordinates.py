@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 Transform = npt.NDArray[np.complex128]
 """What `numpy.fft.rfft` gives: shape (..., size // 2 + 1)."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from rangeq.core.node_law import NodeLaw
 
 _EXACT = 8

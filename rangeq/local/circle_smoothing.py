@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.definite import posterior_root
+from mechdesign.base.arrays import Floats
+from mechdesign.base.definite import posterior_root
 from rangeq.local.circle_coordinates import (
     Transform,
     coordinates,

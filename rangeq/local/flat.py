@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from frequency.oracles.choice import OracleChoice
-from mechdesign._support.frozen import set_fields
+from mechdesign.base.frozen import set_fields
 from rangeq.local.hierarchy import HierarchicalHistogram
 
 

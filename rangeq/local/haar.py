@@ -20,9 +20,9 @@ from frequency.core.public_coins import stating
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
 from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
 from rangeq.core.cuts import Cuts
 from rangeq.core.levels import TreeLevels
 from rangeq.core.protocol import EvenTree

@@ -30,13 +30,13 @@ from frequency.core.tally import Sample
 from frequency.oracles.choice import OracleChoice, oracle_over
 from frequency.postprocess import norm_sub
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Integers, Items
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact, whole
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import shown
 from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.base.arrays import Floats, Integers, Items
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact, whole
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, ProcessedProof
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.haar import HaarHRR

@@ -16,8 +16,8 @@ import scipy
 
 from frequency.core.answer import Answer
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Integers, Items
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Integers, Items
+from mechdesign.base.text import shown
 
 
 class Answering(Protocol):

@@ -18,9 +18,9 @@ from frequency.algebra.exact_draws import WORD
 from frequency.core.oracle import CellOracle, Oracle
 from frequency.oracles.choice import NAMED, choices_of, name_of
 from mechdesign import Mechanism, Privacy
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.numbers import Rational
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.numbers import Rational
+from mechdesign.base.progress import ProgressMeter
 from rangeq.core.protocol import RangeProtocol, even_rmse
 from rangeq.core.tree import Tree, checked_workload
 from rangeq.local.circular import (

@@ -21,9 +21,9 @@ from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
 from frequency.exceptions import InvalidValue
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.counts import checked_counts
-from mechdesign._support.randomness import bit_source
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.counts import checked_counts
+from mechdesign.base.randomness import bit_source
 from rangeq.core.intervals import checked_ends
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.item_sets import PaddedSets, SetEstimate

@@ -21,10 +21,10 @@ from frequency.core.protocol import Protocol
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
-from mechdesign._support.text import listed, shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import listed, shown
 from rangeq.core.attribute_quantiles import AttributeQuantiles
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.protocol import RangeProtocol

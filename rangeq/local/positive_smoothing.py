@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from frequency.postprocess import norm_sub
-from mechdesign._support.arrays import Floats
-from mechdesign._support.definite import posterior_root
+from mechdesign.base.arrays import Floats
+from mechdesign.base.definite import posterior_root
 from rangeq.local.circle_coordinates import coordinates, items_of
 
 _TURNS, _EVERY = 1000, 10

@@ -12,9 +12,9 @@ import numpy as np
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
 from frequency.oracles.choice import OracleChoice, choices_of
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.text import shown
 from rangeq.core.protocol import AdditiveProtocol
 from rangeq.core.tree import padded, spread
 from rangeq.local.circle_cuts import windows

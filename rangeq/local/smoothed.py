@@ -14,9 +14,9 @@ from frequency.core.answer import ConfidenceInterval
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.blas import one_thread
-from mechdesign._support.numbers import Rational, whole
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.blas import one_thread
+from mechdesign.base.numbers import Rational, whole
 from rangeq.core.estimate import EstimatedDistribution, RangeEstimate
 from rangeq.core.levels import Levels
 from rangeq.core.tree import checked_workload

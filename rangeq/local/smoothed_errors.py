@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.blas import one_thread
-from mechdesign._support.numbers import Rational
+from mechdesign.base.arrays import Floats
+from mechdesign.base.blas import one_thread
+from mechdesign.base.numbers import Rational
 from rangeq.core.reference_populations import REFERENCE_POPULATIONS, reference_shares
 from rangeq.core.tree import mean_over, padded
 from rangeq.local.circle_coordinates import items_of

@@ -18,8 +18,8 @@ from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, json_integer
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 from rangeq.core.estimate import Distribution
 from rangeq.core.expectation_maximisation import Fit, averaged, most_likely

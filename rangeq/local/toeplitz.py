@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 
 _CLOSE, _STEPS = 1e-13, 1000
 """The residual at which conjugate gradients end, and after how many steps Levinson's recursion is

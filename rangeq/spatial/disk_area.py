@@ -22,8 +22,8 @@ from frequency.algebra.exact_draws import WORD, bernoulli, uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 from rangeq.local.square_wave import bandwidth
 from rangeq.spatial.likelihood import LikelihoodChannel, LikelihoodProtocol

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import Answer
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.estimate import ConjunctionEstimate, PairwiseEstimate
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.spatial.grid import SpatialGrid

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from frequency.exceptions import FrequencyError
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import shown
 
 EARTH_RADIUS = 6_371_008.8
 """The mean radius of the earth in metres: lengths err by at most 0.6 % for its flattening."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.core.expectation_maximisation import Fit, averaged, most_likely
 from rangeq.core.record_channel import RecordChannel
 from rangeq.grids.estimate import PairwiseEstimate

@@ -12,8 +12,8 @@ import numpy as np
 from frequency.algebra.exact_draws import root
 from frequency.core.channel import Reports
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from rangeq.local.square_wave import SquareWave
 from rangeq.spatial.likelihood import LikelihoodChannel, LikelihoodProtocol

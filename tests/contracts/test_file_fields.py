@@ -23,8 +23,8 @@ from frequency.marginals import CALM, Domain
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
 from frequency.storage import aggregate_files, load_protocol, save_protocol, write_reports
 from mechdesign import ZCDP, Ledger, Mechanism, MechanismError, Privacy, design, named
-from mechdesign._support.strict_json import digest_of
 from mechdesign.accounting import shuffled
+from mechdesign.base.strict_json import digest_of
 from mechdesign.losses import L0
 from mechdesign.privacy import Metric
 from mechdesign.tables import TableRelease, release, release_contingency

@@ -41,7 +41,7 @@ from frequency.schema import Domain, Survey
 from frequency.schema.survey import SurveyChannel
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign import discrete_laplace as discrete
-from mechdesign._support.randomness import bit_source
+from mechdesign.base.randomness import bit_source
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.sampling import Sampler
 from rangeq import central, grids, spatial

@@ -23,9 +23,9 @@ from frequency.core.public_coins import PublicCoinChannel
 from frequency.heavy import UniqueHeavyHitter
 from frequency.heavy.sampled import Sampled
 from mechdesign import Mechanism, Privacy, named
-from mechdesign._support.randomness import bit_source
 from mechdesign.accounting import shuffled
 from mechdesign.accounting.pair_law import PairClass, merged, require_pair_law
+from mechdesign.base.randomness import bit_source
 from mechdesign.exceptions import UnstatedLikelihoods
 from rangeq import grids
 from rangeq.local.item_sets import Slots

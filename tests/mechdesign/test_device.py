@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mechdesign import Mechanism, MechanismError, Metric, Privacy, device, named
-from mechdesign._support.strict_json import digest_of
+from mechdesign.base.strict_json import digest_of
 from mechdesign.sampling import Sampler
 from tests.mechdesign.relations import RELATIONS
 from tests.tape import Tape

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechdesign import InexactNumber, Privacy
-from mechdesign._support.randomness import bit_source
+from mechdesign.base.randomness import bit_source
 from mechdesign.discrete_laplace import DiscreteLaplace, _power
 from tests.goodness_of_fit import FALSE_ALARM
 from tests.tape import WORD, played

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import Bands, CountPairs, Counts, InvalidPrior, Mechanism, Privacy, named
-from mechdesign._support.text import from_text
+from mechdesign.base.text import from_text
 from mechdesign.explanation import LIKELY, QUESTIONS, Explanation, PersonalRisk, explain
 from mechdesign.losses import binomial, prior
 from mechdesign.values import Values

@@ -15,7 +15,7 @@ import pytest
 
 from mechdesign import Ledger, Mechanism, Privacy, design, device, limits, named
 from mechdesign import files as formats
-from mechdesign._support.strict_json import digest_of
+from mechdesign.base.strict_json import digest_of
 from mechdesign.losses import L1
 from mechdesign.privacy import Metric
 from tests.processes import heard, tell

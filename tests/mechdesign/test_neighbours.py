@@ -21,7 +21,7 @@ from mechdesign import (
     device,
     named,
 )
-from mechdesign._support.strict_json import digest_of
+from mechdesign.base.strict_json import digest_of
 from mechdesign.losses import L0, L1, L2, Power
 from tests.mechdesign.relations import RELATIONS, arbitrary, capped, distance, equal, line, ring
 

@@ -22,7 +22,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign._support.randomness import bit_source
+from mechdesign.base.randomness import bit_source
 from tests.goodness_of_fit import goodness
 
 dp: Any = pytest.importorskip("opendp.prelude")

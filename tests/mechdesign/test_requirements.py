@@ -25,7 +25,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign._support.strict_json import digest_of
+from mechdesign.base.strict_json import digest_of
 from mechdesign.losses import L0, L1, L2
 from mechdesign.lp.constraints import Constraints
 from mechdesign.properties import resolve

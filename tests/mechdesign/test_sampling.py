@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import mechdesign.sampling as sampling
 from mechdesign import InvalidCount, Mechanism, Privacy, named
-from mechdesign._support.counts import checked_counts
+from mechdesign.base.counts import checked_counts
 from mechdesign.sampling import Sampler
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 from tests.tape import WORD, Tape
@@ -352,7 +352,7 @@ BAD = [
 def test_wrong_counts_are_named_and_cost_nothing(counts, index, monkeypatch):
     mechanism = named.geometric(2, alpha="1/2")
     monkeypatch.setattr(
-        "mechdesign._support.randomness.os.urandom",
+        "mechdesign.base.randomness.os.urandom",
         lambda size: pytest.fail("randomness was drawn"),
     )
     rng = np.random.default_rng(11)

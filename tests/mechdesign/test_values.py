@@ -24,7 +24,7 @@ from mechdesign import (
     design,
     device,
 )
-from mechdesign._support.strict_json import digest_of
+from mechdesign.base.strict_json import digest_of
 from mechdesign.index_table import IndexTable
 from mechdesign.losses import L0, L1, L2, Loss
 from mechdesign.properties import SEVEN

@@ -115,7 +115,7 @@ def noise(kind, epsilon, n):
     kind, _, how = kind.rpartition(", ") if kind.endswith(", secure") else (kind, "", "")
     rng = None if how == "secure" else np.random.default_rng(next(SEEDS))
     if kind == "unbounded":
-        from mechdesign._support.randomness import bit_source
+        from mechdesign.base.randomness import bit_source
         from mechdesign.discrete_laplace import DiscreteLaplace
 
         law, source = DiscreteLaplace(alpha=alpha_of(epsilon)), bit_source(rng)

@@ -18,10 +18,10 @@ from frequency.core.oracle import SymmetricOracle, checked_users
 from frequency.longitudinal.systems.system import LongitudinalSystem
 from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof
 from mechdesign import Audit
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import exact_sum, whole
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import exact_sum, whole
+from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 

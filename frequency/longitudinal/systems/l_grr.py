@@ -10,8 +10,8 @@ import numpy as np
 from frequency.core.channel import Reports
 from frequency.longitudinal.systems.two_rounds import TwoRounds, mostly_kept
 from frequency.oracles.randomized_response import GRR
-from mechdesign._support.arrays import Items
-from mechdesign._support.randomness import BitSource
+from mechdesign.base.arrays import Items
+from mechdesign.base.randomness import BitSource
 
 
 @dataclass(frozen=True)

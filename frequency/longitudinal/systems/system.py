@@ -13,9 +13,9 @@ from frequency.core.channel import Reports
 from frequency.core.oracle import Oracle
 from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
-from mechdesign._support.arrays import Items
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.randomness import BitSource, bit_source
+from mechdesign.base.arrays import Items
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.randomness import BitSource, bit_source
 
 
 @dataclass(eq=False)

@@ -25,11 +25,11 @@ from frequency.core.channel import Reports
 from frequency.core.oracle import PureOracle
 from frequency.longitudinal.systems.system import LongitudinalSystem
 from frequency.oracles.unary_encoding import BitVector, packed
-from mechdesign._support.arrays import Items
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational
-from mechdesign._support.randomness import BitSource
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Items
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational
+from mechdesign.base.randomness import BitSource
+from mechdesign.base.text import shown
 
 
 @dataclass(frozen=True)

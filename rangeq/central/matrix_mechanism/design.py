@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.progress import ProgressMeter
 from mechdesign.discrete_gaussian import LARGEST_SIGMA2
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.design_cache import DesignFile

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 _ROUNDS = 200
 

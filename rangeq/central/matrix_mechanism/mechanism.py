@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from frequency.core.answer import Answer, normal_quantile
 from mechdesign import Privacy
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.balls import ball, precision
-from mechdesign._support.randomness import bit_source
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.balls import ball, precision
+from mechdesign.base.randomness import bit_source
 from mechdesign.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
 from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.exceptions import PrivacyViolation

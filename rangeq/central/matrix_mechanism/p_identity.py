@@ -27,8 +27,8 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.progress import ProgressMeter
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.progress import ProgressMeter
 from rangeq.central.box_tree import tree_over
 from rangeq.central.branching import best_branching
 from rangeq.central.budget import best_shares, equal

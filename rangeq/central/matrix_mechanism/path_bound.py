@@ -30,8 +30,8 @@ import math
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.numbers import whole
+from mechdesign.base.arrays import Floats
+from mechdesign.base.numbers import whole
 from rangeq.central.matrix_mechanism.workload import Workload
 
 LARGEST_PATH = 1 << 20

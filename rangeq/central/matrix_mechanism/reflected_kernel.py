@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 from flint import fmpz_poly
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 
 _LEAF = 32
 

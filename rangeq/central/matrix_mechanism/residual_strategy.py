@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
 from rangeq.central.matrix_mechanism.marginal_strategy import (
     View,

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.numbers import whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.numbers import whole
+from mechdesign.base.text import shown
 from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH
 from rangeq.central.matrix_mechanism.reflected_kernel import ReflectedKernel
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, LARGEST_PRODUCT, Strategy

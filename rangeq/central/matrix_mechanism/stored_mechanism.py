@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
-from mechdesign._support.arrays import Integers
-from mechdesign._support.fields import (
+from mechdesign.base.arrays import Integers
+from mechdesign.base.fields import (
     FRACTION_TEXT,
     TEXT,
     one_of,
@@ -18,7 +18,7 @@ from mechdesign._support.fields import (
     table_of,
     whole_number,
 )
-from mechdesign._support.text import to_text
+from mechdesign.base.text import to_text
 from rangeq.central.inputs import stored_number
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.strategy_file import kind_of

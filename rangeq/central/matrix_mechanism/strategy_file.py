@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import InvalidFile
-from mechdesign._support.fields import (
+from mechdesign.base.fields import (
     ANYTHING,
     TEXT,
     list_of,
@@ -29,9 +29,9 @@ from mechdesign._support.fields import (
     table_of,
     whole_number,
 )
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.strict_json import digest_of, from_json
-from mechdesign._support.text import reason, shown
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.strict_json import digest_of, from_json
+from mechdesign.base.text import reason, shown
 from rangeq.central.inputs import checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy

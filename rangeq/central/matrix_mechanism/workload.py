@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign._support.arrays import Floats, Integers
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import is_whole
+from mechdesign.base.text import shown
 from rangeq.central.inputs import checked_shape
 
 LARGEST_GRAM = 1 << 12

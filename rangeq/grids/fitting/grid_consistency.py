@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frequency.postprocess import norm_sub
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.cells import Grid, common
 
 _MOST_ROUNDS = 50

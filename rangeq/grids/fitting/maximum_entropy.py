@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 _MOST_ROUNDS = 100
 _NUMBERS = 1 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from rangeq.core.halving import halved
 
 _ROUNDS = 100

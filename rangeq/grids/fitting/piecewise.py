@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Items
+from mechdesign.base.arrays import Floats, Items
 from rangeq.grids.cells import Edges
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.cells import Edges, refined
 from rangeq.grids.fitting.piecewise import Line, Plane
 

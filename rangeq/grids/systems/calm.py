@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from frequency.core.aggregate import Aggregate
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.cells import MOST_CELLS
 from rangeq.grids.errors import GridErrors
 from rangeq.grids.fitting.grid_consistency import agreeing

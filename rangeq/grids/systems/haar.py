@@ -15,8 +15,8 @@ import numpy as np
 from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import two_likelihoods
-from mechdesign._support.arrays import Floats, Items
 from mechdesign.accounting.pair_law import PairLaw
+from mechdesign.base.arrays import Floats, Items
 from rangeq.grids.cells import MOST_CELLS, Edges, Grid, equal_cells
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.errors import overlap

@@ -8,9 +8,9 @@ from functools import cached_property
 
 from frequency.core.aggregate import Aggregate
 from frequency.schema import Domain
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, exact
-from mechdesign._support.text import shown
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.text import shown
 from rangeq.grids.cells import Grid
 from rangeq.grids.estimate import MOST_TOLERANCE, PairwiseEstimate
 from rangeq.grids.fitting.piecewise import Line, Plane

@@ -12,10 +12,10 @@ import numpy as np
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.choice import OracleChoice
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import is_whole
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import is_whole
+from mechdesign.base.text import shown
 from rangeq.grids.cells import MOST_CELLS, MOST_EDGES, Edges, Grid, equal_cells
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.errors import GridErrors

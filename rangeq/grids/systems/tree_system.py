@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from frequency.oracles.choice import OracleChoice
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import whole
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
 from rangeq.grids.cells import MOST_EDGES, Edges, tree_cells, tree_widths
 from rangeq.grids.protocol import ConjunctionProtocol
 

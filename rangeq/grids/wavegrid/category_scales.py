@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.wavegrid.interactions import Pair
 from rangeq.grids.wavegrid.local_terms import PairTerms
 from rangeq.grids.wavegrid.shrinkage import SCALES, Shrinkage, scores_of

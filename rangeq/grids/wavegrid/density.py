@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.definite import posterior_root
+from mechdesign.base.arrays import Floats
+from mechdesign.base.definite import posterior_root
 from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 

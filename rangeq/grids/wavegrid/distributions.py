@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from frequency.postprocess import norm_sub
-from mechdesign._support.arrays import Floats, Items
+from mechdesign.base.arrays import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
 from rangeq.grids.fitting.piecewise import Line

@@ -23,8 +23,8 @@ from frequency.core.quantiles import place_along
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from frequency.schema.domain import MOST_ATTRIBUTES
-from mechdesign._support.arrays import Floats, Items
-from mechdesign._support.text import shown
+from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.text import shown
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting.maximum_entropy import weighted_update

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 State = TypeVar("State")
 Known = TypeVar("Known")

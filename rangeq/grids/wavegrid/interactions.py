@@ -26,7 +26,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import scipy
 
-from mechdesign._support.arrays import Floats, Items
+from mechdesign.base.arrays import Floats, Items
 from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 Key = TypeVar("Key")

@@ -12,7 +12,7 @@ import numpy as np
 
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.core.node_law import ContrastLaw
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.wavegrid.density import Told

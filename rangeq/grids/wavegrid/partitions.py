@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Items
+from mechdesign.base.arrays import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.wavegrid.value_sets import ValueSets
 

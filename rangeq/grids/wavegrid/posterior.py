@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from frequency.schema import Domain
-from mechdesign._support.arrays import Floats
-from mechdesign._support.blas import one_thread
+from mechdesign.base.arrays import Floats
+from mechdesign.base.blas import one_thread
 from rangeq.grids.wavegrid.category_scales import category_terms
 from rangeq.grids.wavegrid.density import CATEGORIES, FEW, KERNELS, Kernel, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced

@@ -12,9 +12,9 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.answer import place_of
 from frequency.core.oracle import checked_users
 from frequency.schema import Domain, Ordered, Schema
-from mechdesign._support.frozen import set_fields
-from mechdesign._support.numbers import Rational, whole
-from mechdesign._support.text import listed, shown
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.text import listed, shown
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.likelihoods import Likelihoods, of_waves

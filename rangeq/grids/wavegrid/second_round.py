@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.wavegrid.distributions import FittedJoint, corners
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.wavegrid.interactions import Pair
 from rangeq.grids.wavegrid.term_kinds import TermBasis
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.definite import cholesky
+from mechdesign.base.arrays import Floats
+from mechdesign.base.definite import cholesky
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales
 from rangeq.grids.wavegrid.shrinkage import Shrinkage
 from rangeq.grids.wavegrid.term_kinds import TermBasis

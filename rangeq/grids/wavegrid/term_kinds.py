@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Items
+from mechdesign.base.arrays import Floats, Items
 from rangeq.grids.wavegrid.interactions import terms
 
 LEVELS = 6

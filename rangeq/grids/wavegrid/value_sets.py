@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Items
+from mechdesign.base.arrays import Floats, Items
 from rangeq.grids.cells import Edges
 
 

@@ -18,7 +18,7 @@ from frequency.cli import privatize_command
 from frequency.marginals import InpHT
 from frequency.storage import formats, read_reports, save_protocol, shuffle, table
 from frequency.storage import parquet as reports_file
-from mechdesign._support import files
+from mechdesign.base import files
 from mechdesign.cli import main
 
 SPECIES = Categorical("species", ["Adelie", "Chinstrap", "Gentoo"], missing="item")

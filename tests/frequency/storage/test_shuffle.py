@@ -9,7 +9,7 @@ from scipy import stats
 from frequency import GRR, HRR, OLH, OUE
 from frequency.storage import shuffle
 from frequency.storage.shuffle import shuffled
-from mechdesign._support.randomness import bit_source
+from mechdesign.base.randomness import bit_source
 
 FALSE_ALARM = 1e-6
 

@@ -17,12 +17,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mechdesign import Privacy, named
-from mechdesign._support.balls import ball
 from mechdesign.accounting import compose, shuffled
 from mechdesign.accounting.convex_order import dominating
 from mechdesign.accounting.inversion import Advantage, Function, Mean, Summands
 from mechdesign.accounting.pair_law import TableLaws, attack_laws_of
 from mechdesign.accounting.privacy_curve import exp_above, exp_below
+from mechdesign.base.balls import ball
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.table import Table
 from tests.mechdesign.accounting.enumerated import composed_delta, shuffled_delta

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign import named
-from mechdesign._support.strict_json import digest_of
+from mechdesign.base.strict_json import digest_of
 from mechdesign.cli import main
 from mechdesign.device import Device
 

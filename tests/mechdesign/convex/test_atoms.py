@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from mechdesign._support.balls import ball
+from mechdesign.base.balls import ball
 from mechdesign.convex.atoms import (
     Atom,
     EuclideanNorm,

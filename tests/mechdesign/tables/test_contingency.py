@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from mechdesign import InvalidCount, Privacy, named
-from mechdesign._support.randomness import bit_source
-from mechdesign._support.strict_json import write_content
+from mechdesign.base.randomness import bit_source
+from mechdesign.base.strict_json import write_content
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.tables.axes import Axes

@@ -19,7 +19,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign._support.strict_json import digest_of
+from mechdesign.base.strict_json import digest_of
 from mechdesign.losses import L2
 from mechdesign.tables import TableRelease, release
 from mechdesign.unbiased_estimate import UnbiasedEstimate

@@ -11,7 +11,7 @@ from frequency.core.aggregate import pack, unpack
 from frequency.exceptions import UnknownVariance
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Survey, Text
 from mechdesign import ZCDP, ApproximateDP, InvalidFile, Privacy
-from mechdesign._support.fields import ANYTHING
+from mechdesign.base.fields import ANYTHING
 from rangeq import HaarHRR
 from rangeq.central import (
     CentralFlat,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from rangeq.grids.wavegrid.interactions import Halves
 
 

@@ -8,7 +8,7 @@ import cvxpy
 import numpy as np
 import pytest
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.fitting.maximum_entropy import weighted_update
 from tests.general_solver import solve
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frequency.postprocess import norm_sub
-from mechdesign._support.arrays import Floats, Items
+from mechdesign.base.arrays import Floats, Items
 from rangeq.core.halving import halved
 from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
 

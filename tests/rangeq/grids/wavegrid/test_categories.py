@@ -18,7 +18,7 @@ from frequency import UnknownVariance, of_samples, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
-from mechdesign._support.arrays import Floats, Integers
+from mechdesign.base.arrays import Floats, Integers
 from rangeq.grids import WaveEstimate, WaveGrid, best
 from rangeq.grids.wavegrid import category_scales, local_terms, shrinkage
 from rangeq.grids.wavegrid.category_scales import category_terms

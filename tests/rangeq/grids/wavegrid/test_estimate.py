@@ -13,7 +13,7 @@ import pytest
 from frequency import Categorical, Numeric, Schema, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.storage.protocol_file import load_protocol, save_protocol
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.fitting.maximum_entropy import weighted_update

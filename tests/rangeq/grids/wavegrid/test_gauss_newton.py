@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
 
 TIMES = np.linspace(0, 2, 15)

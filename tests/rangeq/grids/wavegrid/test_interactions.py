@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids.wavegrid.interactions import (
     Interaction,
     Pair,

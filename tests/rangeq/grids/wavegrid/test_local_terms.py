@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid import local_terms, shrinkage
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before

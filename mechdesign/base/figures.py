@@ -35,8 +35,8 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from mechdesign._support.arrays import Floats
-from mechdesign._support.text import printable
+from mechdesign.base.arrays import Floats
+from mechdesign.base.text import printable
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 """Okabe and Ito's palette, which colour-blind readers can tell apart.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mechdesign import named
-from mechdesign._support.randomness import bit_source
+from mechdesign.base.randomness import bit_source
 from mechdesign.sampling import Sampler
 from tests.tape import WORD
 
@@ -12,12 +12,12 @@ from tests.tape import WORD
 def test_the_secure_source_is_the_operating_system(monkeypatch):
     third = (WORD - 1) // 3
     monkeypatch.setattr(
-        "mechdesign._support.randomness.os.urandom",
+        "mechdesign.base.randomness.os.urandom",
         lambda size: np.full(size // 8, third - 1, dtype=np.uint64).tobytes(),
     )
     assert Sampler([[1], [2]], 3).draw([0, 0, 0]).tolist() == [0, 0, 0]
     monkeypatch.setattr(
-        "mechdesign._support.randomness.os.urandom",
+        "mechdesign.base.randomness.os.urandom",
         lambda size: np.full(size // 8, third + 1, dtype=np.uint64).tobytes(),
     )
     assert Sampler([[1], [2]], 3).draw([0, 0, 0]).tolist() == [1, 1, 1]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import InvalidTable
-from mechdesign._support.csv_rows import SEPARATORS, CsvRows, read_csv
-from mechdesign._support.text import comma_separated
+from mechdesign.base.csv_rows import SEPARATORS, CsvRows, read_csv
+from mechdesign.base.text import comma_separated
 
 CELLS = st.text(alphabet='ab,;|\t"\r\n é', max_size=4)
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from mechdesign import plot
-from mechdesign._support.figures import (
+from mechdesign.base.figures import (
     STYLE,
     PlainNumbers,
     caption_above,
@@ -251,7 +251,7 @@ def own_looks(source: str) -> list[str]:
 def test_every_figure_has_the_style() -> None:
     """Only its home says which colours there are."""
     found = {path: own_looks(source) for path, source in SOURCES.items()}
-    assert found.pop("mechdesign/_support/figures.py")
+    assert found.pop("mechdesign/base/figures.py")
     assert {path: looks for path, looks in found.items() if looks} == {}
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign._support.text import from_text, shown
+from mechdesign.base.text import from_text, shown
 from mechdesign.exceptions import InexactNumber
 
 Rational: TypeAlias = Fraction | int | str | Decimal

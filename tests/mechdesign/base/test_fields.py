@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import pytest
 
-from mechdesign._support.fields import (
+from mechdesign.base.fields import (
     ANYTHING,
     FLAG,
     FRACTION_TEXT,
     INTEGER_TEXT,
     TEXT,
-    Field,
+    FieldType,
     array_of,
     list_of,
     matching,
@@ -51,7 +51,7 @@ PAIR = row_of(whole_number(0, 9), TEXT)
         (record({"a": FLAG}) | record({"b": TEXT}), [{"a": True}, {"b": ""}], [{}, {"a": ""}]),
     ],
 )
-def test_a_field_holds_its_type_and_range_alone(field: Field, good: Any, bad: Any) -> None:
+def test_a_field_holds_its_type_and_range_alone(field: FieldType, good: Any, bad: Any) -> None:
     for value in good:
         assert field.require(value) is value
     for value in bad:

@@ -1,7 +1,7 @@
 """JSON that can be read in one way only, and JSON files with a digest.
 
 No key of an object may be repeated or unknown, versions are integers, and each field holds what the
-format declares of it: see `mechdesign._support.fields`.
+format declares of it: see `mechdesign.base.fields`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from mechdesign._support.fields import ANYTHING, TEXT, Field, record
-from mechdesign._support.files import opened, replacing
-from mechdesign._support.text import reason, shown
+from mechdesign.base.fields import ANYTHING, TEXT, FieldType, record
+from mechdesign.base.files import opened, replacing
+from mechdesign.base.text import reason, shown
 from mechdesign.exceptions import InvalidFile, InvalidMechanism
 
 JSON_DEPTH = 64
@@ -165,7 +165,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 def content_of(
     path: str | os.PathLike[str],
     kind: str,
-    versions: Mapping[int, Mapping[str, Field]],
+    versions: Mapping[int, Mapping[str, FieldType]],
     *,
     sealed: bool = True,
 ) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def content_of(
         The file.
     kind : str
         What its key "format" must be.
-    versions : mapping of int to mapping of str to Field
+    versions : mapping of int to mapping of str to FieldType
         What its key "version" may be, and the fields of a file of that version beside "format",
         "version" and "digest": these and no others.
     sealed : bool, default True

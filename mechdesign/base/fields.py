@@ -1,7 +1,7 @@
 """What the fields of files may hold: each has one declared type and range.
 
-A format is declared once, as a `Field` that is made of others, and every reader of it checks with
-`Field.require`. Nothing is converted: a count is no flag, a text no number, and a list no text.
+A format is declared once, as a `FieldType` that is made of others, and every reader of it checks with
+`FieldType.require`. Nothing is converted: a count is no flag, a text no number, and a list no text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from mechdesign._support.text import shown
+from mechdesign.base.text import shown
 
 WORD = 1 << 63
 """Integers of files are less than this in absolute value, unless a field says otherwise."""
@@ -23,7 +23,7 @@ _WHOLE, _FRACTION = re.compile(f"-?{_INTEGER}"), re.compile(f"-?{_INTEGER}(?:/{_
 
 
 @dataclass(frozen=True)
-class Field:
+class FieldType:
     """What a field may hold.
 
     Attributes
@@ -55,7 +55,7 @@ class Field:
         self.check(value, place)
         return value
 
-    def __or__(self, other: Field) -> Field:
+    def __or__(self, other: FieldType) -> FieldType:
         def check(value: Any, place: str) -> None:
             try:
                 self.check(value, place)
@@ -70,7 +70,7 @@ class Field:
                     raise _wrong(value, place, what) from None
 
         what = f"{self.what}, or {other.what}"
-        return Field(what, check)
+        return FieldType(what, check)
 
 
 class _Wrong(ValueError):
@@ -89,12 +89,12 @@ def _wrong(value: Any, place: str, what: str) -> _Wrong:
     return _Wrong(f"{place or 'it'} must be {what}, got {shown(value)}", place)
 
 
-def _those(what: str, test: Callable[[Any], bool]) -> Field:
+def _those(what: str, test: Callable[[Any], bool]) -> FieldType:
     def check(value: Any, place: str) -> None:
         if not test(value):
             raise _wrong(value, place, what)
 
-    return Field(what, check)
+    return FieldType(what, check)
 
 
 FLAG = _those("true or false", lambda value: isinstance(value, bool))
@@ -113,7 +113,7 @@ ANYTHING = _those("anything", lambda value: True)
 """Of content that a declaration of its own checks."""
 
 
-def whole_number(low: int = -WORD, high: int = WORD - 1) -> Field:
+def whole_number(low: int = -WORD, high: int = WORD - 1) -> FieldType:
     """An integer from ``low`` to ``high``."""
     what = f"an integer from {_legible(low)} to {_legible(high)}"
     return _those(what, lambda value: type(value) is int and low <= value <= high)
@@ -124,25 +124,25 @@ def _legible(limit: int) -> str:
     return {-WORD: "-2^63", WORD - 1: "2^63 - 1"}.get(limit, str(limit))
 
 
-def one_of(*texts: str) -> Field:
+def one_of(*texts: str) -> FieldType:
     """One of some texts."""
     return _those(
         f"one of {', '.join(texts)}", lambda value: isinstance(value, str) and value in texts
     )
 
 
-def matching(what: str, pattern: str) -> Field:
+def matching(what: str, pattern: str) -> FieldType:
     """A text that matches a regular expression."""
     held = re.compile(pattern)
     return _those(what, lambda value: isinstance(value, str) and bool(held.fullmatch(value)))
 
 
-def optional(field: Field) -> Field:
+def optional(field: FieldType) -> FieldType:
     """The field, or null."""
     return field | NOTHING
 
 
-def list_of(field: Field, most: int | None = None) -> Field:
+def list_of(field: FieldType, most: int | None = None) -> FieldType:
     """A list, of at most so many."""
 
     def check(value: Any, place: str) -> None:
@@ -152,10 +152,10 @@ def list_of(field: Field, most: int | None = None) -> Field:
             field.check(entry, f"{place}[{k}]")
 
     what = "a list" if most is None else f"a list of at most {most}"
-    return Field(what, check)
+    return FieldType(what, check)
 
 
-def row_of(*fields: Field) -> Field:
+def row_of(*fields: FieldType) -> FieldType:
     """A list with one entry for each of some fields."""
 
     def check(value: Any, place: str) -> None:
@@ -165,17 +165,17 @@ def row_of(*fields: Field) -> Field:
             field.check(entry, f"{place}[{k}]")
 
     what = f"a list of {len(fields)}"
-    return Field(what, check)
+    return FieldType(what, check)
 
 
-def array_of(field: Field) -> Field:
+def array_of(field: FieldType) -> FieldType:
     """The field, or lists of lists of it."""
 
     def check(value: Any, place: str) -> None:
         (every if isinstance(value, list) else field).check(value, place)
 
-    every = list_of(Field(field.what, check))
-    return Field(f"{field.what}, or lists of them", check)
+    every = list_of(FieldType(field.what, check))
+    return FieldType(f"{field.what}, or lists of them", check)
 
 
 _PLAIN = (bool, int, float, str, NoneType)
@@ -218,7 +218,7 @@ def _is_of(value: Any, declared: Any) -> bool:
     return True
 
 
-def table_of(field: Field, key: Field = TEXT) -> Field:
+def table_of(field: FieldType, key: FieldType = TEXT) -> FieldType:
     """An object with any keys."""
 
     def check(value: Any, place: str) -> None:
@@ -228,10 +228,10 @@ def table_of(field: Field, key: Field = TEXT) -> Field:
             key.check(name, f"a key of {place}")
             field.check(entry, f"{place}[{shown(name)}]")
 
-    return Field("an object", check)
+    return FieldType("an object", check)
 
 
-def record(fields: Mapping[str, Field]) -> Field:
+def record(fields: Mapping[str, FieldType]) -> FieldType:
     """An object with these keys, all of them and no others."""
 
     def check(value: Any, place: str) -> None:
@@ -249,4 +249,4 @@ def record(fields: Mapping[str, Field]) -> Field:
             field.check(value[name], f"{place}.{name}" if place else name)
 
     what = f"an object with the keys {', '.join(fields)}"
-    return Field(what, check)
+    return FieldType(what, check)

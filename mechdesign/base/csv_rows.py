@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from mechdesign._support.files import opened
+from mechdesign.base.files import opened
 from mechdesign.exceptions import InvalidTable
 
 SEPARATORS = (",", ";", "\t", "|")

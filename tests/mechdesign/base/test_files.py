@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mechdesign import DiskFull, IrregularFile
-from mechdesign._support import files
-from mechdesign._support.text import reason as plainly
+from mechdesign.base import files
+from mechdesign.base.text import reason as plainly
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from mechdesign import InexactNumber, InvalidPrior
-from mechdesign._support.numbers import exact, exact_sum, whole
+from mechdesign.base.numbers import exact, exact_sum, whole
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 

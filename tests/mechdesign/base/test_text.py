@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign._support.text import (
+from mechdesign.base.text import (
     aligned,
     brief,
     from_text,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign._support.arrays import Floats
+from mechdesign.base.arrays import Floats
 
 _ROUNDED = 2e-13
 """How far entries of a product are off at most, relative to the roots of the diagonal's."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from mechdesign._support.text import FULL
+from mechdesign.base.text import FULL
 from mechdesign.exceptions import DiskFull, IrregularFile
 
 

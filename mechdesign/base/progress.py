@@ -9,7 +9,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from mechdesign._support.text import printable
+from mechdesign.base.text import printable
 
 _REDRAWN, _WRITTEN = 0.2, 5.0
 """Seconds after which a bar is drawn anew, and a line is written."""
