@@ -1,7 +1,8 @@
 """What the fields of files may hold: each has one declared type and range.
 
-A format is declared once, as a `FieldType` that is made of others, and every reader of it checks with
-`FieldType.require`. Nothing is converted: a count is no flag, a text no number, and a list no text.
+A format is declared once, as a `FieldType` that is made of others, and every reader of it checks
+with `FieldType.require`. Nothing is converted: a count is no flag, a text no number, and a list no
+text.
 """
 
 from __future__ import annotations
