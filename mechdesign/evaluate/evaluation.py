@@ -228,18 +228,12 @@ def evaluate(
     Exception
         What a protocol raises, with a note that names it.
     """
-    for what, given in (("protocols", protocols), ("populations", populations)):
-        if not isinstance(given, Mapping) or not given:
-            raise ValueError(f"{what} must be a mapping of names, and not empty: {shown(given)}")
-    if not isinstance(queries, Mapping) or not all(len(family) for family in queries.values()):
-        raise ValueError(f"queries must be a mapping of names to lists, got {shown(queries)}")
-    if not queries or not np.ndim(epsilons) or not len(epsilons):
-        raise ValueError(f"there are no queries, or epsilons is no list: {shown(epsilons)}")
+    _check_cases(protocols, populations, queries, epsilons)
+    functions = dict(measures or {})
     whole(repeats, "repeats", 1)
     whole(seed, "seed", 0)
     if confidence is not None and not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
-    functions = dict(measures or {})
     for name, measure in functions.items():
         if not callable(measure) or name in RepeatErrors._fields:
             raise ValueError(
@@ -254,12 +248,6 @@ def evaluate(
         for family in asked.values():
             for where in family:
                 truth(where, held)
-    for name, make in protocols.items():
-        if not callable(make):
-            raise ValueError(
-                f"protocol {shown(name)} must be a function of epsilon that makes it, such as"
-                f" lambda epsilon: GRR(64, epsilon); got {shown(make)}"
-            )
     made = []
     for epsilon in epsilons:
         for name, make in protocols.items():
@@ -292,6 +280,23 @@ def evaluate(
         _users.cache_clear()
     known.update({keys[place]: rows for place, rows in zip(left, computed, strict=True)})
     return ErrorTable(tuple(row for case in keys for row in known[case]))
+
+
+def _check_cases(protocols: Any, populations: Any, queries: Any, epsilons: Any) -> None:
+    """Refuse, with a ValueError, what cannot be evaluated whatever the populations hold."""
+    for what, given in (("protocols", protocols), ("populations", populations)):
+        if not isinstance(given, Mapping) or not given:
+            raise ValueError(f"{what} must be a mapping of names, and not empty: {shown(given)}")
+    if not isinstance(queries, Mapping) or not all(len(family) for family in queries.values()):
+        raise ValueError(f"queries must be a mapping of names to lists, got {shown(queries)}")
+    if not queries or not np.ndim(epsilons) or not len(epsilons):
+        raise ValueError(f"there are no queries, or epsilons is no list: {shown(epsilons)}")
+    for name, make in protocols.items():
+        if not callable(make):
+            raise ValueError(
+                f"protocol {shown(name)} must be a function of epsilon that makes it, such as"
+                f" lambda epsilon: GRR(64, epsilon); got {shown(make)}"
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from textwrap import fill
@@ -215,74 +215,72 @@ class Plan:
     def __str__(self) -> str:
         given = {"n": str(self.best.n or ""), "epsilon": brief(self.best.epsilon)}
         known = [name for name in given if name != self.solved_for and given[name]]
-        central = {"epsilon": "central epsilon"} if self.task.trust else {}
-        said = [self.task.question, *(f"{central.get(k, k)} = {given[k]}" for k in known)]
+        titles = self._titles
+        request = [self.task.question, *(f"{titles.get(k, k)} = {given[k]}" for k in known)]
         if self.task.trust:
-            said.append(self._central)
+            request.append(self._central)
         if self.target is not None:
-            said.append(f"error at most {brief(self.target)}")
-        shown_columns = ["error"] if self.solved_for == "error" else [self.solved_for, "error"]
+            request.append(f"error at most {brief(self.target)}")
+        lines = [
+            f"{', '.join(request)}; error: {self.task.error_is}{self._resting}",
+            *aligned(self._rows()),
+            f"* {self.best.name}: {self.reason}",
+            *self._remarks(),
+        ]
+        return "\n".join(map(printable, lines))
+
+    @property
+    def _titles(self) -> dict[str, str]:
+        """Titles of columns that are not their names."""
+        return {"epsilon": "central epsilon"} if self.task.trust else {}
+
+    def _rows(self) -> list[list[str]]:
+        """The table of the candidates under its titles, without columns that are empty."""
+        columns = ["error"] if self.solved_for == "error" else [self.solved_for, "error"]
+        titles = [self._titles.get(name, name) for name in columns]
         others = [name for name, _ in self.best.other_errors]
-        titles = [central.get(name, name) for name in shown_columns]
-        rows = [("", "candidate", "local epsilon", *titles, *others, "bits", "client", "server")]
+        rows = [["", "candidate", "local epsilon", *titles, *others, "bits", "client", "server"]]
         for item in self.candidates:
-            cells = {
-                "error": "unknown" if math.isnan(item.error) else f"{item.error:.3g}",
-                "n": str(item.n),
-                "epsilon": brief(item.epsilon),
-            }
+            cells = {"error": _error(item.error), "n": str(item.n), "epsilon": brief(item.epsilon)}
+            local = "" if item.local_epsilon is None else brief(item.local_epsilon, 4)
+            further = [_error(value, "-") for _, value in item.other_errors]
             bits = "" if item.bits is None else str(item.bits)
             mark = "*" if item is self.best else " "
+            shown_cells = [cells[name] for name in columns]
             rows.append(
-                (
-                    mark,
-                    item.name,
-                    "" if item.local_epsilon is None else brief(item.local_epsilon, 4),
-                    *(cells[name] for name in shown_columns),
-                    *(
-                        "-" if math.isnan(value) else f"{value:.3g}"
-                        for _, value in item.other_errors
-                    ),
-                    bits,
-                    item.client,
-                    item.server,
-                )
+                [mark, item.name, local, *shown_cells, *further, bits, item.client, item.server]
             )
         kept = [k for k, column in enumerate(zip(*rows, strict=True)) if k == 0 or any(column[1:])]
-        lines = [
-            f"{', '.join(said)}; error: {self.task.error_is}{self._resting}",
-            *aligned([[row[k] for k in kept] for row in rows]),
-        ]
-        lines.append(f"* {self.best.name}: {self.reason}")
+        return [[row[k] for k in kept] for row in rows]
+
+    def _remarks(self) -> Iterator[str]:
+        """Return what is to be known beside the table, a line each."""
+        task = self.task
         for item in self.candidates:
             if item.populations:
-                lines.append(f"{item.name}: its error rests on the population: {item.resting_on}")
+                yield f"{item.name}: its error rests on the population: {item.resting_on}"
         if self.unreachable:
-            lines.append(
-                f"not predicted to reach that {self.within}: {', '.join(self.unreachable)}"
-            )
+            yield f"not predicted to reach that {self.within}: {', '.join(self.unreachable)}"
         if self.unknown:
-            lines.append(f"nothing is predicted of: {', '.join(self.unknown)}")
+            yield f"nothing is predicted of: {', '.join(self.unknown)}"
         for name, reason in self.refused:
-            if name in self.task.added or self.best.local_epsilon is not None:
-                lines.append(f"cannot serve: {name}: {reason}")
-        if self.task.symbols and any(item.server for item in self.candidates):
-            lines.append(f"costs: {self.task.symbols}")
-        if self.task.postprocessing:
-            lines.append(self.task.postprocessing)
-        if others:
-            lines.append(self.task.other_errors_are)
+            if name in task.added or self.best.local_epsilon is not None:
+                yield f"cannot serve: {name}: {reason}"
+        if task.symbols and any(item.server for item in self.candidates):
+            yield f"costs: {task.symbols}"
         if self.bound:
-            lines.append(
-                "at epsilon"
-                f" {brief(self.best.epsilon)}{f' and n = {self.best.n}' if self.best.n else ''}"
-                f" {self.bound}"
-            )
-        if self.task.trusted:
-            lines.append(self.task.trusted)
-        if self.task.described:
-            lines.append(f"candidates: {self.task.described}")
-        return "\n".join(map(printable, lines))
+            users = f" and n = {self.best.n}" if self.best.n else ""
+            bound = f"at epsilon {brief(self.best.epsilon)}{users} {self.bound}"
+        else:
+            bound = ""
+        errors = task.other_errors_are if self.best.other_errors else ""
+        candidates = f"candidates: {task.described}" if task.described else ""
+        yield from filter(None, (task.postprocessing, errors, bound, task.trusted, candidates))
+
+
+def _error(value: float, unknown: str = "unknown") -> str:
+    """An error in three digits."""
+    return unknown if math.isnan(value) else f"{value:.3g}"
 
 
 def ranked(
