@@ -3,26 +3,13 @@
 `device` needs the standard library alone, and is one file to copy; beside the packages,
 ``clients/javascript`` is the same for browsers. Both run what ``protocol.client()`` gives.
 
+>>> from frequency.clients import load_client
 >>> from frequency import GRR
 >>> client = load_client(GRR(domain=4, epsilon=1.0).client())
 >>> len(client.report(2))  # eight bytes that name the protocol, and an item
 9
 """
 
-from frequency.clients.device import (
-    Client,
-    ClientError,
-    MemoisedClient,
-    RefusedValue,
-    load_client,
-    load_memoised,
-)
+import lazy_loader
 
-__all__ = [
-    "Client",
-    "ClientError",
-    "MemoisedClient",
-    "RefusedValue",
-    "load_client",
-    "load_memoised",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.algebra.error_correcting_codes import Code
+from frequency.algebra.error_correcting_codes import Code as Code
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import MOST_FUNCTIONS, Coins, LinearHash
 from frequency.core.aggregate import Aggregate

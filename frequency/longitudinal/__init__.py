@@ -1,6 +1,7 @@
 """The same question on many days: reports that users keep, so that days do not add up.
 
 >>> import numpy as np
+>>> from frequency.longitudinal import Memoised
 >>> from frequency import GRR
 >>> question, rng = Memoised(GRR(4, 1), total=2), np.random.default_rng(1)
 >>> state = question.start([0, 3, 3], rng)
@@ -10,21 +11,6 @@ True
 [1, 1, 1]
 """
 
-from frequency.longitudinal.memoised import Memoised, PermanentReports
-from frequency.longitudinal.over_days import (
-    change_of_days,
-    day_covariance,
-    least_change,
-    mean_of_days,
-)
-from frequency.longitudinal.sequences import sequence_ratio
+import lazy_loader
 
-__all__ = [
-    "Memoised",
-    "PermanentReports",
-    "change_of_days",
-    "day_covariance",
-    "least_change",
-    "mean_of_days",
-    "sequence_ratio",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,7 +4,6 @@
 joins the ordinary exact program. The rest is solved by a conic solver, made exact, and certified.
 """
 
-from mechdesign.convex.certificate import ConvexCertificate
-from mechdesign.convex.program import ConvexProgram, Node, SupportingPlane
+import lazy_loader
 
-__all__ = ["ConvexCertificate", "ConvexProgram", "Node", "SupportingPlane"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

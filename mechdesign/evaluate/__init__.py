@@ -1,5 +1,6 @@
 """Evaluation: protocols x populations x epsilons x repeats, to a tidy table and pictures.
 
+>>> from mechdesign.evaluate import evaluate
 >>> from frequency import GRR, OUE
 >>> found = evaluate(
 ...     protocols={"GRR": lambda loss: GRR(16, loss), "OUE": lambda loss: OUE(16, loss)},
@@ -12,22 +13,6 @@
 ['GRR', 'OUE']
 """
 
-from mechdesign.evaluate.estimated_by import EstimatedBy
-from mechdesign.evaluate.evaluation import ErrorTable, evaluate
-from mechdesign.evaluate.measures import mean_absolute, mean_square_of_ranges, total_variation
-from mechdesign.evaluate.rows import RepeatErrors, Summary
-from mechdesign.evaluate.sweeps import add_arguments, apart, sweep
+import lazy_loader
 
-__all__ = [
-    "ErrorTable",
-    "EstimatedBy",
-    "RepeatErrors",
-    "Summary",
-    "add_arguments",
-    "apart",
-    "evaluate",
-    "mean_absolute",
-    "mean_square_of_ranges",
-    "sweep",
-    "total_variation",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,17 +8,6 @@
 - `shuffle_optimal`: the same for reports that are shuffled, whose collection is to be private.
 """
 
-from mechdesign.local.extremal_mechanism import Extremal, extremal
-from mechdesign.local.shuffled_mechanism import ShuffleDesign, shuffle_optimal
-from mechdesign.local.square_mechanism import square
-from mechdesign.local.workload_mechanism import WorkloadDesign, workload_optimal
+import lazy_loader
 
-__all__ = [
-    "Extremal",
-    "ShuffleDesign",
-    "WorkloadDesign",
-    "extremal",
-    "shuffle_optimal",
-    "square",
-    "workload_optimal",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,74 +8,13 @@ their entries (`mechdesign.symbolic.rational_function`); proofs of privacy, comp
 (`mechdesign.symbolic.privacy_proof`, `mechdesign.symbolic.proof_rules`); and the sets of alphas for
 which a statement is true (`mechdesign.symbolic.semialgebraic`).
 
+>>> from mechdesign.symbolic import geometric
 >>> geometric(4).audit().holds
 True
 >>> print(geometric(4).where("WH"))
 0 < α ≤ 2/3
 """
 
-from mechdesign.symbolic.closed_forms import (
-    explicit_fair,
-    geometric,
-    hadamard,
-    krr,
-    optimized_unary,
-    randomized_response,
-    subset_selection,
-    uniform,
-)
-from mechdesign.symbolic.constraints import NotPolynomial
-from mechdesign.symbolic.critical_regions import CriticalRegion, Unproved, explain, parametric
-from mechdesign.symbolic.one_bit_proof import Acceptance, OneBitProof
-from mechdesign.symbolic.privacy_proof import PrivacyProof
-from mechdesign.symbolic.proof_rules import (
-    BudgetShare,
-    CompositionProof,
-    ExponentialProof,
-    MixturePart,
-    MixtureProof,
-    ProcessedProof,
-    PublicDrawProof,
-)
-from mechdesign.symbolic.randomiser import ItemLaw, Randomiser, ReportKind
-from mechdesign.symbolic.rational_function import ALPHA, RationalFunction
-from mechdesign.symbolic.semialgebraic import AlphaInterval, Region, Root
-from mechdesign.symbolic.table import SymbolicAudit, SymbolicMechanism
-from mechdesign.symbolic.table_proof import TableProof
+import lazy_loader
 
-__all__ = [
-    "ALPHA",
-    "Acceptance",
-    "AlphaInterval",
-    "BudgetShare",
-    "CompositionProof",
-    "CriticalRegion",
-    "ExponentialProof",
-    "ItemLaw",
-    "MixturePart",
-    "MixtureProof",
-    "NotPolynomial",
-    "OneBitProof",
-    "PrivacyProof",
-    "ProcessedProof",
-    "PublicDrawProof",
-    "Randomiser",
-    "RationalFunction",
-    "Region",
-    "ReportKind",
-    "Root",
-    "SymbolicAudit",
-    "SymbolicMechanism",
-    "TableProof",
-    "Unproved",
-    "explain",
-    "explicit_fair",
-    "geometric",
-    "hadamard",
-    "krr",
-    "optimized_unary",
-    "parametric",
-    "randomized_response",
-    "subset_selection",
-    "uniform",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

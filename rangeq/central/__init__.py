@@ -12,6 +12,7 @@ Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
 `mechdesign.discrete_laplace`.
 
 >>> import numpy as np
+>>> from rangeq.central import Hierarchy, Wavelet, best_branching, workload_optimal
 >>> tree = Hierarchy(256, epsilon=1.0, branching=16)
 >>> round(tree.average_variance(), 2), round(Wavelet(256, 1.0).average_variance(), 2)
 (79.23, 221.13)
@@ -56,82 +57,6 @@ transforms. Cormode, Procopiuc, Srivastava, Shen, Yu 2012: Differentially privat
 decompositions.
 """
 
-from frequency.core.answer import ConfidenceInterval
-from rangeq.central.branching import Branching, Branchings, best_branching
-from rangeq.central.budget import Budget
-from rangeq.central.cell_counts import count_cells
-from rangeq.central.estimate import CentralEstimate, Number
-from rangeq.central.flat import CentralFlat
-from rangeq.central.hierarchy import Hierarchy
-from rangeq.central.inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
-from rangeq.central.matrix_mechanism.design import StrategyDesign, workload_optimal
-from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
-from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
-from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
-from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
-from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
-from rangeq.central.matrix_mechanism.strategy import Strategy, UnanswerableQuery
-from rangeq.central.matrix_mechanism.strategy_file import load_strategy, save_strategy
-from rangeq.central.matrix_mechanism.workload import InvalidWorkload, Workload
-from rangeq.central.mechanism import LEAST_EPSILON, CentralMechanism
-from rangeq.central.quantile_release import QuantileRelease, quantiles
-from rangeq.central.region_release import (
-    RegionEstimate,
-    RegionRelease,
-    RegionStatement,
-    release_regions,
-)
-from rangeq.central.regions import Region, Regions
-from rangeq.central.release import Release, load_release
-from rangeq.central.released_quantiles import ReleasedQuantiles
-from rangeq.central.tree_quantiles import TreeQuantiles
-from rangeq.central.wavelet import Wavelet
-from rangeq.core.intervals import InvalidRange
+import lazy_loader
 
-__all__ = [
-    "LARGEST_DOMAIN",
-    "LARGEST_TOTAL",
-    "LEAST_EPSILON",
-    "Branching",
-    "Branchings",
-    "Budget",
-    "CentralEstimate",
-    "CentralFlat",
-    "CentralMechanism",
-    "ConfidenceInterval",
-    "DenseStrategy",
-    "Hierarchy",
-    "InvalidHistogram",
-    "InvalidRange",
-    "InvalidWorkload",
-    "MarginalStrategy",
-    "MatrixEstimate",
-    "MatrixMechanism",
-    "Number",
-    "ProductStrategy",
-    "QuantileRelease",
-    "Region",
-    "RegionEstimate",
-    "RegionRelease",
-    "RegionStatement",
-    "Regions",
-    "Release",
-    "ReleasedQuantiles",
-    "ResidualStrategy",
-    "SpectralStrategy",
-    "Strategy",
-    "StrategyDesign",
-    "TreeQuantiles",
-    "UnanswerableQuery",
-    "Wavelet",
-    "Workload",
-    "best_branching",
-    "count_cells",
-    "load_release",
-    "load_strategy",
-    "quantiles",
-    "release_regions",
-    "save_strategy",
-    "workload_optimal",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

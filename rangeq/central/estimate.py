@@ -11,7 +11,8 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, plain
+from frequency.core.answer import Answer, normal_quantile, plain
+from frequency.core.answer import ConfidenceInterval as ConfidenceInterval
 from frequency.core.quantiles import fractions, place_along, quantile
 from frequency.core.synthetic import checked_sample, shared_out
 from mechdesign.base.arrays import Floats, Integers

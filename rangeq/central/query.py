@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from frequency.core.answer import conditions, plain
 from mechdesign.base.arrays import Floats, Integers
-from rangeq.core.intervals import InvalidRange, checked_ends
+from rangeq.core.intervals import InvalidRange as InvalidRange
+from rangeq.core.intervals import checked_ends
 
 
 class Query(NamedTuple):

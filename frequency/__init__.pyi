@@ -1,0 +1,72 @@
+from . import postprocess
+from .core.aggregate import Aggregate
+from .core.answer import Answer, of_samples
+from .core.estimate import Estimate
+from .core.oracle import Oracle
+from .exceptions import (
+    FrequencyError,
+    IncompatibleAggregate,
+    InvalidCell,
+    InvalidEstimates,
+    InvalidQuestion,
+    InvalidReport,
+    InvalidValue,
+    NotIdentifiable,
+    UnknownColumn,
+    UnknownVariance,
+)
+from .measured_errors import MeasuredErrors, measure_errors
+from .oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
+from .oracles.hadamard_response import HRR
+from .oracles.johnson_lindenstrauss import JLOracle
+from .oracles.local_hashing import OLH
+from .oracles.projective_geometry import ProjectiveGeometry
+from .oracles.randomized_response import GRR, RR
+from .oracles.subset_selection import SubsetSelection
+from .oracles.tabular_response import Tabular
+from .oracles.unary_encoding import OUE, SUE
+from .schema import Boolean, Categorical, Dates, Numeric, Schema, Survey, SurveyEstimate, Text
+from .survey_plan import SurveyPlan, plan_survey
+
+__all__ = [
+    "GRR",
+    "HRR",
+    "OLH",
+    "OUE",
+    "RR",
+    "SUE",
+    "Aggregate",
+    "Answer",
+    "Boolean",
+    "Categorical",
+    "CountMeanSketch",
+    "Dates",
+    "Estimate",
+    "FrequencyError",
+    "HadamardCountMeanSketch",
+    "IncompatibleAggregate",
+    "InvalidCell",
+    "InvalidEstimates",
+    "InvalidQuestion",
+    "InvalidReport",
+    "InvalidValue",
+    "JLOracle",
+    "MeasuredErrors",
+    "NotIdentifiable",
+    "Numeric",
+    "Oracle",
+    "ProjectiveGeometry",
+    "Schema",
+    "SubsetSelection",
+    "Survey",
+    "SurveyEstimate",
+    "SurveyPlan",
+    "Tabular",
+    "Text",
+    "UnknownColumn",
+    "UnknownVariance",
+    "measure_errors",
+    "of_samples",
+    "plan_survey",
+    "postprocess",
+]

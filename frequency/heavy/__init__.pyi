@@ -1,0 +1,30 @@
+from . import plot
+from .error_bound import degraded, information_bound, lower_bound
+from .found import Found, Gate, NamedItems
+from .one_bit import FewBits, GenProt, OneBit
+from .prefix_tree import PrefixExtension, TreeHist
+from .protocol import HeavyHitterProtocol
+from .succinct_histogram import Code, SuccinctHistogram
+from .unique_heavy_hitter import UniqueHeavyHitter
+from .universe import InvalidString, Universe
+
+__all__ = [
+    "Code",
+    "FewBits",
+    "Found",
+    "Gate",
+    "GenProt",
+    "HeavyHitterProtocol",
+    "InvalidString",
+    "NamedItems",
+    "OneBit",
+    "PrefixExtension",
+    "SuccinctHistogram",
+    "TreeHist",
+    "UniqueHeavyHitter",
+    "Universe",
+    "degraded",
+    "information_bound",
+    "lower_bound",
+    "plot",
+]

@@ -1,0 +1,29 @@
+from .attribute import Attribute
+from .categorical import Boolean, Categorical
+from .dates import Dates
+from .domain import Domain
+from .draft import Draft, draft_schema
+from .estimate import SurveyEstimate
+from .numeric import Numeric
+from .ordered import Ordered
+from .schema import Encoded, Schema
+from .survey import ClippedValues, Survey
+from .text import Text
+
+__all__ = [
+    "Attribute",
+    "Boolean",
+    "Categorical",
+    "ClippedValues",
+    "Dates",
+    "Domain",
+    "Draft",
+    "Encoded",
+    "Numeric",
+    "Ordered",
+    "Schema",
+    "Survey",
+    "SurveyEstimate",
+    "Text",
+    "draft_schema",
+]

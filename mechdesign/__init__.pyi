@@ -1,0 +1,102 @@
+from . import losses, named, properties, requirements
+from .accounting.account import AlreadySpent, BudgetExceeded, ShuffledDays
+from .accounting.ledger import Ledger, LedgerChanged
+from .accounting.promises import ZCDP, ApproximateDP
+from .certificate import Certificate, Verification
+from .convex.certificate import ConvexCertificate
+from .error_distribution import ErrorDistribution
+from .exceptions import (
+    CertificateRejected,
+    DiskFull,
+    InexactNumber,
+    Infeasible,
+    InvalidCount,
+    InvalidExpression,
+    InvalidFile,
+    InvalidMechanism,
+    InvalidPrior,
+    InvalidTable,
+    IrregularFile,
+    MechanismError,
+    NoRows,
+    NotSquare,
+    NoUnbiasedEstimate,
+    PrivacyViolation,
+    SolverFailure,
+    TooLarge,
+)
+from .explanation import Explanation, explain
+from .infeasibility import FarkasProof, Incompatible, Request
+from .lp.constraints import Constraints
+from .mechanism import Mechanism
+from .optimal import Design, design
+from .planning.planner import plan
+from .planning.ranking import Plan
+from .planning.search import Unreachable
+from .planning.task import InvalidRequest, UnknownTask
+from .privacy import Metric, Privacy
+from .properties import Property
+from .table import Audit
+from .unbiased_estimate import UnbiasedEstimate
+from .values import Bands, CountPairs, Counts, Values
+
+__all__ = [
+    "ZCDP",
+    "AlreadySpent",
+    "ApproximateDP",
+    "Audit",
+    "Bands",
+    "BudgetExceeded",
+    "Certificate",
+    "CertificateRejected",
+    "Constraints",
+    "ConvexCertificate",
+    "CountPairs",
+    "Counts",
+    "Design",
+    "DiskFull",
+    "ErrorDistribution",
+    "Explanation",
+    "FarkasProof",
+    "Incompatible",
+    "InexactNumber",
+    "Infeasible",
+    "InvalidCount",
+    "InvalidExpression",
+    "InvalidFile",
+    "InvalidMechanism",
+    "InvalidPrior",
+    "InvalidRequest",
+    "InvalidTable",
+    "IrregularFile",
+    "Ledger",
+    "LedgerChanged",
+    "Mechanism",
+    "MechanismError",
+    "Metric",
+    "NoRows",
+    "NoUnbiasedEstimate",
+    "NotSquare",
+    "Plan",
+    "Privacy",
+    "PrivacyViolation",
+    "Property",
+    "Request",
+    "ShuffledDays",
+    "SolverFailure",
+    "TooLarge",
+    "UnbiasedEstimate",
+    "UnknownTask",
+    "Unreachable",
+    "Values",
+    "Verification",
+    "design",
+    "explain",
+    "losses",
+    "named",
+    "plan",
+    "properties",
+    "requirements",
+]
+
+__version__: str

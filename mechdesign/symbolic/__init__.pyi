@@ -1,0 +1,65 @@
+from .closed_forms import (
+    explicit_fair,
+    geometric,
+    hadamard,
+    krr,
+    optimized_unary,
+    randomized_response,
+    subset_selection,
+    uniform,
+)
+from .constraints import NotPolynomial
+from .critical_regions import CriticalRegion, Unproved, explain, parametric
+from .one_bit_proof import Acceptance, OneBitProof
+from .privacy_proof import PrivacyProof
+from .proof_rules import (
+    BudgetShare,
+    CompositionProof,
+    ExponentialProof,
+    MixturePart,
+    MixtureProof,
+    ProcessedProof,
+    PublicDrawProof,
+)
+from .randomiser import ItemLaw, Randomiser, ReportKind
+from .rational_function import ALPHA, RationalFunction
+from .semialgebraic import AlphaInterval, Region, Root
+from .table import SymbolicAudit, SymbolicMechanism
+from .table_proof import TableProof
+
+__all__ = [
+    "ALPHA",
+    "Acceptance",
+    "AlphaInterval",
+    "BudgetShare",
+    "CompositionProof",
+    "CriticalRegion",
+    "ExponentialProof",
+    "ItemLaw",
+    "MixturePart",
+    "MixtureProof",
+    "NotPolynomial",
+    "OneBitProof",
+    "PrivacyProof",
+    "ProcessedProof",
+    "PublicDrawProof",
+    "Randomiser",
+    "RationalFunction",
+    "Region",
+    "ReportKind",
+    "Root",
+    "SymbolicAudit",
+    "SymbolicMechanism",
+    "TableProof",
+    "Unproved",
+    "explain",
+    "explicit_fair",
+    "geometric",
+    "hadamard",
+    "krr",
+    "optimized_unary",
+    "parametric",
+    "randomized_response",
+    "subset_selection",
+    "uniform",
+]

@@ -1,0 +1,49 @@
+from .axes import Axes, Where
+from .consistent_table import ConsistentTable, WholeTable
+from .contingency import (
+    ContingencyRelease,
+    ContingencyStatement,
+    Margin,
+    Neighbours,
+    release_contingency,
+)
+from .design_cache import DesignCache
+from .estimates import CellEstimate, TotalEstimate
+from .statement import TableStatement
+from .suppression import SuppressedTable, SuppressionRule
+from .suppression_comparison import (
+    ComparedEntry,
+    Disclosed,
+    SuppressionComparison,
+    compare_suppression,
+)
+from .suppression_reconstruction import TableReconstruction, reconstruct
+from .table_release import TableRelease, release
+from .weighted_estimate import WeightedEstimate
+
+__all__ = [
+    "Axes",
+    "CellEstimate",
+    "ComparedEntry",
+    "ConsistentTable",
+    "ContingencyRelease",
+    "ContingencyStatement",
+    "DesignCache",
+    "Disclosed",
+    "Margin",
+    "Neighbours",
+    "SuppressedTable",
+    "SuppressionComparison",
+    "SuppressionRule",
+    "TableReconstruction",
+    "TableRelease",
+    "TableStatement",
+    "TotalEstimate",
+    "WeightedEstimate",
+    "Where",
+    "WholeTable",
+    "compare_suppression",
+    "reconstruct",
+    "release",
+    "release_contingency",
+]

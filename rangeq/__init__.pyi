@@ -1,0 +1,56 @@
+from . import central, plot
+from .core.estimate import Distribution, RangeEstimate
+from .core.protocol import RangeProtocol
+from .core.tree import Tree
+from .local.auc_bins import AucError, auc_error, best_bins
+from .local.circular import CircularHistogram
+from .local.composite import Composite
+from .local.decomposed import DecomposedHistogram
+from .local.flat import Flat
+from .local.haar import HaarHRR
+from .local.hierarchy import HierarchicalHistogram
+from .local.item_sets import ItemSets, PaddedSets, SetEstimate, best_size
+from .local.naive_bayes import NaiveBayes, density
+from .local.optimisation import Optimised, compose, optimise
+from .local.paired import Paired, PairedEstimate
+from .local.per_attribute import PerAttribute, PerAttributeEstimate
+from .local.shifted import ShiftedHistogram
+from .local.smoothed import NotConverged, Shaped, ShapedEstimate, shaped
+from .local.square_wave import SquareWave
+
+__all__ = [
+    "AucError",
+    "CircularHistogram",
+    "Composite",
+    "DecomposedHistogram",
+    "Distribution",
+    "Flat",
+    "HaarHRR",
+    "HierarchicalHistogram",
+    "ItemSets",
+    "NaiveBayes",
+    "NotConverged",
+    "Optimised",
+    "PaddedSets",
+    "Paired",
+    "PairedEstimate",
+    "PerAttribute",
+    "PerAttributeEstimate",
+    "RangeEstimate",
+    "RangeProtocol",
+    "SetEstimate",
+    "Shaped",
+    "ShapedEstimate",
+    "ShiftedHistogram",
+    "SquareWave",
+    "Tree",
+    "auc_error",
+    "best_bins",
+    "best_size",
+    "central",
+    "compose",
+    "density",
+    "optimise",
+    "plot",
+    "shaped",
+]
