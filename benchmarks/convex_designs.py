@@ -21,7 +21,7 @@ import cvxpy as cp
 import numpy as np
 
 from mechdesign import Bands, Counts, Privacy, design
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.values import Values
 
 LARGEST_GAP = 1e-6

@@ -22,7 +22,7 @@ import numpy as np
 from range_queries import best_of, circular, one_core, simulated, table
 from tqdm import tqdm
 
-from mechdesign.local.linear_queries import gram
+from mechdesign.local.patterns import gram
 from mechdesign.local.workload_mechanism import WorkloadDesign, workload_optimal
 from rangeq import Flat, HaarHRR, HierarchicalHistogram, Optimised, RangeProtocol, optimise
 from rangeq.local.optimisation import compose

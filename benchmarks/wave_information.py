@@ -25,8 +25,8 @@ from range_queries import one_core, table
 
 from frequency.oracles.subset_selection import SubsetSelection
 from rangeq.grids import WaveGrid
+from rangeq.grids.wavegrid.partitions import ValueSets
 from rangeq.grids.wavegrid.square_waves import HALVES, information
-from rangeq.grids.wavegrid.value_sets import ValueSets
 
 SIZE, ATTRIBUTES, QUERIES = 32, 6, 300
 PAIRS = ATTRIBUTES * (ATTRIBUTES - 1) // 2

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 from range_queries import one_core, table
 
-from mechdesign.base.arrays import Floats
-from mechdesign.local.linear_queries import NAMES, marginals, parities
+from mechdesign.base.linear_algebra import Floats
+from mechdesign.local.patterns import NAMES, marginals, parities
 from mechdesign.local.workload_mechanism import workload_optimal
 
 

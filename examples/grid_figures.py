@@ -40,10 +40,7 @@ from rangeq.grids import (
     WaveGrid,
     granularities,
 )
-from rangeq.grids.fitting.grid_consistency import clean
-from rangeq.grids.fitting.maximum_entropy import weighted_update
-from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.fitting.response_matrix import response_matrices
+from rangeq.grids.fitting import Line, Plane, clean, response_matrices, weighted_update
 from rangeq.grids.queries import grouped
 
 Array = npt.NDArray[Any]

@@ -37,9 +37,9 @@ from frequency.core.oracle import checked_users, spread_out
 from frequency.exceptions import IncompatibleAggregate
 from frequency.oracles.randomized_response import GRR
 from mechdesign.accounting.dummy_counts import AmongDummies
-from mechdesign.accounting.privacy_curve import log_above
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.accounting.pair_law import log_above
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import Rational
 from mechdesign.base.randomness import bit_source
 

@@ -75,7 +75,7 @@ import scipy
 from frequency.core.aggregate import Aggregate
 from frequency.core.protocol import channel_of
 from frequency.core.tally import Sample
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import aligned, shown
 
 if TYPE_CHECKING:

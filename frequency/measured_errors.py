@@ -17,7 +17,7 @@ from frequency.heavy import Found
 from frequency.marginals import MarginalProtocol
 from frequency.schema import Dates, Encoded, Ordered, Survey, SurveyEstimate
 from frequency.schema.attribute import ItemAttribute
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import whole
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.base.text import aligned, comma_separated, shown

@@ -22,7 +22,7 @@ from mechdesign.base.text import brief
 from mechdesign.exceptions import MechanismError
 from mechdesign.formulation import mechanism_program
 from mechdesign.losses import Loss
-from mechdesign.lp.program import Program
+from mechdesign.lp.basis import Program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
 from mechdesign.table import Table

@@ -18,9 +18,9 @@ import numpy as np
 
 from mechdesign.exceptions import SolverFailure
 from mechdesign.infeasibility import FarkasProof, Incompatible, Request
+from mechdesign.lp.basis import Program
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.program import Program
 from mechdesign.lp.symmetry import unreduced
 from mechdesign.privacy import Privacy
 from mechdesign.properties import irredundant

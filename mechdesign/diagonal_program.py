@@ -30,10 +30,9 @@ from typing import TypeAlias
 import numpy as np
 from flint import fmpq
 
-from mechdesign.base.arrays import Floats, Integers
-from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
+from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.lp.basis import ONE, ZERO, Program, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
-from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 
 _STATED = {"column sums", "privacy", "RH", "RM", "CH", "CM", "F", "WH", "S"}

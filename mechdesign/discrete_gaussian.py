@@ -15,9 +15,8 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from mechdesign.base.arrays import Booleans, Floats, Integers, Words
-from mechdesign.base.balls import ball, precision
-from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.linear_algebra import Booleans, Floats, Integers, Words
+from mechdesign.base.numbers import Rational, ball, exact, precision
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import brief
 from mechdesign.discrete_laplace import DiscreteLaplace

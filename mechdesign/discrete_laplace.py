@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Words
+from mechdesign.base.linear_algebra import Words
 from mechdesign.base.numbers import Rational, exact
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import brief

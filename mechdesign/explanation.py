@@ -14,7 +14,7 @@ from functools import cached_property
 from textwrap import indent
 from typing import Any
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.numbers import Rational
 from mechdesign.base.text import brief, filled, percent, rounded_up, to_text
 from mechdesign.losses import binomial, prior_over

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.index_table import IndexTable
 from mechdesign.losses import Loss
+from mechdesign.lp.basis import Program
 from mechdesign.lp.constraints import Constraints
-from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, irredundant
 from mechdesign.values import Values

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.arrays import Booleans, Integers
+from mechdesign.base.linear_algebra import Booleans, Integers
 from mechdesign.exceptions import NotSquare
 from mechdesign.values import CountPairs, Counts, Values, distances, values_of
 

@@ -22,8 +22,8 @@ from mechdesign.certificate import Verification, dual_bound
 from mechdesign.exceptions import Infeasible
 from mechdesign.formulation import PRIVACY, stated_constraints
 from mechdesign.index_table import IndexTable
+from mechdesign.lp.basis import Program
 from mechdesign.lp.constraints import Constraints
-from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
 from mechdesign.values import Values

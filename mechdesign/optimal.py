@@ -20,7 +20,7 @@ from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
 from mechdesign.formulation import mechanism_program
 from mechdesign.infeasibility import Request
 from mechdesign.losses import L0, L2, Loss
-from mechdesign.lp.program import Program
+from mechdesign.lp.basis import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy

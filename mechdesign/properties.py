@@ -26,8 +26,8 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.arrays import Integers
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.numbers import exact
 from mechdesign.base.text import brief, to_text
 from mechdesign.index_table import IndexTable

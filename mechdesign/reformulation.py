@@ -26,10 +26,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.formulation import PRIVACY, reflection
+from mechdesign.lp.basis import Program
 from mechdesign.lp.constraints import Constraints
-from mechdesign.lp.program import Program
 from mechdesign.privacy import Privacy
 
 _UNRELATED = 1 << 40

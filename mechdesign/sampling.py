@@ -17,8 +17,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Words
-from mechdesign.base.counts import checked_counts
+from mechdesign.base.linear_algebra import Words
+from mechdesign.base.numbers import checked_counts
 from mechdesign.base.randomness import BitSource, bit_source
 
 _CHUNK = 1 << 16

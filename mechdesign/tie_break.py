@@ -15,7 +15,7 @@ from flint import nmod_mat
 
 from mechdesign.certificate import Certificate
 from mechdesign.formulation import mechanism_program, reflection
-from mechdesign.lp.program import Program
+from mechdesign.lp.basis import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry
 from mechdesign.requirements import Inequality, Linear
 from mechdesign.table import Table

@@ -23,7 +23,7 @@ import scipy.optimize
 from scipy import sparse
 
 from mechdesign import named
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.base.text import brief

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb_mat, fmpq, fmpq_mat, fmpz_mat
 
-from mechdesign.base.arrays import Floats
-from mechdesign.base.balls import precision
-from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Rational, exact, precision
 from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import prior_over
 from mechdesign.table import Table

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Integers
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import whole
+from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.numbers import checked_counts, whole
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidMechanism, NotSquare
 

@@ -2,7 +2,6 @@ from . import central, plot
 from .core.estimate import Distribution, RangeEstimate
 from .core.protocol import RangeProtocol
 from .core.tree import Tree
-from .local.auc_bins import AucError, auc_error, best_bins
 from .local.circular import CircularHistogram
 from .local.composite import Composite
 from .local.decomposed import DecomposedHistogram
@@ -16,7 +15,7 @@ from .local.paired import Paired, PairedEstimate
 from .local.per_attribute import PerAttribute, PerAttributeEstimate
 from .local.shifted import ShiftedHistogram
 from .local.smoothed import NotConverged, Shaped, ShapedEstimate, shaped
-from .local.square_wave import SquareWave
+from .local.square_wave import AucError, SquareWave, auc_error, best_bins
 
 __all__ = [
     "AucError",

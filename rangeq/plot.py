@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 from rangeq.core.estimate import RangeEstimate
-from rangeq.spatial.estimate import SpatialEstimate
+from rangeq.spatial.likelihood import SpatialEstimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -34,8 +34,7 @@ from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
 from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
 from rangeq.local.shifted import ShiftedHistogram
-from rangeq.local.smoothed import shaped
-from rangeq.local.smoothed_errors import shaped_errors
+from rangeq.local.smoothed import shaped, shaped_errors
 from rangeq.local.square_wave import SquareWave
 
 _OPTIMISED = _CIRCULAR, _SHIFTED, _TREE = "circular", "shifted", "tree"

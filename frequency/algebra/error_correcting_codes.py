@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.algebra.finite_field import Field, field_of, walsh_hadamard
-from mechdesign.base.arrays import Floats, Items, Words
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items, Words
 from mechdesign.base.numbers import whole
 
 _RANKS = 4

@@ -15,7 +15,7 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Words
+from mechdesign.base.linear_algebra import Words
 from mechdesign.base.randomness import BitSource
 
 WORD_BITS = 64

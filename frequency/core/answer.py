@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from mechdesign.base.arrays import Floats, Integers, Items
+from mechdesign.base.linear_algebra import Floats, Integers, Items
 from mechdesign.base.numbers import is_whole
 from mechdesign.base.text import listed, printable, shown
 

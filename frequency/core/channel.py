@@ -28,10 +28,9 @@ from frequency.core.transport import Transport
 from frequency.exceptions import IncompatibleAggregate, InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.arrays import Items
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import Rational, exact_sum, whole
+from mechdesign.base.linear_algebra import Items
+from mechdesign.base.numbers import Rational, checked_counts, exact_sum, whole
 from mechdesign.base.randomness import BitSource, bit_source
 from mechdesign.base.text import shown, to_text
 from mechdesign.exceptions import UnstatedLikelihoods

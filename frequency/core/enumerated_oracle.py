@@ -25,7 +25,7 @@ from frequency.core.public_coins import PublicCoinChannel
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws, attack_laws_of
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import shown
 from mechdesign.symbolic.table_proof import TableProof, in_alpha

@@ -19,7 +19,7 @@ from frequency.core.answer import (
 )
 from frequency.core.population import OfPopulation
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 
 
 class Estimator(Protocol):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 
 
 class Likelihood(NamedTuple):

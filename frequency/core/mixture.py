@@ -26,7 +26,7 @@ from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import exact, exact_sum
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.privacy_proof import PrivacyProof

@@ -20,7 +20,7 @@ from frequency.core.blanket import (
 )
 from frequency.core.channel import Channel, Reports
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.arrays import Items
+from mechdesign.base.linear_algebra import Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.exceptions import UnstatedLikelihoods
 

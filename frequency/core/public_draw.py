@@ -24,7 +24,7 @@ from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_cha
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from frequency.core.answer import ConfidenceInterval, place_of, plain
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.text import listed, shown
 
 

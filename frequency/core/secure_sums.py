@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import IncompatibleAggregate
-from mechdesign.base.arrays import Items
-from mechdesign.base.counts import checked_counts
+from mechdesign.base.linear_algebra import Items
+from mechdesign.base.numbers import checked_counts
 from mechdesign.base.text import shown
 
 

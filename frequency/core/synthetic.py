@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import whole
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 
 
 class Sample(NamedTuple):

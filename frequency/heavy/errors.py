@@ -13,7 +13,7 @@ import scipy
 
 from frequency.core.oracle import Oracle, PureOracle
 from frequency.oracles.hadamard_response import HRR
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import scipy
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
 from frequency.exceptions import InvalidQuestion, InvalidValue
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import is_whole
 from mechdesign.base.text import shown
 

@@ -12,7 +12,7 @@ import scipy
 from frequency.heavy.errors import ItemErrors
 from frequency.heavy.found import Found, Gate, NamedItems
 from frequency.heavy.universe import Universe
-from mechdesign.base.arrays import Floats, Words
+from mechdesign.base.linear_algebra import Floats, Words
 
 
 def listed(

@@ -20,8 +20,8 @@ from frequency.heavy.protocol import HeavyHitterProtocol, check_request
 from frequency.heavy.sampled import Sampled, SampledOracle
 from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.oracles.count_mean_sketch import checked_size
-from mechdesign.base.arrays import Floats
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import shown
 

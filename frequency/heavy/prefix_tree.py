@@ -30,8 +30,8 @@ from frequency.heavy.spelt_prefixes import SpeltPrefixes, Walk
 from frequency.heavy.text_listing import listed_texts
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.local_hashing import OLH
-from mechdesign.base.arrays import Floats, Words
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Words
 from mechdesign.base.numbers import is_whole
 from mechdesign.base.text import shown
 

@@ -16,8 +16,8 @@ from frequency.core.protocol import Protocol
 from frequency.heavy.found import Found
 from frequency.heavy.universe import Universe
 from frequency.oracles.count_mean_sketch import checked_size
-from mechdesign.base.arrays import Words
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Words
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import shown
 

@@ -23,9 +23,9 @@ from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
-from mechdesign.symbolic.one_bit_proof import OneBitProof, acceptances
+from mechdesign.symbolic.privacy_proof import OneBitProof, acceptances
 
 
 @dataclass(frozen=True)

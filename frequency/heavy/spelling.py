@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Words
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Words
 from mechdesign.base.numbers import whole
 
 LONGEST = 64

@@ -23,7 +23,7 @@ from frequency.heavy.found import Gate
 from frequency.heavy.prefixes import ACCIDENT, Level, PartEstimates, Prefixes, without_sharing
 from frequency.heavy.spelling import Prefixed, Spelling
 from frequency.oracles.local_hashing import OLH
-from mechdesign.base.arrays import Floats, Items, Words
+from mechdesign.base.linear_algebra import Floats, Items, Words
 from mechdesign.base.numbers import Rational
 
 _FIRST, _STEP = 16, 12

@@ -40,8 +40,8 @@ from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
 from frequency.oracles.johnson_lindenstrauss import JLOracle
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.arrays import Floats, Items, Words
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items, Words
 from mechdesign.base.numbers import whole
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import shown

@@ -15,7 +15,7 @@ from frequency.heavy.found import Found, Gate, NamedItems
 from frequency.heavy.listing import half_of, nothing
 from frequency.heavy.spelt_prefixes import Walk
 from frequency.heavy.universe import Universe
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 
 
 @dataclass(frozen=True)

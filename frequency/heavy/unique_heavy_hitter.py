@@ -21,7 +21,7 @@ from frequency.heavy.listing import listed, nothing
 from frequency.heavy.protocol import HeavyHitterProtocol
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items, Words
+from mechdesign.base.linear_algebra import Floats, Items, Words
 from mechdesign.base.randomness import BitSource, bit_source
 from mechdesign.symbolic.randomiser import ItemLaw, Randomiser, ReportKind
 from mechdesign.symbolic.rational_function import rational

@@ -13,10 +13,9 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.exceptions import InvalidValue
 from frequency.heavy.spelling import LONGEST, Spelling
-from mechdesign.base.arrays import Words
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import is_whole, whole
+from mechdesign.base.linear_algebra import Words
+from mechdesign.base.numbers import checked_counts, is_whole, whole
 from mechdesign.base.text import shown
 
 

@@ -37,10 +37,10 @@ from frequency.core.protocol import Protocol, channel_of
 from frequency.core.public_coins import PublicCoinChannel, stating
 from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
-from mechdesign.accounting.daily_reports import LARGEST_PERMANENT, DailyReports
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.arrays import Items
+from mechdesign.accounting.shuffling import LARGEST_PERMANENT, DailyReports
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Items
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.randomness import BitSource, bit_source
 from mechdesign.base.text import rounded_up, shown

@@ -21,7 +21,7 @@ from frequency.core.oracle import PureOracle, checked_users, variance_of
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.exceptions import UnknownVariance
 from frequency.longitudinal.memoised import Memoised
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import shown
 
 

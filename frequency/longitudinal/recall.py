@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from frequency.core.transport import Reports
 from frequency.exceptions import InvalidValue
-from mechdesign.base.arrays import Items
-from mechdesign.base.counts import checked_counts
+from mechdesign.base.linear_algebra import Items
+from mechdesign.base.numbers import checked_counts
 
 
 class Kept(Protocol):

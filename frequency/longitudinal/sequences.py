@@ -13,7 +13,7 @@ import numpy as np
 from frequency.core.enumerated_oracle import EnumeratedOracle
 from frequency.exceptions import InvalidValue
 from frequency.longitudinal.memoised import Memoised
-from mechdesign.base.counts import checked_counts
+from mechdesign.base.numbers import checked_counts
 
 MOST_OUTCOMES = 1 << 16
 """So many sequences of reports at most are enumerated."""

@@ -31,7 +31,7 @@ import scipy
 
 from frequency.exceptions import InvalidEstimates
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import shown
 
 _TERMS = 1 << 14

@@ -23,8 +23,8 @@ from frequency.marginals.views import ViewProtocol, Views, _spread
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from frequency.schema import Domain as Domain
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import listed, shown
 

@@ -19,7 +19,7 @@ from frequency.marginals.log_linear import Moments, cas, characters
 from frequency.marginals.model import MarginalModel
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 
 UNKNOWN = "the variances of estimates of {} are not known"
 """Why there is no variance, of a protocol."""

@@ -40,8 +40,8 @@ from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import exact_sum, whole
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import shown

@@ -28,7 +28,7 @@ from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import listed, shown
 
 Index = tuple[int, ...]

@@ -29,8 +29,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Items
-from mechdesign.base.definite import cholesky
+from mechdesign.base.linear_algebra import Floats, Items, cholesky
 
 _ROUNDS = 60
 """Gauss-Newton steps, each with new scales of the parameters."""

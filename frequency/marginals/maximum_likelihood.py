@@ -14,7 +14,7 @@ from frequency.core.likelihood import Ascent, maximised
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol, Table
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import shown
 

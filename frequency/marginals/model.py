@@ -17,7 +17,7 @@ import scipy
 from frequency.core.synthetic import shared_out
 from frequency.marginals.log_linear import LogLinear, Moments
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import listed, shown
 
 Names = tuple[str, ...]

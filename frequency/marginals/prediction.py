@@ -15,7 +15,7 @@ import numpy as np
 
 from frequency.marginals.log_linear import POOLED, LogLinear, Moments, cas, characters
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 
 Names = tuple[str, ...]
 

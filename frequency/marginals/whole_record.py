@@ -21,8 +21,8 @@ from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import shown
 

@@ -25,8 +25,8 @@ from frequency.core.tally import Sample, bits, public
 from frequency.oracles.sign_response import SignChannel
 from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof, unary_step
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items, Words
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items, Words
 from mechdesign.base.numbers import exact_sum, whole
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import shown

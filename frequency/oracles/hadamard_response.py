@@ -23,8 +23,8 @@ from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import exact_sum, whole
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof

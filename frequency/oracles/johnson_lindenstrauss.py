@@ -13,8 +13,8 @@ import numpy.typing as npt
 from frequency.algebra.hash_functions import MOST_FUNCTIONS, PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.count_mean_sketch import SignSketch, checked_size
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 
 _LARGEST_PRODUCT = 1 << 25
 """How many products of signs are added up to compare all pairs of items."""

@@ -31,7 +31,7 @@ from frequency.core.oracle import (
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 from mechdesign.symbolic.randomiser import favouring

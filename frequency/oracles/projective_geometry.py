@@ -24,7 +24,7 @@ from frequency.core.oracle import (
 )
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 

@@ -22,7 +22,7 @@ from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit, Mechanism, named
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 

@@ -20,7 +20,7 @@ from frequency.core.deployable import Step, coin, lies, tossed, unstated
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
-from mechdesign.base.arrays import Items
+from mechdesign.base.linear_algebra import Items
 from mechdesign.base.numbers import exact_sum
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof

@@ -21,7 +21,7 @@ from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, cells
 from frequency.oracles.unary_encoding import BitVector, packed
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import exact_sum
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring

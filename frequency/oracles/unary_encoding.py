@@ -20,7 +20,7 @@ from frequency.core.oracle import PureOracle
 from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from mechdesign.symbolic.randomiser import at_two_places, favouring, unchanged

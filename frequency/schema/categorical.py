@@ -11,8 +11,8 @@ import numpy as np
 
 from frequency.schema.attribute import ABSENT, MOST_ITEMS, UNKNOWN, ItemAttribute
 from frequency.schema.column import Column, is_no_value, is_readable, texts_of
-from mechdesign.base.arrays import Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Items
 from mechdesign.base.text import listed, printable, shown
 
 _SHOWN = 8

@@ -15,8 +15,8 @@ from frequency.exceptions import InvalidQuestion
 from frequency.schema.attribute import ABOVE, BELOW, MOST_ITEMS
 from frequency.schema.column import Column, seconds, time_of
 from frequency.schema.ordered import Ordered, filled
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import printable, shown
 
 _YEAR = re.compile(r"\d{4}", re.ASCII)

@@ -18,7 +18,7 @@ from frequency.schema.dates import Dates, Every
 from frequency.schema.numeric import LARGEST, Numeric
 from frequency.schema.schema import Schema
 from frequency.schema.text import LONGEST, Text
-from mechdesign.base.arrays import Items
+from mechdesign.base.linear_algebra import Items
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable
 

@@ -17,7 +17,7 @@ from frequency.schema.attribute import FRACTION, MISSING, ItemAttribute, Span
 from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema import Schema
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.text import printable, untaken
 
 if TYPE_CHECKING:

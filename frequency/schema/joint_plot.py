@@ -24,7 +24,6 @@ from matplotlib.ticker import FixedFormatter, FixedLocator
 from frequency.schema.attribute import ItemAttribute
 from frequency.schema.ordered import Ordered
 from frequency.schema.scales import Interval, bin_edges, finite, mark_units, rounded, title
-from mechdesign.base.arrays import Floats
 from mechdesign.base.figures import (
     COLOURS,
     HATCHES,
@@ -39,6 +38,7 @@ from mechdesign.base.figures import (
     style,
     text_size,
 )
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import listed, printable
 
 MOST_PARTS = 8

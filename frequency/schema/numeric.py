@@ -16,8 +16,8 @@ from frequency.exceptions import InvalidCell, InvalidQuestion
 from frequency.schema.attribute import ABOVE, BELOW, MOST_ITEMS
 from frequency.schema.column import Column, number_of
 from frequency.schema.ordered import Ordered, filled
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import whole as whole_number
 from mechdesign.base.text import printable, shown
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from frequency.exceptions import InvalidQuestion
 from frequency.schema.attribute import ABSENT, ItemAttribute, Span
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import printable, shown
 
 

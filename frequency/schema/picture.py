@@ -16,7 +16,7 @@ from frequency.schema.joint_plot import MOST_COLUMNS, MOST_PARTS, heat_map, mosa
 from frequency.schema.ordered import Ordered
 from frequency.schema.plot import bars, cumulative, histogram
 from frequency.schema.scales import are_dates, bin_edges, rounded, title
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import listed, shown
 
 Kind: TypeAlias = Literal["bars", "cdf", "histogram", "heat map", "mosaic"]

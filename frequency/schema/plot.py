@@ -25,7 +25,6 @@ from frequency.schema.scales import (
     numbers,
     rounded,
 )
-from mechdesign.base.arrays import Floats
 from mechdesign.base.figures import (
     BAND,
     COLOURS,
@@ -38,6 +37,7 @@ from mechdesign.base.figures import (
     panel,
     text_size,
 )
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import printable
 
 _LINE, _DOT = 1.6, 3.5

@@ -11,8 +11,8 @@ from matplotlib.axis import Axis
 
 from frequency.schema.attribute import ItemAttribute
 from frequency.schema.ordered import Ordered
-from mechdesign.base.arrays import Floats
 from mechdesign.base.figures import PlainNumbers, mark_dates, mark_numbers
+from mechdesign.base.linear_algebra import Floats
 
 Interval: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 """The lower and the upper ends of intervals, one for each value."""

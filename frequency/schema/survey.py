@@ -27,7 +27,7 @@ from frequency.schema.schema import Encoded, Schema
 from frequency.schema.text import Text
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.arrays import Items
+from mechdesign.base.linear_algebra import Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import listed, shown
 from mechdesign.symbolic.privacy_proof import PrivacyProof

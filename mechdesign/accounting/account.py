@@ -15,14 +15,18 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from mechdesign.accounting.composition import Composition
-from mechdesign.accounting.daily_reports import LARGEST_PERMANENT, DailyReports
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, GaussianLoss
-from mechdesign.accounting.privacy_curve import exp_below, log_above
+from mechdesign.accounting.pair_law import exp_below, log_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
-from mechdesign.accounting.shuffling import LARGEST_N, Shuffled
-from mechdesign.accounting.subsampling import thinned
+from mechdesign.accounting.shuffling import (
+    LARGEST_N,
+    LARGEST_PERMANENT,
+    DailyReports,
+    Shuffled,
+    thinned,
+)
 from mechdesign.base.numbers import Rational, exact, whole
 from mechdesign.base.text import brief, plain_name, shown, to_text
 from mechdesign.exceptions import MechanismError, UnboundedRatio

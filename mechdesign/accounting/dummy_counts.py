@@ -38,15 +38,9 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from mechdesign.accounting.privacy_curve import (
-    PrivacyCurve,
-    exact_delta,
-    exp_below,
-    float_above,
-)
+from mechdesign.accounting.pair_law import PrivacyCurve, exact_delta, exp_below, float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
-from mechdesign.base.balls import ball, precision
-from mechdesign.base.numbers import Rational
+from mechdesign.base.numbers import Rational, ball, precision
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import brief
 from mechdesign.discrete_laplace import DiscreteLaplace

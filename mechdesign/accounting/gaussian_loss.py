@@ -42,11 +42,10 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from mechdesign.accounting.privacy_curve import PrivacyCurve, exact_delta, exp_below
+from mechdesign.accounting.pair_law import PrivacyCurve, exact_delta, exp_below
 from mechdesign.accounting.privacy_loss import PrivacyLoss
-from mechdesign.base.balls import ball, precision
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.numbers import Rational, ball, exact, precision
 from mechdesign.base.text import brief
 from mechdesign.discrete_gaussian import DiscreteGaussian
 

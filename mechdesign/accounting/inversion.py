@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 from flint import acb, acb_mat, arb
 
-from mechdesign.base.arrays import Floats
-from mechdesign.base.balls import precision
+from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import precision
 
 _UPPER_PERIOD, _LOWER_PERIOD = 16.0, 24.0
 """The period P, relative to the standard deviation of the tilted S."""

@@ -24,9 +24,8 @@ from mechdesign.accounting.account import (
     number,
     recorded,
 )
-from mechdesign.accounting.daily_reports import LARGEST_PERMANENT
-from mechdesign.accounting.privacy_curve import exact_delta
-from mechdesign.accounting.shuffling import LARGEST_N, TRUST
+from mechdesign.accounting.pair_law import exact_delta
+from mechdesign.accounting.shuffling import LARGEST_N, LARGEST_PERMANENT, TRUST
 from mechdesign.base.fields import (
     FRACTION_TEXT,
     TEXT,

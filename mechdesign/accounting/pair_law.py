@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
@@ -11,9 +13,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from flint import arb
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Rational, ball, exact, precision
+from mechdesign.base.text import brief
 from mechdesign.exceptions import UnboundedRatio
+from mechdesign.privacy import exact_epsilon
 
 _ATTACKS = 2
 """How many attacks on a table are tried."""
@@ -269,3 +275,303 @@ def attack_laws_of(weights: Sequence[Sequence[int]]) -> tuple[PairLaw, ...]:
             for _, held, x, z in best
         )
     )
+
+
+# ------------------------------------------------------------------------------------------------
+# PrivacyCurve: delta as a function of epsilon, bounded on both sides, and its inverse.
+
+
+_CLOSE = 2e-4
+"""Of an epsilon found, relative to it."""
+
+_SMOOTHINGS = (0.05, 0.02)
+"""How much is smoothed for upper bounds: the less, the tighter and the slower."""
+
+_FINEST = 0.005
+"""The same where one bound is asked for."""
+
+_SHIFT = 0.03
+"""The same for lower bounds."""
+
+_ENOUGH = 1.03
+"""If less smoothing improves a bound by no more than this factor, it is not searched with."""
+
+_FIRST, _LARGEST = 2.0**-4, 2048.0
+"""The first epsilon above 0 that is tried, and the largest where ratios have no bound."""
+
+_LIMIT = Fraction(1 << 20)
+"""The largest epsilon whose e^epsilon is written out."""
+
+_BITS = 128
+"""Of e^epsilon as a rational number."""
+
+
+class PrivacyCurve(ABC):
+    """Rigorous bounds on delta(epsilon), the largest hockey-stick divergence between neighbours.
+
+    The numbers are rounded to the safe side: upper bounds up, lower bounds down.
+    """
+
+    @property
+    @abstractmethod
+    def largest_epsilon(self) -> float:
+        """Delta is 0 there: at least the logarithm of the largest likelihood ratio, or infinite."""
+
+    @abstractmethod
+    def above(self, ratio: Fraction, smoothing: float) -> arb:
+        """At least delta at ln(ratio): a ball whose upper end is the bound.
+
+        Parameters
+        ----------
+        ratio : Fraction
+            e^epsilon, at least 1.
+        smoothing : float
+            How much may be lost: see `mechdesign.accounting.inversion`.
+        """
+
+    def nearly(self, ratio: Fraction, smoothing: float) -> arb:
+        """About the same as `above`, and perhaps less, in less time: where to search."""
+        return self.above(ratio, smoothing)
+
+    @abstractmethod
+    def below(self, ratio: Fraction, smoothing: float) -> arb:
+        """At most delta at ln(ratio): a ball whose lower end is the bound."""
+
+    @precision()
+    def delta(self, epsilon: float | Rational) -> float:
+        """An upper bound on delta.
+
+        Parameters
+        ----------
+        epsilon : float, Fraction, int, str or Decimal
+            At least 0.
+
+        Returns
+        -------
+        float
+            0 to 1, rounded up.
+
+        Raises
+        ------
+        ValueError
+            An epsilon that is not finite or below 0.
+        """
+        ratio = exp_below(exact_epsilon(epsilon))
+        return min(1.0, *(float_above(self.above(ratio, x)) for x in (*_SMOOTHINGS, _FINEST)))
+
+    @precision()
+    def delta_at_least(self, epsilon: float | Rational) -> float:
+        """A lower bound on delta: no better accounting could show less.
+
+        Parameters
+        ----------
+        epsilon : float, Fraction, int, str or Decimal
+            At least 0.
+
+        Returns
+        -------
+        float
+            0 to 1, rounded down.
+
+        Raises
+        ------
+        ValueError
+            An epsilon that is not finite or below 0.
+        """
+        asked = exact_epsilon(epsilon)
+        if asked > _LIMIT:
+            return 0.0  # nothing is proved there
+        ratio = exp_above(asked)
+        return _float_below(self.below(ratio, 2 * _FINEST))
+
+    @precision()
+    def epsilon(self, delta: float | Rational) -> float:
+        """An epsilon that holds with this delta.
+
+        Parameters
+        ----------
+        delta : float, Fraction, int, str or Decimal
+            Strictly between 0 and 1. A float stands for the binary number that it is.
+
+        Returns
+        -------
+        float
+            The least found for which ``delta(epsilon) <= delta`` is proved; ``math.inf`` if there
+            is none.
+
+        Raises
+        ------
+        ValueError
+            A delta that is not between 0 and 1.
+        """
+        target = exact_delta(delta)
+        coarse, fine = _SMOOTHINGS
+
+        near = 0.0
+        if type(self).nearly is not PrivacyCurve.nearly:
+            near = self._crossing(self.nearly, coarse, target)[0]
+        found = self._crossing(self.above, coarse, target, near)[1]
+        if found in (0, math.inf):
+            return found
+        ratio = exp_below(Fraction(found))
+        if self.above(ratio, coarse) <= self.above(ratio, fine) * _ENOUGH:
+            return found
+        return min(found, self._crossing(self.above, fine, target, 0.98 * found)[1])
+
+    @precision()
+    def epsilon_at_least(self, delta: float | Rational) -> float:
+        """A lower bound on the epsilon that holds with this delta.
+
+        Parameters
+        ----------
+        delta : float, Fraction, int, str or Decimal
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        float
+            The largest found for which ``delta(epsilon) > delta`` is proved; 0 if there is none.
+
+        Raises
+        ------
+        ValueError
+            A delta that is not between 0 and 1.
+        """
+        target = exact_delta(delta)
+        found = self._crossing(self.below, _SHIFT, target)[0]
+        if found:
+            return found
+        # Where the deviation is large for small epsilons only, little is proved of those; but what
+        # is proved of a larger one holds
+        most = self.epsilon(delta)
+        tried = (most * step / 8 for step in range(7, 0, -1)) if most < math.inf else ()
+        return next((x for x in tried if self.delta_at_least(x) > target), 0.0)
+
+    def _crossing(
+        self,
+        bound: Callable[[Fraction, float], arb],
+        smoothing: float,
+        target: Fraction,
+        start: float = 0.0,
+    ) -> tuple[float, float]:
+        """Two epsilons, nearly equal: a bound is above the target at the first only.
+
+        Both are 0 if it is nowhere above; if it is at the largest one that is tried, both are that.
+        """
+        upward = bound != self.below
+
+        def bounded(epsilon: float) -> arb:
+            rounded = exp_below if upward else exp_above
+            found = bound(rounded(Fraction(epsilon)), smoothing)
+            return found.upper() if upward else found.lower()
+
+        def margin(epsilon: float) -> float:
+            return _margin(bounded(epsilon), target)
+
+        at_start = bounded(start)
+        low, at_low = start, _margin(at_start, target)
+        if at_low <= 0:
+            return (low, low) if start == 0 else self._crossing(bound, smoothing, target)
+        most = self.largest_epsilon
+        top = _LARGEST if most == math.inf else most
+        # For a normal privacy loss delta(0) is its deviation / sqrt(2 pi)
+        step = 4 * _CLOSE * start or min(_FIRST, float(at_start) * (1 + at_low))
+        while (at_high := margin(high := min(top, low + step))) > 0:
+            if high == top:
+                return top, most
+            # A little beyond where the line through the two points ends
+            ahead = 1.1 * at_high * step / max(at_low - at_high, 1e-9)
+            low, at_low, step = high, at_high, min(max(ahead, 2 * step), 64 * step)
+        # The Illinois method (regula falsi)
+        side = 0
+        while high - low > _CLOSE * high:
+            edge = _CLOSE / 2 * high
+            middle = (low * at_high - high * at_low) / (at_high - at_low)
+            middle = min(max(middle, low + edge), high - edge)
+            value = margin(middle)
+            if value > 0:
+                low, at_low = middle, value
+                at_high = at_high / 2 if side == 1 else at_high
+                side = 1
+            else:
+                high, at_high = middle, value
+                at_low = at_low / 2 if side == -1 else at_low
+                side = -1
+        return low, high
+
+
+def _margin(bound: arb, target: Fraction) -> float:
+    """Positive if the bound is above the target, else at most 0; nearly linear in epsilon."""
+    with precision(_BITS):
+        goal = ball(target)
+        if not bound > 0:
+            return -1e3
+
+        # sqrt(-2 log delta) is about linear for a normal distribution
+        def scale(x: arb) -> float:
+            return math.sqrt(max(0.0, -2 * float(x.log())))
+
+        apart = scale(goal) - scale(bound)
+        return max(apart, 1e-12) if not bound <= goal else min(apart, 0.0)
+
+
+def exact_delta(delta: float | Rational) -> Fraction:
+    """The exact delta, without rounding; ValueError unless it is strictly between 0 and 1."""
+    if isinstance(delta, float):
+        if not math.isfinite(delta):
+            raise ValueError(f"delta must be strictly between 0 and 1, got {delta}")
+        value = Fraction(delta)
+    else:
+        value = exact(delta, "delta")
+    if not 0 < value < 1:
+        raise ValueError(
+            f"delta must be strictly between 0 and 1, got {brief(value)}: at 0 the epsilon is that"
+            " of the largest likelihood ratio, and 1 promises nothing"
+        )
+    return value
+
+
+def exp_below(epsilon: Fraction) -> Fraction:
+    """A rational number of at most e^epsilon, and of at least 1.
+
+    It is nearly equal to that up to an epsilon of 2^20, and the same beyond.
+    """
+    with precision(_BITS + 16):
+        return max(Fraction(1), _fraction(ball(min(epsilon, _LIMIT)).exp().lower()))
+
+
+def exp_above(epsilon: Fraction) -> Fraction:
+    """A rational number of at least e^epsilon, nearly equal to it."""
+    with precision(_BITS + 16):
+        return _fraction(ball(epsilon).exp().upper()) if epsilon else Fraction(1)
+
+
+def log_above(ratio: Fraction) -> float:
+    """The logarithm, rounded up."""
+    with precision(_BITS):
+        return float_above(ball(ratio).log()) if ratio != 1 else 0.0
+
+
+def _fraction(x: arb) -> Fraction:
+    """An exact ball as a rational number."""
+    mantissa, exponent = x.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+@precision()
+def float_above(x: arb) -> float:
+    """The upper end of a ball, rounded up; infinite if it has none."""
+    top = x.upper()
+    if not top.is_finite():
+        return math.inf
+    value = float(top)
+    return value if arb(value) >= top else math.nextafter(value, math.inf)
+
+
+@precision()
+def _float_below(x: arb) -> float:
+    bottom = x.lower()
+    if not bottom.is_finite() or not bottom > 0:
+        return 0.0
+    value = float(bottom)
+    return value if arb(value) <= bottom else math.nextafter(value, 0.0)

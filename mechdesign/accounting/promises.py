@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from flint import arb
+
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, LEAST_DELTA, GaussianLoss
-from mechdesign.accounting.privacy_curve import exact_delta, exp_below
-from mechdesign.base.balls import ball, precision
+from mechdesign.accounting.pair_law import exact_delta, exp_below
+from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import Rational
+from mechdesign.base.numbers import Rational, ball, exact, precision
 from mechdesign.base.text import brief, shown
 from mechdesign.privacy import exact_epsilon
 
@@ -116,3 +120,127 @@ def _within(value: float | Rational, name: str) -> Fraction:
     if not _LEAST <= found <= _LARGEST:
         raise ValueError(f"{name} must be a number from 2^-40 to 1024, got {shown(value)}")
     return found
+
+
+# ------------------------------------------------------------------------------------------------
+# Renyi divergences of composed privacy losses, and the least rho of zero-concentrated privacy.
+#
+# For a privacy loss L under the first of two distributions, let K(s) = ln E e^(sL). The Renyi
+# divergence of order a is K(a - 1) / (a - 1) (Mironov, CSF 2017), and those of independent releases
+# add up. A mechanism keeps rho-zCDP if for every order a > 1 it is at most rho a (Bun and Steinke,
+# TCC 2016, definition 1.1): with s = a - 1,
+#
+#     rho >= K(s) / (s (s + 1))    for every s > 0.
+#
+# All orders are covered, not a list of them. K is convex and K(0) = 0, so between two places it is
+# below its chord, and beyond the last place below a line that rises by the largest loss. For a line
+# B s - A, where A, B >= 0, calculus gives
+#
+#     max over s > 0 of (B s - A) / (s (s + 1)) = (sqrt(A + B) - sqrt(A))^2.
+#
+# The largest such number over pieces that cover all s is a bound. No line is above K outside of its
+# piece, so it says too much only by the bend of K in the piece: those that bound worst are halved
+# until that gains nothing.
+
+
+_BITS = 192
+
+_GAIN = 2.0**-20
+"""How far the bound may be above rho, relative to it."""
+
+_PIECES = 400
+"""The most pieces; reached only where K is as small as its rounding."""
+
+
+@dataclass(frozen=True)
+class RenyiCurve:
+    """The Renyi divergence of some privacy losses, each as often as it is said, by its order.
+
+    Parameters
+    ----------
+    parts : sequence of (PrivacyLoss, int)
+        Losses of independent or adaptive releases, and how many there are of each.
+    """
+
+    parts: Sequence[tuple[PrivacyLoss, int]]
+
+    def divergence(self, order: Fraction) -> arb:
+        """The divergence of an order above 1: a ball, infinite if a loss may be."""
+        if self._unbounded:
+            return arb("inf")
+        with precision(_BITS):
+            s = ball(order - 1)
+            return self._log_moment(s) / s
+
+    def rho(self) -> arb:
+        """At least the least rho of zero-concentrated privacy; a ball whose upper end is it."""
+        if self._unbounded:
+            return arb("inf")
+        with precision(_BITS):
+            moments = {Fraction(0): arb(0), Fraction(1): self._log_moment(arb(1))}
+            pieces: dict[tuple[Fraction, Fraction | None], arb] = {}
+
+            def cover(start: Fraction, end: Fraction | None) -> None:
+                if end is None:
+                    slope = self._largest
+                else:
+                    slope = (moments[end] - moments[start]) / ball(end - start)
+                pieces[start, end] = _most(slope, slope * ball(start) - moments[start])
+
+            cover(Fraction(0), Fraction(1))
+            cover(Fraction(1), None)
+            reached = arb(0)
+            while True:
+                worst = max(pieces, key=lambda piece: float(pieces[piece]))
+                bound = pieces[worst]
+                if not bound > reached * (1 + _GAIN) or len(pieces) == _PIECES:
+                    return bound
+                start, end = worst
+                middle = 2 * start if end is None else (start + end) / 2
+                s = ball(middle)
+                moments[middle] = self._log_moment(s)
+                reached = reached.max((moments[middle] / (s * (s + 1))).lower())
+                del pieces[worst]
+                cover(start, middle)
+                cover(middle, end)
+
+    @cached_property
+    def _unbounded(self) -> bool:
+        return any(loss.infinite for loss, _ in self.parts)
+
+    @cached_property
+    def _losses(self) -> list[tuple[list[arb], list[arb], int]]:
+        return [
+            ([ball(p) for _, p in loss.ratios], [ball(r).log() for r, _ in loss.ratios], times)
+            for loss, times in self.parts
+        ]
+
+    @property
+    def _largest(self) -> arb:
+        return sum((times * losses[-1] for _, losses, times in self._losses), arb(0))
+
+    def _log_moment(self, s: arb) -> arb:
+        """K(s)."""
+        found = arb(0)
+        for probabilities, losses, times in self._losses:
+            terms = zip(probabilities, losses, strict=True)
+            found += times * sum((p * (s * x).exp() for p, x in terms), arb(0)).log()
+        return found
+
+
+def exact_order(order: float | Rational) -> Fraction:
+    """The exact order, without rounding; ValueError unless it is finite and above 1."""
+    if isinstance(order, float) and not math.isfinite(order):
+        raise ValueError(f"an order of Renyi divergence must be finite and above 1, got {order}")
+    value = Fraction(order) if isinstance(order, float) else exact(order, "order")
+    if value <= 1:
+        raise ValueError(f"an order of Renyi divergence must be above 1, got {brief(value)}")
+    return value
+
+
+def _most(slope: arb, drop: arb) -> arb:
+    """The maximum of (slope s - drop) / (s (s + 1)) over s > 0: the larger, the less drops."""
+    slope, drop = slope.upper().nonnegative_part(), drop.lower().nonnegative_part()
+    if slope == 0:
+        return arb(0)
+    return (slope / ((slope + drop).sqrt() + drop.sqrt())) ** 2

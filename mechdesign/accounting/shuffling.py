@@ -7,29 +7,33 @@ public. The published collection is the multiset of the n reports.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
-from flint import arb
+from flint import arb, fmpz_mat
 
-from mechdesign.accounting.convex_order import dominating
 from mechdesign.accounting.inversion import Function, Mean, Summands
 from mechdesign.accounting.pair_law import (
     PairLaw,
     PairLaws,
+    PrivacyCurve,
     TableLaws,
     attack_laws_of,
+    exp_below,
+    float_above,
+    log_above,
     require_pair_law,
 )
-from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_below, float_above, log_above
-from mechdesign.accounting.privacy_loss import PrivacyLoss
-from mechdesign.base.arrays import Floats
-from mechdesign.base.balls import ball, precision
-from mechdesign.base.numbers import whole
+from mechdesign.accounting.privacy_loss import PrivacyLoss, dominating
+from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Rational, ball, exact, precision, whole
 from mechdesign.base.text import brief
-from mechdesign.exceptions import TooFewReports, UnstatedLikelihoods
+from mechdesign.exceptions import TooFewReports, UnboundedRatio, UnstatedLikelihoods
+from mechdesign.privacy import Metric, Privacy, exact_epsilon
 from mechdesign.table import Table
 
 LARGEST_N = 10**12
@@ -289,3 +293,154 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
     laws = source.pair_laws()
     laws = laws if isinstance(laws, PairLaws) else PairLaws(laws)
     return Shuffled(laws, source.attack_laws(), n, getattr(source, "keeps_reports", False))
+
+
+# ------------------------------------------------------------------------------------------------
+# Reports on many days, made of permanent reports that users keep: what all of them tell.
+
+
+LARGEST_PERMANENT = 10**6
+"""The most permanent reports of one user."""
+
+
+@dataclass(frozen=True)
+class DailyReports:
+    """Reports of any number of days, all made of a few permanent ones: a cost for a `Ledger`.
+
+    A device draws a permanent report for each value that it has, and again whenever it begins anew,
+    as it does after its state was lost. Two users whose values change on the same days, and whose
+    devices begin anew on the same days, are told apart by as many permanent reports as there are,
+    at most, each of which costs ``total``. That a value has changed, and when, is not bounded.
+
+    Parameters
+    ----------
+    total : float, Fraction, int, str or Decimal
+        What a permanent report, and with it all reports made of it, tells about a value at most:
+        above 0.
+    values : int, default 1
+        How many values a user may have from one start to the next, at least 1. What keeps them so
+        few is the device.
+    starts : int, default 1
+        How often a user's device may begin, at least 1. What keeps them so few is whoever counts
+        them: see ``docs/longitudinal.md``.
+
+    Raises
+    ------
+    ValueError
+        A number out of its range, or more than 10^6 permanent reports.
+
+    >>> DailyReports("1/2", values=3, starts=2).epsilon
+    Fraction(3, 1)
+    """
+
+    total: float | Rational
+    values: int = 1
+    starts: int = 1
+
+    def __post_init__(self) -> None:
+        total = exact_epsilon(self.total)
+        if total == 0:
+            raise ValueError("total must be above 0: a permanent report tells something")
+        values, starts = (
+            whole(getattr(self, name), name, 1, LARGEST_PERMANENT) for name in ("values", "starts")
+        )
+        whole(values * starts, "values times starts", 1, LARGEST_PERMANENT)
+        set_fields(self, total=total, values=values, starts=starts)
+
+    @property
+    def permanent(self) -> int:
+        """How many permanent reports a user draws at most."""
+        return self.values * self.starts
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the reports of all days together tell about a user's values, exact."""
+        return Fraction(exact_epsilon(self.total) * self.permanent)
+
+
+# ------------------------------------------------------------------------------------------------
+# thinned(...): the mechanism that counts a secret random sample of the respondents.
+
+
+def thinned(table: Table, rate: Rational) -> Table:
+    """The table of a count of a sample: each respondent is in it with probability ``rate``.
+
+    Who is in the sample is drawn for every respondent independently, and kept secret. Then the
+    count of a sample of j respondents has the binomial law B(j, rate), so that sampling and
+    releasing together are one more exact table,
+
+        P'[i, j] = sum over m of C(j, m) rate^m (1 - rate)^(j - m) P[i, m],
+
+    and what it keeps is read off its entries. It is at least what amplification by sampling
+    promises, 1 - rate + rate e^epsilon in the place of e^epsilon (Balle, Barthe and Gaboardi,
+    NeurIPS 2018, theorem 8), for counts that differ by one: a respondent who is there or not, or
+    whose answer counts or not.
+
+    Parameters
+    ----------
+    table : Table
+        A mechanism for counts from 0 of which those that differ by one, or by at most k, are
+        neighbours.
+    rate : Fraction, int, str or Decimal
+        Above 0 and at most 1. Floats are refused (`InexactNumber`).
+
+    Returns
+    -------
+    Table
+        For the count of all respondents. It claims exactly what it keeps, and its outputs are of
+        the sample: divided by ``rate`` they estimate the count of all.
+
+    Raises
+    ------
+    UnboundedRatio
+        An output is possible for one count and impossible for a neighbour, also after sampling.
+    ValueError
+        Another rate, or a table whose inputs are no counts of respondents.
+
+    >>> from mechdesign import named
+    >>> sampled = thinned(named.geometric(8, alpha="1/2"), "1/10")
+    >>> sampled.privacy.alpha, sampled.audit().holds
+    (Fraction(10, 11), True)
+    """
+    rate = exact(rate, "rate")
+    if not 0 < rate <= 1:
+        raise ValueError(f"a rate must be above 0 and at most 1, got {brief(rate)}")
+    neighbours = table.privacy.neighbours
+    if neighbours == "all" or isinstance(neighbours, (tuple, Metric)):
+        raise ValueError(
+            "only a count of respondents can be one of a sample of them: neighbours must be counts"
+            f" that differ by one or a few, got {table.privacy!r:.80}"
+        )
+    weights = (fmpz_mat(table.weights) * fmpz_mat(_samples(table.inputs, rate))).tolist()
+    made = partial(
+        Table.from_weights,
+        [[int(weight) for weight in row] for row in weights],
+        table.denominator * rate.denominator ** (table.inputs - 1),
+        outputs=table.output_values,
+        inputs=table.input_values,
+    )
+    found = made(table.privacy).audit()
+    if isinstance(found.ratio, float):
+        raise UnboundedRatio(
+            f"output {found.output} is possible for one of the counts {found.inputs} and impossible"
+            " for the other, whoever is in the sample"
+        )
+    return made(Privacy(alpha=1 / found.ratio, neighbours=neighbours))
+
+
+def _samples(inputs: int, rate: Fraction) -> list[list[int]]:
+    """The probability of each size of the sample (rows) of so many respondents (columns).
+
+    In units of the denominator of the rate, to the power of the largest count.
+    """
+    kept, whole = rate.numerator, rate.denominator
+    columns = [[whole ** (inputs - 1), *[0] * (inputs - 1)]]
+    for _ in range(inputs - 1):
+        last = columns[-1]
+        columns.append(
+            [
+                ((whole - kept) * out + kept * joined) // whole
+                for out, joined in zip(last, [0, *last], strict=False)
+            ]
+        )
+    return [list(row) for row in zip(*columns, strict=True)]

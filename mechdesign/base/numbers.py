@@ -7,15 +7,50 @@ Wherever this library promises an exact answer it refuses binary floats: the flo
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
+from threading import RLock
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+from flint import arb, ctx, fmpq
 
 from mechdesign.base.text import from_text, shown
-from mechdesign.exceptions import InexactNumber
+from mechdesign.exceptions import InexactNumber, InvalidCount
+
+# ------------------------------------------------------------------------------------------------
+# Ball arithmetic (python-flint): its precision belongs to the whole process, and is set here only.
+#
+# A computation sets the precision of all that it does, so that its numbers are the same whatever
+# the caller uses balls for.
+
+
+_LOCK = RLock()
+
+
+@contextmanager
+def precision(bits: int = 53) -> Iterator[None]:
+    """Balls have this many bits within (by default as floats), and as many as before afterwards.
+
+    It decorates functions, too. Threads take turns: one that comes meanwhile waits for the end.
+    Nothing in it may wait for another thread.
+    """
+    with _LOCK:
+        before = ctx.prec
+        try:
+            ctx.prec = bits
+            yield
+        finally:
+            ctx.prec = before
+
+
+def ball(x: Fraction) -> arb:
+    """A rational number as a ball of the present precision."""
+    return arb(fmpq(x.numerator, x.denominator))
+
 
 Rational: TypeAlias = Fraction | int | str | Decimal
 """What is accepted where an exact number is wanted.
@@ -134,3 +169,69 @@ def _legible(limit: int) -> str:
     """A limit for a message: large powers of two as such."""
     power = limit.bit_length() - 1
     return f"2^{power}" if power >= 24 and limit == 1 << power else str(limit)
+
+
+# ------------------------------------------------------------------------------------------------
+# Arrays of counts, checked: what may come from users is refused before it is used.
+
+
+def checked_counts(
+    counts: npt.ArrayLike,
+    largest: int,
+    refusal: Callable[[int | tuple[int, ...], object, int], Exception] = InvalidCount,
+) -> npt.NDArray[np.int64]:
+    """``counts`` as int64 in 0 .. largest.
+
+    Raises ``refusal(position, value, largest)`` for the first that is not such an integer.
+    """
+    values = np.asarray(counts)
+    if isinstance(counts, np.ma.MaskedArray):
+        # A masked entry is a missing count, not the number under the mask.
+        values = counts.data.astype(object)
+        values[np.ma.getmaskarray(counts)] = None
+    elif values.dtype.kind not in "biuf":
+        # Not asarray: that makes strings of all entries if one is
+        values = np.array(counts, dtype=object)
+    elif values.dtype.kind in "iu" and _all_within(values, largest):
+        return values.astype(np.int64)
+    if values.dtype.kind in "biu":
+        bad = (
+            np.zeros(values.shape, dtype=bool)
+            if values.dtype.kind == "b"
+            else (values < 0) | (values > largest)
+        )
+        if values.dtype.kind == "b" and largest < 1:
+            bad = values.astype(bool)
+    elif values.dtype.kind == "f":
+        # A comparison in a narrower float would round ``largest``
+        values = values.astype(np.float64) if values.dtype.itemsize < 8 else values
+        bad = ~((values >= 0) & (values <= largest) & (values == np.floor(values)))
+    else:
+        bad = np.array(
+            [not _is_count(value, largest) for value in values.ravel()], dtype=bool
+        ).reshape(values.shape)
+    if bad.any():
+        position = np.unravel_index(int(np.argmax(bad.ravel())), values.shape)
+        index = int(position[0]) if len(position) == 1 else tuple(int(k) for k in position)
+        raise refusal(
+            index,
+            values[position].item() if values.dtype.kind != "O" else values[position],
+            largest,
+        )
+    return values.astype(np.int64)
+
+
+def _all_within(values: npt.NDArray[np.integer[Any]], largest: int) -> bool:
+    """Whether integers lie in 0 .. largest."""
+    if values.size == 1:  # a client's one item: several times as fast as with numpy
+        return bool(0 <= values.item() <= largest)
+    return not values.size or bool(values.min() >= 0 and int(values.max()) <= largest)
+
+
+def _is_count(value: Any, largest: int) -> bool:
+    if isinstance(value, (str, bytes)):
+        return False
+    try:
+        return bool(0 <= value <= largest and value == int(value))
+    except (TypeError, ValueError, OverflowError):
+        return False

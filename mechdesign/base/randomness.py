@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechdesign.base.arrays import Words
+from mechdesign.base.linear_algebra import Words
 
 BitSource: TypeAlias = Callable[[int], Words]
 """Given k, k uniform 64-bit words."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.accounting.privacy_curve import exp_above
+from mechdesign.accounting.pair_law import exp_above
 from mechdesign.base.text import rounded_up
 from mechdesign.cli.options import AddCommand, release_in, say
 from mechdesign.mechanism import Mechanism

@@ -1,4 +1,4 @@
 from .certificate import ConvexCertificate
-from .program import ConvexProgram, Node, SupportingPlane
+from .reading import ConvexProgram, Node, SupportingPlane
 
 __all__ = ["ConvexCertificate", "ConvexProgram", "Node", "SupportingPlane"]

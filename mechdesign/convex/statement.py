@@ -9,12 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import shown
-from mechdesign.convex.affine import Affine, combined
-from mechdesign.convex.atoms import Largest
-from mechdesign.convex.program import ConvexProgram, costs_of
-from mechdesign.convex.reading import Reader, load
+from mechdesign.convex.atoms import Affine, Largest, combined
+from mechdesign.convex.reading import ConvexProgram, Reader, costs_of, load
 from mechdesign.exceptions import Infeasible, InvalidExpression
 from mechdesign.losses import Loss
 from mechdesign.properties import Property

@@ -1,7 +1,12 @@
-from .estimated_by import EstimatedBy
 from .evaluation import ErrorTable, evaluate
-from .measures import mean_absolute, mean_square_of_ranges, total_variation
-from .rows import RepeatErrors, Summary
+from .measures import (
+    EstimatedBy,
+    RepeatErrors,
+    Summary,
+    mean_absolute,
+    mean_square_of_ranges,
+    total_variation,
+)
 from .sweeps import add_arguments, apart, sweep
 
 __all__ = [

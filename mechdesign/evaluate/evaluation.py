@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats
 from mechdesign.base.files import opened, replacing
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import aligned, comma_separated, shown
-from mechdesign.evaluate.measures import Measure
+from mechdesign.evaluate.measures import Measure, RepeatErrors, Summary
 from mechdesign.evaluate.populations import Population, first, truth
-from mechdesign.evaluate.rows import RepeatErrors, Summary
 from mechdesign.evaluate.sweeps import apart, sweep
 
 if TYPE_CHECKING:

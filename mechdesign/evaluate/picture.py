@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from mechdesign.base.figures import legend_entries, look, mark_numbers, style
 from mechdesign.base.text import listed, printable, shown
-from mechdesign.evaluate.rows import Summary
+from mechdesign.evaluate.measures import Summary
 
 _ACROSS = 3
 """Panels in a row, at most."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import shown
 

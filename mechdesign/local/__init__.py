@@ -4,7 +4,7 @@
 - `extremal`: any outputs, of the largest utility: information, divergences, decisions
   (`mechdesign.utilities`);
 - `workload_optimal`: any outputs, of the least variance for a set of linear queries
-  (`mechdesign.local.linear_queries`);
+  (`mechdesign.local.patterns`);
 - `shuffle_optimal`: the same for reports that are shuffled, whose collection is to be private.
 """
 

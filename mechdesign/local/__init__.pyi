@@ -1,6 +1,6 @@
 from .extremal_mechanism import Extremal, extremal
+from .patterns import square
 from .shuffled_mechanism import ShuffleDesign, shuffle_optimal
-from .square_mechanism import square
 from .workload_mechanism import WorkloadDesign, workload_optimal
 
 __all__ = [

@@ -19,14 +19,13 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.exceptions import Infeasible, SolverFailure
-from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
+from mechdesign.lp.basis import ONE, ZERO, Program, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.highs import FloatProgram, solve, to_float
-from mechdesign.lp.program import Program
 from mechdesign.utilities.sublinear_utility import Pattern, Utility, upper
 
 Counts: TypeAlias = tuple[int, ...]

@@ -11,14 +11,12 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq
 
-from mechdesign.base.balls import precision
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.numbers import Rational, precision, whole
 from mechdesign.base.text import brief
 from mechdesign.local.column_generation import Candidates, generated
-from mechdesign.lp.basis import to_fmpq, to_fraction
+from mechdesign.lp.basis import Program, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.program import Program
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.utilities.sublinear_utility import PRECISION, Pattern, Utility

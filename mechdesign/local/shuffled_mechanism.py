@@ -11,16 +11,15 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from mechdesign.accounting.privacy_curve import exact_delta
+from mechdesign.accounting.pair_law import exact_delta
 from mechdesign.accounting.shuffling import LARGEST_N, TRUST, Shuffled, shuffled
-from mechdesign.base.arrays import Floats
-from mechdesign.base.blas import one_thread
+from mechdesign.base.linear_algebra import Floats, one_thread
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.base.text import brief, shown
-from mechdesign.local.a_optimality import variances_by_input
-from mechdesign.local.linear_queries import gram
-from mechdesign.local.moment_bound import MomentProgram
+from mechdesign.local.bounds import MomentProgram
+from mechdesign.local.optimality import variances_by_input
+from mechdesign.local.patterns import gram
 from mechdesign.local.windows import (
     Target,
     Windows,
@@ -63,7 +62,7 @@ class ShuffleDesign:
         The sum over all queries of the variance of the best unbiased estimate from one user,
         averaged over inputs, all equally likely. For n users, divide by n.
     bound : float
-        No table has less whose second moment of W (`mechdesign.local.moment_bound`) is for no two
+        No table has less whose second moment of W (`mechdesign.local.bounds`) is for no two
         items larger than this one's, nor than that of randomised response with the same
         (epsilon, delta); in floats. By the central limit theorem that moment decides delta for many
         users, as long as epsilon is small. It is not a bound for all tables with the same delta.
@@ -120,7 +119,7 @@ def shuffle_optimal(
     drawn at random. The search is among tables of windows (`mechdesign.local.windows`): a report
     names the user's item or some adjacent ones around it. Randomised response is one of them; what
     is returned is never worse than it is at the same (epsilon, delta). For histograms nothing is
-    better (`mechdesign.local.moment_bound`). For prefixes and ranges windows are better the more
+    better (`mechdesign.local.bounds`). For prefixes and ranges windows are better the more
     items there are, the fewer users, and the smaller epsilon is.
 
     The second moment of W guides the search; `mechdesign.accounting.shuffled` decides.
@@ -129,7 +128,7 @@ def shuffle_optimal(
     ----------
     workload : str or array_like
         "histogram", "prefixes", "ranges" (all 0 <= a <= b < domain), or a matrix of shape (queries,
-        domain), as those of `mechdesign.local.linear_queries`. Windows help if items are in an
+        domain), as those of `mechdesign.local.patterns`. Windows help if items are in an
         order that matters.
     domain : int
         The number of inputs, 1 to 256.

@@ -13,17 +13,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats, Integers
-from mechdesign.base.blas import one_thread
+from mechdesign.base.linear_algebra import Floats, Integers, one_thread
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidPrior
-from mechdesign.local.a_optimality import Criterion, mixture, variances_by_input, weigh
-from mechdesign.local.linear_queries import gram
-from mechdesign.local.minimax import least_favourable, saddle_point
-from mechdesign.local.pattern_bound import most_valued
-from mechdesign.local.patterns import Patterns, balanced, best_of, climb, turn_climb, turned
+from mechdesign.local.bounds import most_valued
+from mechdesign.local.optimality import (
+    Criterion,
+    least_favourable,
+    mixture,
+    saddle_point,
+    variances_by_input,
+    weigh,
+)
+from mechdesign.local.patterns import Patterns, balanced, best_of, climb, gram, turn_climb, turned
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 
@@ -141,7 +145,7 @@ def workload_optimal(
 
     An optimal mechanism has rows of two values, 1 and e^epsilon up to scale (Kairouz, Oh and
     Viswanath, JMLR 2016): a convex program over the 2^domain patterns, see
-    `mechdesign.local.a_optimality`. It is begun with families of patterns that are good for ordered
+    `mechdesign.local.optimality`. It is begun with families of patterns that are good for ordered
     and for binary attributes, and goes on by pricing: patterns that would lower the variance are
     searched for and added.
 
@@ -149,7 +153,7 @@ def workload_optimal(
     ----------
     workload : str or array_like
         "histogram", "prefixes", "ranges" (all 0 <= a <= b < domain), or a matrix of shape (queries,
-        domain), as those of `mechdesign.local.linear_queries`.
+        domain), as those of `mechdesign.local.patterns`.
     domain : int
         The number of inputs, 1 to 512.
     epsilon : float, Fraction, int, str or Decimal

@@ -11,7 +11,7 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.numbers import Rational, exact
 
 

@@ -23,11 +23,10 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
-from mechdesign.lp.basis import ONE, SingularBasis, to_fraction
+from mechdesign.lp.basis import ONE, Program, SingularBasis, to_fraction
 from mechdesign.lp.highs import INTERIOR_POINT_CONSTRAINTS, FloatProgram, Progress, solve, to_float
-from mechdesign.lp.program import Program
 from mechdesign.lp.simplex import Basis, Problem, Vertex, reoptimised
 
 MAX_REFINEMENTS = 40

@@ -14,10 +14,9 @@ from functools import cached_property
 import numpy as np
 from flint import fmpq
 
-from mechdesign.base.arrays import Booleans
+from mechdesign.base.linear_algebra import Booleans
 from mechdesign.exceptions import Infeasible
-from mechdesign.lp.basis import ONE, ZERO, Factorization, to_fmpq
-from mechdesign.lp.program import Program
+from mechdesign.lp.basis import ONE, ZERO, Factorization, Program, to_fmpq
 
 
 @dataclass(frozen=True)

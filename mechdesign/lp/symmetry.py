@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
+from mechdesign.lp.basis import Program
 from mechdesign.lp.constraints import Constraints, canonical
-from mechdesign.lp.program import Program
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.accounting.privacy_curve import exact_delta
+from mechdesign.accounting.pair_law import exact_delta
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import brief, shown
 from mechdesign.planning import search

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from mechdesign.accounting.privacy_curve import PrivacyCurve, exp_above, exp_below, float_above
+from mechdesign.accounting.pair_law import PrivacyCurve, exp_above, exp_below, float_above
 from mechdesign.accounting.shuffling import TRUST as SHUFFLER_TRUST
 from mechdesign.accounting.shuffling import shuffled
 from mechdesign.base.frozen import set_fields

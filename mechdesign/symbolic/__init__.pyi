@@ -8,10 +8,8 @@ from .closed_forms import (
     subset_selection,
     uniform,
 )
-from .constraints import NotPolynomial
 from .critical_regions import CriticalRegion, Unproved, explain, parametric
-from .one_bit_proof import Acceptance, OneBitProof
-from .privacy_proof import PrivacyProof
+from .privacy_proof import Acceptance, OneBitProof, PrivacyProof
 from .proof_rules import (
     BudgetShare,
     CompositionProof,
@@ -24,7 +22,7 @@ from .proof_rules import (
 from .randomiser import ItemLaw, Randomiser, ReportKind
 from .rational_function import ALPHA, RationalFunction
 from .semialgebraic import AlphaInterval, Region, Root
-from .table import SymbolicAudit, SymbolicMechanism
+from .table import NotPolynomial, SymbolicAudit, SymbolicMechanism
 from .table_proof import TableProof
 
 __all__ = [

@@ -175,7 +175,7 @@ def explain(design: Design) -> CriticalRegion:
         The design is not proved optimal (its certificate has a gap).
     NotPolynomial
         A property of your own depends on alpha in another way than a polynomial of degree at most
-        two, or inputs are at distances beyond `mechdesign.symbolic.constraints.MAX_DEGREE`.
+        two, or inputs are at distances beyond `mechdesign.symbolic.table.MAX_DEGREE`.
     """
     statement, mechanism = design.certificate, design.mechanism
     if mechanism.outputs != mechanism.inputs:

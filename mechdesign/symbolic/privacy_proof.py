@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from mechdesign.certificate import Verification
 from mechdesign.symbolic.rational_function import ALPHA, RationalFunction, rational
-from mechdesign.symbolic.semialgebraic import Region
+from mechdesign.symbolic.semialgebraic import Region, nonnegative
 
 EVERYWHERE, NOWHERE = Region((), (True,)), Region((), (False,))
 
@@ -136,3 +136,123 @@ def bound(loss: Fraction) -> str:
 def indented(lines: Iterable[str]) -> Iterator[str]:
     """The lines, two spaces further in."""
     return (f"  {line}" for line in lines)
+
+
+# ------------------------------------------------------------------------------------------------
+# The rule for reports that public coins draw, and users keep or not.
+
+
+_ALPHA = rational(ALPHA)
+
+
+class Acceptance(NamedTuple):
+    """With which probability a report of some kind is kept, of some candidates of that kind.
+
+    Attributes
+    ----------
+    least, largest : RationalFunction
+        For the items under which the report is least and most likely; for all others in between.
+    candidates : int, default 1
+        How many reports there are, one of which may be kept. Of several each is as likely as the
+        likeliest or as the least likely.
+    fewest, most : int, default 0 and 1
+        How many of them an item makes as likely as the likeliest.
+    """
+
+    least: RationalFunction
+    largest: RationalFunction
+    candidates: int = 1
+    fewest: int = 0
+    most: int = 1
+
+    def sums(self) -> tuple[RationalFunction, RationalFunction]:
+        """The least and the largest probability that one of the candidates is kept."""
+        few, many = (
+            rational(likely) * self.largest + rational(self.candidates - likely) * self.least
+            for likely in (self.fewest, self.most)
+        )
+        return few, many
+
+
+def acceptances(
+    proof: PrivacyProof, menus: tuple[tuple[int, int, int], ...] = ((1, 0, 1),)
+) -> tuple[Acceptance, ...]:
+    """The largest with which what is told keeps alpha, for each kind of report of a proof.
+
+    Parameters
+    ----------
+    proof : PrivacyProof
+        Of the reports that are kept or not.
+    menus : tuple of (int, int, int), default one candidate
+        Candidates, the fewest and the most of them that an item makes likely: each may be of any
+        kind of report.
+
+    Returns
+    -------
+    tuple of Acceptance
+        Of reports whose least likelihood is r times the largest, the likeliest are kept with
+        probability (1 - alpha) / (s - alpha t), s and t the largest and the least sum of 1 for each
+        likely candidate and r for each other one: 1 and r of one candidate, which is kept with 1/2
+        where r = 1.
+    """
+    one, found = rational(1), []
+    for spread in proof.spreads:
+        for menu in menus:
+            few, many = Acceptance(spread, one, *menu).sums()
+            largest = (one - _ALPHA) / (many - _ALPHA * few)
+            if spread == one and menu[0] == 1:
+                largest = rational(Fraction(1, 2))
+            found.append(Acceptance(largest * spread, largest, *menu))
+    return tuple(sorted(found, key=str))
+
+
+@dataclass(frozen=True)
+class OneBitProof(PrivacyProof):
+    """Public coins draw a report, or some, whatever the item; the user tells which one to keep.
+
+    Each is kept with a probability in proportion to its likelihood under the item, none otherwise.
+    Keeping less often loses less: with c l to keep one, Pr[none] is 1 - c l, and (1 - c least) / (1
+    - c largest) grows with c.
+
+    Parameters
+    ----------
+    part : PrivacyProof
+        Of the report that is kept or not: its likelihoods are at most 1 / alpha apart.
+    kinds : tuple of Acceptance
+        For each kind of report the largest probabilities to keep it.
+    """
+
+    part: PrivacyProof
+    kinds: tuple[Acceptance, ...]
+
+    @property
+    def loss(self) -> Fraction:
+        return Fraction(1)
+
+    def faults(self) -> Iterator[Fault]:
+        yield from self.part.faults()
+        if self.part.loss > 1:
+            yield Fault(f"{self.part.name}: the loss is {self.part.loss} times epsilon", NOWHERE)
+        one = rational(1)
+        if {kind.least / kind.largest for kind in self.kinds} != self.part.spreads:
+            yield Fault(f"{self.name}: reports are not kept in proportion", NOWHERE)
+        for kind in self.kinds:
+            (least, largest), (few, many) = kind[:2], kind.sums()
+            checked = {
+                "it is no probability": [least, largest - least, one - many],
+                "a 1 loses more than epsilon": [least - _ALPHA * largest],
+                "a 0 loses more than epsilon": [one - many - _ALPHA * (one - few)],
+            }
+            for reason, slacks in checked.items():
+                for slack in slacks:
+                    region = nonnegative([slack.numerator], slack.denominator)
+                    if not region.everywhere:
+                        kept = f"a report is kept with probability {largest}"
+                        yield Fault(f"{self.name}: {kept}, but {reason}", region)
+
+    def lines(self) -> Iterator[str]:
+        yield "public coins draw a report, whatever the item; the bit tells whether it is kept:"
+        for least, largest, candidates, fewest, most in self.kinds:
+            several = f"{candidates}, {fewest} to {most} of them likely, " if candidates > 1 else ""
+            yield f"  {several}with probability {least} to {largest}, or less often in proportion"
+        yield from indented(self.part.written())

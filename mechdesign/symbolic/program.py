@@ -9,7 +9,7 @@ keep their signs.
 
 A design was found by another program, shorter but of the same optimum
 (`mechdesign.reformulation`). So its table, and more often its multipliers, need not be basic in
-this one; `mechdesign.lp.basic_solution` makes them so.
+this one; `mechdesign.lp.basis` makes them so.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ from flint import fmpq, fmpq_mat, fmpz, fmpz_mat, fmpz_poly
 from mechdesign.exceptions import SolverFailure
 from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import Loss
-from mechdesign.lp.basic_solution import basic, pivots
-from mechdesign.lp.basis import ZERO, to_fmpq
+from mechdesign.lp.basis import ZERO, basic, pivots, to_fmpq
 from mechdesign.lp.symmetry import Reduced, reduce_by_symmetry, unreduced
 from mechdesign.optimal import Design
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import Property
-from mechdesign.symbolic.constraints import SAMPLES, constraints_in_alpha
 from mechdesign.symbolic.rational_function import NIL, Polynomials, RationalFunction
 from mechdesign.symbolic.semialgebraic import AlphaInterval, Region, nonnegative
-from mechdesign.symbolic.table import SymbolicMechanism
+from mechdesign.symbolic.table import SAMPLES, SymbolicMechanism, constraints_in_alpha
 
 
 @dataclass(frozen=True, eq=False)

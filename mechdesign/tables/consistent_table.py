@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mechdesign.base.arrays import Booleans, Floats, Integers
+from mechdesign.base.linear_algebra import Booleans, Floats, Integers
 from mechdesign.base.text import aligned
 from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.least_squares import LeastSquares

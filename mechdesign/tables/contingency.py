@@ -30,8 +30,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.arrays import Integers
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.fields import (
     ANYTHING,
     FRACTION_TEXT,
@@ -43,7 +41,8 @@ from mechdesign.base.fields import (
     whole_number,
 )
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.numbers import Rational, checked_counts, whole
 from mechdesign.base.randomness import bit_source
 from mechdesign.base.strict_json import content_of, intact, write_content
 from mechdesign.base.text import aligned, from_text, listed, shown, to_text

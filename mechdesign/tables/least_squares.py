@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 
 Sparse: TypeAlias = Any
 """A ``scipy.sparse.csr_array`` of float64, whose types know little of arithmetic."""

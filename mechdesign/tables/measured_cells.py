@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.randomness import BitSource
 from mechdesign.mechanism import Mechanism
 from mechdesign.tables.estimates import group_errors

@@ -13,10 +13,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Booleans, Integers
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import exact_sum, whole
+from mechdesign.base.linear_algebra import Booleans, Integers
+from mechdesign.base.numbers import checked_counts, exact_sum, whole
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidCount
 

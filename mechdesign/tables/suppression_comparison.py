@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import named
-from mechdesign.base.arrays import Booleans, Floats, Integers
-from mechdesign.base.counts import checked_counts
-from mechdesign.base.numbers import Rational
+from mechdesign.base.linear_algebra import Booleans, Floats, Integers
+from mechdesign.base.numbers import Rational, checked_counts
 from mechdesign.base.text import aligned, brief, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import NoUnbiasedEstimate

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.arrays import Integers
 from mechdesign.base.csv_rows import count_in, read_csv
 from mechdesign.base.files import opened
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.text import listed, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 from mechdesign.tables.totals import is_total_label

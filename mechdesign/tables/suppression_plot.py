@@ -12,7 +12,6 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mechdesign.base.arrays import Booleans, Floats
 from mechdesign.base.figures import (
     BAND,
     COLOURS,
@@ -24,6 +23,7 @@ from mechdesign.base.figures import (
     mark_numbers,
     style,
 )
+from mechdesign.base.linear_algebra import Booleans, Floats
 
 LARGEST_FIGURE = 150
 """The most entries that a figure has lines for."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.arrays import Booleans, Floats, Integers
+from mechdesign.base.linear_algebra import Booleans, Floats, Integers
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.tables.suppression import SuppressedTable, with_totals
 

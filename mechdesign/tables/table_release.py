@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import files
-from mechdesign.base.arrays import Integers
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.fields import ANYTHING, FLAG, TEXT, list_of, optional, record, whole_number
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.numbers import Rational, checked_counts, whole
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.base.strict_json import content_of, intact, write_content
 from mechdesign.base.text import shown

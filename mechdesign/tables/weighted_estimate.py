@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.tables.estimates import half_width, whole_ends
 

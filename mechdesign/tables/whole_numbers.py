@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from mechdesign.base.arrays import Booleans, Floats, Integers
+from mechdesign.base.linear_algebra import Booleans, Floats, Integers
 from mechdesign.exceptions import SolverFailure
 from mechdesign.tables.least_squares import Sparse
 

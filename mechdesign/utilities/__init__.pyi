@@ -1,6 +1,11 @@
 from .decisions import BestDecision, bayes_decision, total_variation
-from .divergences import ChiSquareDivergence, Divergence, Hellinger, KullbackLeibler
-from .information import MutualInformation
+from .information import (
+    ChiSquareDivergence,
+    Divergence,
+    Hellinger,
+    KullbackLeibler,
+    MutualInformation,
+)
 from .sublinear_utility import Merged, Utility
 
 __all__ = [

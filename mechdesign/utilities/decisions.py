@@ -16,10 +16,9 @@ from flint import fmpq
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.numbers import Rational, exact
 from mechdesign.losses import prior_over
-from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
+from mechdesign.lp.basis import ZERO, Program, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.program import Program
 from mechdesign.utilities.sublinear_utility import (
     Merged,
     Number,

@@ -2,29 +2,260 @@
 
 from __future__ import annotations
 
+import heapq
 import math
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 import scipy
 from flint import arb, fmpq
 
-from mechdesign.base.arrays import Booleans, Floats
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Booleans, Floats
 from mechdesign.base.numbers import Rational
-from mechdesign.lp.basis import ZERO, to_fmpq
+from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.highs import to_float
+from mechdesign.utilities.decisions import BestDecision
 from mechdesign.utilities.sublinear_utility import (
+    Merged,
     Number,
     Pattern,
     Utility,
     alike,
     distribution,
+    hypotheses,
+    lower,
+    shares,
+    summed,
     upper,
 )
+
+# ------------------------------------------------------------------------------------------------
+# Divergences between the outputs under two hypotheses about the items. Natural logarithms.
+
+
+_Item: TypeAlias = tuple[fmpq, fmpq, fmpq]
+
+_MAX_INTERVALS = 4_000
+_MAX_RATIOS = 200
+_FINE = fmpq(1, 1 << 40)
+
+
+@dataclass(frozen=True, repr=False)
+class Divergence(Utility):
+    """An f-divergence of the outputs under two hypotheses about the items.
+
+    It is the sum over outputs of b f(a/b), with f convex, where a and b are the probabilities of
+    the output under the exact distributions ``first`` and ``second`` over the items. A subclass
+    gives the slopes of b f(a/b).
+
+    Attributes
+    ----------
+    first, second : tuple of Fraction
+        Exact weights, shape (items,), which sum to 1.
+
+    Raises
+    ------
+    InvalidPrior
+        Weights that are negative or do not sum to 1.
+    ValueError
+        Different numbers of items.
+    """
+
+    first: tuple[Fraction, ...]
+    second: tuple[Fraction, ...]
+
+    def __init__(self, first: Iterable[Rational], second: Iterable[Rational]) -> None:
+        left, right = hypotheses(first, second)
+        set_fields(self, first=left, second=right)
+
+    @abstractmethod
+    def slopes(self, t: fmpq) -> tuple[Number, Number]:
+        """The derivatives of b f(a/b) by a and by b where a/b = t > 0: f'(t) and f(t) - t f'(t)."""
+
+    @property
+    def items(self) -> int:
+        return len(self.first)
+
+    def worth(self, row: Sequence[fmpq]) -> Number:
+        a = sum(
+            (to_fmpq(weight) * entry for weight, entry in zip(self.first, row, strict=True)), ZERO
+        )
+        b = sum(
+            (to_fmpq(weight) * entry for weight, entry in zip(self.second, row, strict=True)), ZERO
+        )
+        by_a, by_b = self.slopes(a / b)
+        return a * by_a + b * by_b
+
+    def merged(self) -> Merged:
+        """Merge items with the same likelihood ratio.
+
+        To distinguish the hypotheses it does not matter which of these items was held.
+        """
+        weights = [a + b for a, b in zip(self.first, self.second, strict=True)]
+        keys = [
+            a / weight if weight else None for a, weight in zip(self.first, weights, strict=True)
+        ]
+        label, share = shares(keys, weights)
+        return Merged(
+            type(self)(summed(self.first, label), summed(self.second, label)), label, share
+        )
+
+    def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
+        """Patterns and prices of a `BestDecision` that bounds the divergence from below.
+
+        Each of its decisions is a likelihood ratio t, for which the utility of a row is replaced by
+        a linear lower bound, which is exact for rows of that ratio. Ratios are added until the
+        bound is nearly the utility for every row.
+        """
+        columns = [(to_fmpq(a), to_fmpq(b)) for a, b in zip(self.first, self.second, strict=True)]
+        ratios = {alpha, ONE, 1 / alpha}
+        while True:
+            slopes = [self.slopes(t) for t in sorted(ratios)]
+            gains = (
+                [to_fraction(lower(a * by_a + b * by_b)) for a, b in columns]
+                for by_a, by_b in slopes
+            )
+            patterns, prices = BestDecision(gains).warm_start(alpha)
+            bound, found = self.pricing(prices, alpha)
+            rows = ([ONE if high else alpha for high in pattern] for pattern in found)
+            sums = (
+                [
+                    sum((c[side] * entry for c, entry in zip(columns, row, strict=True)), ZERO)
+                    for side in (0, 1)
+                ]
+                for row in rows
+            )
+            more = {_rounded(a / b) for a, b in sums} - ratios
+            if not more or len(ratios) > _MAX_RATIOS or bound <= 2 * _FINE * max(map(abs, prices)):
+                return patterns + found, prices
+            ratios |= more
+
+    def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
+        """Branch and bound over the likelihood ratio t of the row.
+
+        The utility of a row is the largest ``sum_x h_x(t) row[x]`` over t. Here h_x(t) =
+        first[x] slope_a + second[x] slope_b rises up to t = first[x] / second[x] and falls from
+        there, which gives bounds on every interval, and the best row for every t.
+
+        Parameters
+        ----------
+        prices : sequence of flint.fmpq
+            One exact number for each item, shape (items,).
+        alpha : flint.fmpq
+            The lower of the two entries of a row, in (0, 1].
+
+        Returns
+        -------
+        tuple[fmpq, list[Pattern]]
+            A proved upper bound on ``worth(row) - prices row``, and patterns of rows that come near
+            it.
+        """
+        values = _Values(self, prices, alpha)
+        best, patterns = ZERO, list[Pattern]()
+        heap = [(-values.bound(alpha, 1 / alpha), alpha, 1 / alpha)]
+        enough = _FINE * max(map(abs, prices))
+        for _ in range(_MAX_INTERVALS):
+            if -heap[0][0] <= best * 3 / 2 + enough:
+                break
+            _, low, high = heapq.heappop(heap)
+            middle = _between(low, high)
+            reached, pattern = values.best_row(middle)
+            if reached > best / 2:
+                patterns.append(pattern)
+            best = max(best, reached)
+            for part in ((low, middle), (middle, high)):
+                heapq.heappush(heap, (-values.bound(*part), *part))
+        return -heap[0][0], patterns
+
+
+class _Values:
+    """The value of the items of a row, less their prices, as functions of the likelihood ratio.
+
+    An item is a tuple (a, b, y): its probabilities under the two hypotheses, and its price.
+    """
+
+    def __init__(self, divergence: Divergence, prices: Sequence[fmpq], alpha: fmpq) -> None:
+        self.items = [
+            (to_fmpq(a), to_fmpq(b), y)
+            for a, b, y in zip(divergence.first, divergence.second, prices, strict=True)
+        ]
+        self.alpha = alpha
+        self.slopes = lru_cache(maxsize=None)(divergence.slopes)
+
+    def at(self, item: _Item, t: fmpq) -> Number:
+        """The value of the item, less its price, at the ratio t."""
+        a, b, y = item
+        by_a, by_b = self.slopes(t)
+        return a * by_a + b * by_b - y
+
+    def most(self, item: _Item, low: fmpq, high: fmpq) -> fmpq:
+        """Its largest value over low .. high: it rises up to t = a / b, and falls from there."""
+        a, b, _ = item
+        return upper(self.at(item, high if a >= high * b else max(low, a / b)))
+
+    def bound(self, low: fmpq, high: fmpq) -> fmpq:
+        """An upper bound on the value of a row, less its price, at any ratio in low .. high.
+
+        Items that are at the same level for all of these ratios are bounded together, more tightly.
+        """
+        fixed, rest = (ZERO, ZERO, ZERO), ZERO
+        for item in self.items:
+            most = self.most(item, low, high)
+            least = min(lower(self.at(item, low)), lower(self.at(item, high)))
+            if most <= 0 or least >= 0:
+                level = self.alpha if most <= 0 else ONE
+                a, b, y = item
+                fixed = fixed[0] + level * a, fixed[1] + level * b, fixed[2] + level * y
+            else:
+                rest += most
+        return self.most(fixed, low, high) + rest if fixed[0] or fixed[1] else rest - fixed[2]
+
+    def best_row(self, t: fmpq) -> tuple[fmpq, Pattern]:
+        """An upper bound on the value of a row, less its price, at the ratio t; the best row."""
+        values = [upper(self.at(item, t)) for item in self.items]
+        reached = sum((max(value, self.alpha * value) for value in values), ZERO)
+        return reached, tuple(value > 0 for value in values)
+
+
+class KullbackLeibler(Divergence):
+    """The relative entropy of the outputs under the first hypothesis from the second, in nats."""
+
+    def slopes(self, t: fmpq) -> tuple[Number, Number]:
+        return arb(t).log() + 1, -t
+
+
+class ChiSquareDivergence(Divergence):
+    """Pearson's: the sum over outputs of (a - b)^2 / b. Rational."""
+
+    def slopes(self, t: fmpq) -> tuple[Number, Number]:
+        return 2 * (t - 1), 1 - t * t
+
+
+class Hellinger(Divergence):
+    """The squared Hellinger distance, 1 - sum over outputs of sqrt(a b)."""
+
+    def slopes(self, t: fmpq) -> tuple[Number, Number]:
+        root = arb(t).sqrt()
+        return (1 - 1 / root) / 2, (1 - root) / 2
+
+
+def _rounded(value: fmpq) -> fmpq:
+    """Rounded down to about 30 significant digits, so that numbers stay short; value > 0."""
+    shift = 100 + int(value.q).bit_length() - int(value.p).bit_length()
+    return (value * fmpq(2) ** shift).floor() / fmpq(2) ** shift
+
+
+def _between(low: fmpq, high: fmpq) -> fmpq:
+    """The midpoint, geometric where high / low is large."""
+    apart = (int(high.p) * int(low.q)).bit_length() - (int(low.p) * int(high.q)).bit_length()
+    return low * (1 << (apart // 2)) if apart > 3 else (low + high) / 2
 
 
 @dataclass(frozen=True, repr=False)

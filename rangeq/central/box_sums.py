@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 
 
 class BoxSums:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.numbers import is_whole
 from mechdesign.base.text import shown
 from rangeq.core.tree import Tree

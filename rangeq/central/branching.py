@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import Rational, whole
 from rangeq.central.box_tree import tree_over
 from rangeq.central.flat import CentralFlat

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import Rational
 from mechdesign.base.text import shown
 from mechdesign.privacy import Privacy

@@ -10,7 +10,7 @@ import numpy as np
 
 from frequency.schema import Encoded, Schema
 from frequency.schema.attribute import ItemAttribute
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.text import printable
 from rangeq.central.inputs import checked_shape
 

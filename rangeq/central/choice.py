@@ -18,7 +18,7 @@ import numpy as np
 
 from frequency.schema import Domain, Schema
 from mechdesign import ZCDP, ApproximateDP, Privacy
-from mechdesign.accounting.privacy_curve import exact_delta
+from mechdesign.accounting.pair_law import exact_delta
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.numbers import Rational, is_whole, whole
 from mechdesign.base.text import brief, listed, shown

@@ -15,7 +15,7 @@ from frequency.core.answer import Answer, normal_quantile, plain
 from frequency.core.answer import ConfidenceInterval as ConfidenceInterval
 from frequency.core.quantiles import fractions, place_along, quantile
 from frequency.core.synthetic import checked_sample, shared_out
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.central.box_sums import BoxSums
 from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.query import Query

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 from rangeq.central.box_tree import BoxTree
 from rangeq.central.estimate import CentralEstimate, Summed
 from rangeq.central.inference import Inference

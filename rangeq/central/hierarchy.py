@@ -11,8 +11,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.arrays import Integers
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.numbers import is_whole, whole
 from mechdesign.base.text import shown
 from rangeq.central import budget as budgets

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.central.box_tree import BoxTree, sums_of_children
 from rangeq.central.tree_errors import TreeErrors, by_node, children_sums
 

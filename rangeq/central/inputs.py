@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.numbers import Rational, exact, is_whole, whole
 from mechdesign.base.text import from_text, shown
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
-from mechdesign.base.arrays import Integers
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.numbers import Rational
 from mechdesign.base.randomness import bit_source
 from mechdesign.base.text import shown

@@ -21,10 +21,9 @@ import numpy.typing as npt
 from frequency.core.answer import plain
 from frequency.exceptions import InvalidValue
 from mechdesign import Audit, Privacy
-from mechdesign.base.arrays import Integers
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.numbers import Rational, checked_counts, whole
 from mechdesign.base.randomness import BitSource, bit_source
 from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import (

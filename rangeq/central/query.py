@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.answer import conditions, plain
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.core.intervals import InvalidRange as InvalidRange
 from rangeq.core.intervals import checked_ends
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 
 
 class RegionInference:

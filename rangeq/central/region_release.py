@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from frequency.core.answer import Answer, ConfidenceInterval
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.arrays import Floats, Integers
 from mechdesign.base.fields import (
     ANYTHING,
     FRACTION_TEXT,
@@ -32,6 +31,7 @@ from mechdesign.base.fields import (
     whole_number,
 )
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.numbers import Rational
 from mechdesign.base.randomness import bit_source
 from mechdesign.base.strict_json import content_of, intact, require_same, write_content

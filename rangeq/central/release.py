@@ -16,7 +16,6 @@ import numpy.typing as npt
 from frequency.core.aggregate import pack, unpack
 from frequency.schema import Schema, SurveyEstimate
 from mechdesign import ZCDP, ApproximateDP
-from mechdesign.base.arrays import Integers
 from mechdesign.base.fields import (
     ANYTHING,
     FLAG,
@@ -30,6 +29,7 @@ from mechdesign.base.fields import (
 )
 from mechdesign.base.files import opened, replacing
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.strict_json import intact, require_same
 from mechdesign.base.text import brief, listed, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
@@ -38,7 +38,7 @@ from rangeq.central.flat import CentralFlat
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import stored_number
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
-from rangeq.central.matrix_mechanism.stored_mechanism import (
+from rangeq.central.matrix_mechanism.strategy_file import (
     MATRIX_MECHANISM,
     NAME,
     mechanism_content,

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 import scipy
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.central.estimate import CentralEstimate, Errors
 
 MOST_BLOCKS = 256

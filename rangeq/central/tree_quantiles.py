@@ -12,9 +12,8 @@ import numpy.typing as npt
 from frequency.core.quantiles import quantile
 from frequency.exceptions import InvalidValue
 from mechdesign import Audit
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.numbers import Rational, checked_counts, whole
 from mechdesign.symbolic.proof_rules import ProcessedProof
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import checked_quantiles

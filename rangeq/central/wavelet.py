@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.central.estimate import CentralEstimate, Summed
 from rangeq.central.haar import Haar
 from rangeq.central.mechanism import CentralMechanism

@@ -24,7 +24,7 @@ from frequency.core.population import OfPopulation
 from frequency.core.quantiles import quantile, woodruff
 from frequency.core.synthetic import checked_sample, shared_out
 from frequency.postprocess import norm_sub
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.core.halving import halved
 from rangeq.core.intervals import checked_ends
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 
 _MOST_ROUNDS = 10_000
 

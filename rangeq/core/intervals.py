@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.arrays import Integers
+from mechdesign.base.linear_algebra import Integers
 
 
 class InvalidRange(InvalidQuestion):

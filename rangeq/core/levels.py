@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
-from mechdesign.base.arrays import Items
+from mechdesign.base.linear_algebra import Items
 from rangeq.core.tree import Tree
 
 

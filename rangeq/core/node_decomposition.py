@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.core.tree import Tree
 from rangeq.core.workload_sums import blocks_inside, queries
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency.core.oracle import Oracle, SymmetricOracle
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 
 
 class NodeLaw(NamedTuple):

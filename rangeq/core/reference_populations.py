@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 
 
 def _bell(x: Floats) -> Floats:

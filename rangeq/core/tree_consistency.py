@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from rangeq.core.tree import Tree
 
 

@@ -19,7 +19,7 @@ import scipy
 
 from frequency.core.aggregate import Aggregate
 from frequency.postprocess import norm_sub
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.queries import Rectangles
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 
 Edges: TypeAlias = tuple[int, ...]
 """Where the cells of an axis begin, and at last where the domain ends: cell k is the values

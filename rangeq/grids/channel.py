@@ -15,7 +15,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from frequency.oracles.choice import OracleChoice, oracle_over
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.record_channel import RecordChannel
 from rangeq.grids.cells import Edges, Grid, axis, numbered_axes
 

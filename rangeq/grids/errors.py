@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.tree import spread
 from rangeq.grids.cells import Edges
 from rangeq.grids.channel import GridChannel

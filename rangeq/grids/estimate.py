@@ -26,14 +26,13 @@ from frequency.core.synthetic import checked_sample
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import printable
 from rangeq.core.attribute_quantiles import AttributeQuantiles
 from rangeq.core.estimate import Distribution
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quantile
-from rangeq.grids.fitting.maximum_entropy import weighted_update
-from rangeq.grids.fitting.piecewise import Line, Plane
+from rangeq.grids.fitting import Line, Plane, weighted_update
 from rangeq.grids.queries import MOST_ATTRIBUTES, Queries, Rectangles, grouped, rectangles
 from rangeq.grids.sampling import of_users, records_of
 

@@ -23,7 +23,7 @@ import numpy as np
 from frequency.core.aggregate import Aggregate
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.node_law import ContrastLaw
 from rangeq.grids.cells import Edges, Grid
 from rangeq.grids.channel import GridChannel

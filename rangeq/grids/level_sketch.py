@@ -17,7 +17,7 @@ from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.record_channel import RecordChannel
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from frequency.core.answer import place_of
 from frequency.schema import Domain
-from mechdesign.base.arrays import Items
+from mechdesign.base.linear_algebra import Items
 from rangeq.core.intervals import InvalidRange
 
 MOST_ATTRIBUTES = 20

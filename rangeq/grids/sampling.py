@@ -18,9 +18,9 @@ import scipy
 from frequency.core.synthetic import shared_out
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.progress import ProgressMeter
-from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
+from rangeq.grids.fitting import nonnegative, with_margins
 
 _BLOCKS = 32
 """Of an attribute, at most: of equal shares, about."""

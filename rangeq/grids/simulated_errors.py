@@ -14,8 +14,7 @@ from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import Mixture
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Items
-from mechdesign.base.blas import one_thread
+from mechdesign.base.linear_algebra import Floats, Items, one_thread
 from mechdesign.base.numbers import Rational
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol

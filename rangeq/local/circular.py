@@ -14,13 +14,13 @@ import numpy.typing as npt
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
 from frequency.oracles.choice import OracleChoice, choices_of
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import shown
 from rangeq.core.protocol import AdditiveProtocol
 from rangeq.core.tree import padded, spread
-from rangeq.local.circle_cuts import CircleCuts, CircleLevel, windows
+from rangeq.local.circle import CircleCuts, CircleLevel, windows
 from rangeq.local.turned_blocks import Blocks, per_user_of_blocks
 
 _ALL_DIVISORS = 1 << 16

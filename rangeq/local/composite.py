@@ -15,8 +15,8 @@ from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from mechdesign import Mechanism, PrivacyViolation
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import shown
 from rangeq.core.protocol import ConsistentTree
 from rangeq.core.tree import Tree, inverse

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from frequency.core.aggregate import Aggregate
 from frequency.core.oracle import Oracle, SymmetricOracle
 from frequency.postprocess import norm_sub
-from mechdesign.base.arrays import Floats, Integers, Items
+from mechdesign.base.linear_algebra import Floats, Integers, Items
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.node_decomposition import added_up, average_nodes, runs, squared_nodes
 from rangeq.core.node_law import NodeLaw

@@ -21,8 +21,8 @@ from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.cuts import Cuts
 from rangeq.core.levels import TreeLevels
 from rangeq.core.protocol import EvenTree

@@ -13,8 +13,8 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle, SymmetricOracle
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
-from mechdesign.base.arrays import Floats
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats
 from rangeq.core.cuts import Cuts
 from rangeq.core.node_law import NodeLaw
 from rangeq.core.protocol import EvenTree, TreeProtocol

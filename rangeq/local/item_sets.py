@@ -31,10 +31,9 @@ from frequency.oracles.choice import OracleChoice, oracle_over
 from frequency.postprocess import norm_sub
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.arrays import Floats, Integers, Items
-from mechdesign.base.counts import checked_counts
 from mechdesign.base.frozen import set_fields
-from mechdesign.base.numbers import Rational, exact, whole
+from mechdesign.base.linear_algebra import Floats, Integers, Items
+from mechdesign.base.numbers import Rational, checked_counts, exact, whole
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, ProcessedProof

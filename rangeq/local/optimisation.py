@@ -18,11 +18,12 @@ from frequency.algebra.exact_draws import WORD
 from frequency.core.oracle import CellOracle, Oracle
 from frequency.oracles.choice import NAMED, choices_of, name_of
 from mechdesign import Mechanism, Privacy
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.numbers import Rational
 from mechdesign.base.progress import ProgressMeter
 from rangeq.core.protocol import RangeProtocol, even_rmse
 from rangeq.core.tree import Tree, checked_workload
+from rangeq.local.circle import ToeplitzInverse
 from rangeq.local.circular import (
     CircularHistogram,
     default_blocks,
@@ -34,7 +35,6 @@ from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram, LevelHistograms, per_user
 from rangeq.local.shifted import ShiftedHistogram, bins_of, powers_below
-from rangeq.local.toeplitz import ToeplitzInverse
 from rangeq.local.turned_blocks import per_user_of_blocks
 
 _LONGEST = 256

@@ -21,8 +21,8 @@ from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
 from frequency.exceptions import InvalidValue
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Integers
-from mechdesign.base.counts import checked_counts
+from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import checked_counts
 from mechdesign.base.randomness import bit_source
 from rangeq.core.intervals import checked_ends
 from rangeq.core.protocol import RangeProtocol

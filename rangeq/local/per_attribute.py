@@ -21,8 +21,8 @@ from frequency.core.protocol import Protocol
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import Rational
 from mechdesign.base.text import listed, shown
 from rangeq.core.attribute_quantiles import AttributeQuantiles

@@ -16,7 +16,7 @@ from frequency.core.deployable import coin
 from frequency.core.oracle import CellOracle, Oracle, SymmetricOracle
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.choice import OracleChoice, oracle_over
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.node_law import NodeLaw
 
 

@@ -1,8 +1,6 @@
 from .disk_area import DiskArea
-from .estimate import SpatialEstimate
-from .grid import InvalidPoint, SpatialGrid
-from .optimal_transport import wasserstein
-from .square_wave_2d import SquareWave2D
+from .grid import InvalidPoint, SpatialGrid, wasserstein
+from .likelihood import SpatialEstimate, SquareWave2D
 
 __all__ = [
     "DiskArea",

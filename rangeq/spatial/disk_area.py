@@ -22,7 +22,7 @@ from frequency.algebra.exact_draws import WORD, bernoulli, uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 from rangeq.local.square_wave import bandwidth

@@ -8,19 +8,29 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.exact_draws import root
 from frequency.core.aggregate import Aggregate
+from frequency.core.answer import Answer
 from frequency.core.channel import Reports, smallest_integer
-from mechdesign.base.arrays import Floats
+from mechdesign import Audit
+from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.randomness import BitSource
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from rangeq.core.expectation_maximisation import Fit, averaged, most_likely
 from rangeq.core.record_channel import RecordChannel
-from rangeq.grids.estimate import PairwiseEstimate
-from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.estimate import ConjunctionEstimate, PairwiseEstimate
+from rangeq.grids.fitting import Plane
 from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.wavegrid.estimate import WaveEstimate
+from rangeq.local.square_wave import SquareWave
+from rangeq.spatial.grid import SpatialGrid
 
 
 @dataclass(frozen=True)
@@ -145,3 +155,250 @@ class LikelihoodProtocol(ConjunctionProtocol):
         plane = Plane((first, second), self.fit(aggregate).frequencies)
         lines = plane.marginal(0), plane.marginal(1)
         return PairwiseEstimate(self.attributes, aggregate.n, lines, {(0, 1): plane})
+
+
+# ------------------------------------------------------------------------------------------------
+# SquareWave2D: a square wave on each of two attributes, with half of epsilon each.
+
+
+@dataclass(frozen=True)
+class PartWave(SquareWave):
+    """A square wave that is a part of a report.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The part's share, which the bandwidth is for.
+    ratio : Fraction
+        The largest likelihood ratio allowed, about exp(epsilon).
+    """
+
+    ratio: Fraction
+
+    @property
+    def max_ratio(self) -> Fraction:
+        return self.ratio
+
+
+@dataclass(frozen=True)
+class WavePair(LikelihoodChannel):
+    """The reports of two square waves, each about one of two attributes.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Two.
+    """
+
+    @property
+    def _share(self) -> Fraction:
+        """Of epsilon, for each attribute of more than one value: at most two."""
+        return Fraction(1, max(sum(size > 1 for size in self.attributes.sizes), 1))
+
+    @cached_property
+    def waves(self) -> tuple[PartWave, PartWave]:
+        """Of the attributes: the product of their likelihood ratios is at most the one allowed."""
+        ratio = root(self.max_ratio, self._share.denominator)
+        each = float(self.privacy.epsilon) * float(self._share)
+        one, other = (PartWave(size, each, ratio) for size in self.attributes.sizes)
+        return one, other
+
+    @property
+    def report_bits(self) -> int:
+        return sum(wave.report_bits for wave in self.waves)
+
+    def _details(self) -> dict[str, Any]:
+        return {"waves": [{**wave.parameters} for wave in self.waves]}
+
+    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
+        for name, wave, values in zip(("x", "y"), self.waves, items.T, strict=True):
+            part = np.zeros(len(items), dtype=wave.report_dtype)
+            wave.fill(values, part, source)
+            reports[name] = part["output"]
+
+    @property
+    def counts_shape(self) -> tuple[int, ...]:
+        return tuple(wave.outputs for wave in self.waves)
+
+    def audit(self) -> Audit:
+        one, other = (wave.audit() for wave in self.waves)
+        return Audit(one.ratio * other.ratio, self.max_ratio, "outputs 0, 0", (0, self.domain - 1))
+
+    def proof(self) -> CompositionProof:
+        return CompositionProof(
+            tuple(BudgetShare(self._share, 1, wave.proof()) for wave in self.waves),
+            name=type(self).__name__,
+        )
+
+    @cached_property
+    def _tables(self) -> tuple[Floats, Floats]:
+        """Of each wave the probability of each output under each value."""
+        one, other = (
+            np.stack([wave.reported(row) for row in np.eye(wave.domain)], axis=1)
+            for wave in self.waves
+        )
+        return one, other
+
+    def reported(self, frequencies: Floats) -> Floats:
+        one, other = self._tables
+        return np.asarray(one @ frequencies @ other.T)
+
+    def backward(self, numbers: Floats) -> Floats:
+        one, other = self._tables
+        return np.asarray(one.T @ numbers @ other)
+
+
+@dataclass(frozen=True)
+class SquareWave2D(LikelihoodProtocol):
+    """The square wave in two dimensions: every user reports on both attributes, by halves.
+
+    The joint distribution is found by expectation maximisation over both reports together. `MSW`
+    has all of epsilon for one attribute, and knows nothing of how both go together. Devices without
+    packages have no description of it.
+
+    Parameters
+    ----------
+    sizes : sequence of int, mapping or Domain
+        The values of two attributes: see `ConjunctionProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    n : int, optional
+        Not used.
+    smooth : bool, default False
+        EMS instead of EM: neighbouring cells are averaged after every round.
+
+    Examples
+    --------
+    >>> protocol = SquareWave2D({"x": 15, "y": 15}, epsilon=2.0)
+    >>> [wave.reach for wave in protocol.channel.waves]
+    [3, 3]
+    >>> protocol.audit().holds
+    True
+    """
+
+    @cached_property
+    def channel(self) -> WavePair:
+        return WavePair(self.attributes.size, self.epsilon, self.attributes)
+
+
+# ------------------------------------------------------------------------------------------------
+# SpatialEstimate: the density of users on a map, and how many are in any region of it.
+
+
+class SpatialEstimate:
+    """An estimate of the attributes of a `SpatialGrid`, in the units of the map.
+
+    Attributes
+    ----------
+    grid : SpatialGrid
+        The cells.
+    estimate : ConjunctionEstimate
+        Of its ``x`` and ``y``: by any protocol over ``grid.domain``.
+
+    Raises
+    ------
+    ValueError
+        An estimate of other attributes.
+
+    Examples
+    --------
+    >>> from rangeq.grids import best
+    >>> rng, grid = np.random.default_rng(1), SpatialGrid((0.0, 0.0), 1.0, (16, 16))
+    >>> points = np.clip(rng.normal(0, 2, size=(50_000, 2)), -8, 8)
+    >>> protocol = best(grid.domain, epsilon=2.0, n=50_000)
+    >>> reports = protocol.privatize(grid.records(points), rng)
+    >>> found = SpatialEstimate(grid, protocol.estimate(protocol.aggregate(reports)))
+    >>> triangle = grid.within([(-4, -4), (4, -4), (0, 4)])
+    >>> low, high = found.answer(triangle).interval(0.999999)
+    >>> bool(low <= (triangle * grid.counts(points)).sum() / 50_000 <= high)
+    True
+    """
+
+    def __init__(self, grid: SpatialGrid, estimate: ConjunctionEstimate) -> None:
+        of = getattr(estimate, "attributes", None)
+        if not isinstance(estimate, ConjunctionEstimate) or of != grid.domain:
+            raise ValueError(
+                f"expected an estimate by a protocol over grid.domain, {grid.domain!r}, got"
+                f" {estimate!r} of {of!r}"
+            )
+        self.grid, self.estimate = grid, estimate
+
+    @property
+    def n(self) -> int:
+        """The number of users that the estimate is about."""
+        return self.estimate.n
+
+    @cached_property
+    def frequencies(self) -> Floats:
+        """The fraction of the users in each cell: of the grid's shape; NaN with no reports."""
+        if isinstance(self.estimate, (PairwiseEstimate, WaveEstimate)):
+            return self.estimate.response_matrix("x", "y")
+        cells = np.stack([axis.ravel() for axis in np.indices(self.grid.shape)], axis=1)
+        return self.estimate.answers(["x", "y"], cells, cells).reshape(self.grid.shape)
+
+    def density(self) -> Floats:
+        """How many users there are in each cell for its area.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of the grid's shape: users per square kilometre if the grid is geographic, else per
+            squared unit of its coordinates. NaN with no reports.
+        """
+        return self.n * self.frequencies / self.grid.cell_area
+
+    def answer(self, region: npt.ArrayLike) -> Answer:
+        """The fraction of the users in a region.
+
+        Parameters
+        ----------
+        region : array_like of bool
+            Of the grid's shape: which cells, such as those that `SpatialGrid.within` finds.
+
+        Returns
+        -------
+        Answer
+            With an interval where the estimate knows one: see `ConjunctionEstimate.region`.
+
+        Raises
+        ------
+        InvalidQuestion
+            Another shape, or no cell.
+        """
+        return self.estimate.region("x", "y", region)
+
+    def users(self, region: npt.ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
+        """How many users are in a region, with the ends of an interval.
+
+        Parameters
+        ----------
+        region : array_like of bool
+            As for `answer`.
+        confidence : float, default 0.95
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        tuple of float
+            The estimate, and the lower and the upper end.
+
+        Raises
+        ------
+        InvalidQuestion
+            As for `answer`.
+        UnknownVariance
+            The estimate knows no intervals.
+        """
+        told = self.answer(region)
+        low, high = told.interval(confidence)
+        return self.n * float(told.value), self.n * float(low), self.n * float(high)
+
+    def __repr__(self) -> str:
+        across, along = self.grid.shape
+        return f"<SpatialEstimate of {across} x {along} cells from {self.estimate.reports} reports>"

@@ -37,7 +37,7 @@ from rangeq.local.haar import HaarLevel
 from rangeq.local.item_sets import Slots
 from rangeq.local.turned_blocks import Blocks
 from rangeq.spatial.disk_area import DiskChannel
-from rangeq.spatial.square_wave_2d import WavePair
+from rangeq.spatial.likelihood import WavePair
 from tests.tape import WORD
 
 

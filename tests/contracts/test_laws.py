@@ -47,7 +47,7 @@ from mechdesign.sampling import Sampler
 from rangeq import central, grids, spatial
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.local import square_wave as squarewave
-from rangeq.spatial.square_wave_2d import PartWave
+from rangeq.spatial.likelihood import PartWave
 from tests.contracts.measure import UNSETTLED, law, law_of_bit
 from tests.contracts.published import probability
 from tests.tape import WORD

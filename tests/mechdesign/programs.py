@@ -9,7 +9,7 @@ from typing import Any
 from mechdesign import Privacy
 from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, Loss
-from mechdesign.lp.program import Program
+from mechdesign.lp.basis import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import SEVEN, resolve
 

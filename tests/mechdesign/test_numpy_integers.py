@@ -23,7 +23,7 @@ from mechdesign import (
     properties,
     symbolic,
 )
-from mechdesign.local import linear_queries
+from mechdesign.local import patterns as linear_queries
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
 from mechdesign.requirements import AtLeast, Within
 from mechdesign.symbolic import closed_forms

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import mechdesign.sampling as sampling
 from mechdesign import InvalidCount, Mechanism, Privacy, named
-from mechdesign.base.counts import checked_counts
+from mechdesign.base.numbers import checked_counts
 from mechdesign.sampling import Sampler
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 from tests.tape import WORD, Tape

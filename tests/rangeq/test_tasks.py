@@ -25,7 +25,7 @@ from mechdesign import InvalidRequest, Unreachable, plan
 from rangeq import optimise, shaped
 from rangeq.core.reference_populations import reference_shares
 from rangeq.grids.simulated_errors import conjunction_errors
-from rangeq.local.smoothed_errors import shaped_errors
+from rangeq.local.smoothed import shaped_errors
 from rangeq.tasks import Conjunctions
 from tests.goodness_of_fit import FALSE_ALARM
 

@@ -18,8 +18,8 @@ from frequency.core.oracle import SymmetricOracle, checked_users
 from frequency.longitudinal.systems.system import LongitudinalSystem
 from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof
 from mechdesign import Audit
-from mechdesign.base.arrays import Floats, Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import exact_sum, whole
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof

@@ -13,7 +13,7 @@ from frequency.core.channel import Reports
 from frequency.longitudinal.systems.two_rounds import TwoRounds, mostly_kept
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
-from mechdesign.base.arrays import Items
+from mechdesign.base.linear_algebra import Items
 from mechdesign.base.randomness import BitSource
 
 

@@ -25,8 +25,8 @@ from frequency.core.channel import Reports
 from frequency.core.oracle import PureOracle
 from frequency.longitudinal.systems.system import LongitudinalSystem
 from frequency.oracles.unary_encoding import BitVector, packed
-from mechdesign.base.arrays import Items
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Items
 from mechdesign.base.numbers import Rational
 from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import shown

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign import ZCDP, ApproximateDP, Privacy
+from mechdesign import ZCDP, ApproximateDP, InvalidFile, Privacy
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.discrete_gaussian import LARGEST_SIGMA2
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
-from rangeq.central.matrix_mechanism.design_cache import DesignFile
-from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
+from rangeq.central.matrix_mechanism.gram_optimum import (
+    LARGEST_PATH,
+    least_path_error,
+    optimal_gram,
+    path_weights,
+)
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
-from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH, least_path_error, path_weights
-from rangeq.central.matrix_mechanism.residual_design import residual_optimum, tells_differences
+from rangeq.central.matrix_mechanism.residual_strategy import residual_optimum, tells_differences
 from rangeq.central.matrix_mechanism.several_attributes import (
     MOST_BITS,
     exchangeable,
@@ -33,10 +40,15 @@ from rangeq.central.matrix_mechanism.several_attributes import (
 )
 from rangeq.central.matrix_mechanism.spectral_strategy import LEAST_LARGEST_ENTRY, SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, Strategy
-from rangeq.central.matrix_mechanism.strategy_file import StoredStrategy
+from rangeq.central.matrix_mechanism.strategy_file import (
+    StoredStrategy,
+    load_strategy,
+    save_strategy,
+)
 from rangeq.central.matrix_mechanism.workload import (
     Asked,
     InvalidWorkload,
+    QuerySet,
     Workload,
     basis_of,
     gram_of,
@@ -284,3 +296,66 @@ def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, flo
     else:
         tried.append(product_for_laplace_noise(asked))
     return min(tried, key=lambda one: one.l1**2 * one.workload_variance(asked)), bound
+
+
+# ------------------------------------------------------------------------------------------------
+# Where a design is kept, so that it is made once: a file for each request.
+
+
+VERSION = 1
+"""Counts changes of the search: designs of another version are not found again."""
+
+
+class DesignFile:
+    """The file of a request in a directory of designs.
+
+    What is there is as good as what is designed, or damaged: then it is designed anew. Its bound is
+    taken on trust, its sensitivities are not.
+
+    Parameters
+    ----------
+    directory : str or os.PathLike
+        Where designs are kept; made if there is none.
+    workload : Workload
+        What is asked.
+    noise : str
+        What else the strategy depends on: the kind of noise, and the like.
+    tolerance : float
+        As for `workload_optimal`.
+    """
+
+    def __init__(
+        self, directory: str | os.PathLike[str], workload: Workload, noise: str, tolerance: float
+    ) -> None:
+        terms = [
+            [float(term.weight).hex(), [_told(own) for own in term.factors]]
+            for term in workload.terms
+        ]
+        asked = [VERSION, list(workload.sizes), terms, noise, float(tolerance).hex()]
+        digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+        self.path = Path(directory) / f"{digest[:32]}.npz"
+
+    def load(self) -> StoredStrategy | None:
+        """The strategy and its bound, if there is an intact file with both."""
+        with suppress(FileNotFoundError, InvalidFile):
+            found = load_strategy(self.path)
+            return found if found.bound is not None else None
+        return None
+
+    def save(self, found: StoredStrategy) -> None:
+        """Keep a design, in one step or not at all.
+
+        Parameters
+        ----------
+        found : StoredStrategy
+            The strategy and its bound.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        save_strategy(self.path, *found)
+
+
+def _told(queries: QuerySet) -> str:
+    if queries.matrix is None:
+        return queries.name
+    shape, data = queries.matrix.shape, queries.matrix.astype("<f8").tobytes()
+    return f"{shape} {hashlib.sha256(data).hexdigest()}"

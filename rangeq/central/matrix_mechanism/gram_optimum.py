@@ -21,10 +21,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy
+from flint import fmpz_poly
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import whole
+from rangeq.central.matrix_mechanism.workload import Workload
 
 _ROUNDS = 200
 
@@ -178,3 +185,387 @@ def trace_of_root(matrix: Floats, error: float = 0.0, products: int = 0) -> floa
 
 def _norm(matrix: Floats) -> float:
     return float(np.linalg.norm(matrix))
+
+
+# ------------------------------------------------------------------------------------------------
+# How small the error of prefixes or ranges can be under Gaussian noise: proved, up to 2^20 cells.
+#
+# The error of a strategy A with X = A'A and columns of norms of at most 1 is tr(G X^+), and for all
+# mu >= 0, with M = diag(mu), it is at least (tr (M^(1/2) G M^(1/2))^(1/2))^2 / sum(mu): see
+# `rangeq.central.matrix_mechanism.gram_optimum`. Prefixes of weight p and ranges of weight r have
+#
+#     G[i, j] = (p + r (i + 1)) (size - j)  for i <= j,
+#
+# which is p + r (size + 1) times the inverse of the second difference L along a path: tridiagonal,
+# with rows (-1, 2, -1), but for the first, (2 - p / (p + r), -1). The right end of the path is
+# fixed, the left one free for prefixes alone, and fixed for ranges alone. So with T = M^(-1/2) L
+# M^(-1/2) what is needed is tr T^(-1/2), and, for the next mu, the diagonal of that matrix.
+#
+# For every x > 0 the sum of 2^k / (4^k + x) over all integers k, times 2 ln 2 / pi, is x^(-1/2) up
+# to a factor within 1 +- 2.8e-6: with h = ln 2 and c = ln(x) / 2 it is x^(-1/2) h / pi times the
+# sum of sech(k h - c), which by Poisson's summation is pi / h times a sum of sech(pi^2 n / h) cos(2
+# pi n c / h). All terms are positive, so that any of them, divided by 1 + 2.8e-6, stay below
+# x^(-1/2). And
+#
+#     mu_j (L + s M)^(-1)[j, j] = mu_j / (a_j + b_j + s mu_j),
+#
+# where a_(j+1) = (a_j + s mu_j) / (1 + a_j + s mu_j) from the left, beginning with r / (p + r), and
+# b likewise from the right, beginning with 1: elimination from both ends. Nothing is subtracted,
+# and the step from a_j to a_(j+1) makes relative errors smaller, so that rounding adds up to a
+# known multiple of the number of cells.
+
+
+LARGEST_PATH = 1 << 20
+"""The most cells of a path."""
+
+_ABOVE = 2.8e-6
+"""At least twice the sum of sech(pi^2 n / ln 2) over n >= 1, which is 2.62e-6."""
+
+_PATH_ROUNDS = 3
+
+_CHUNK = 1 << 22
+
+_SCALED = 8
+"""After so many steps numbers are scaled by a power of two: a step is less than 2^100."""
+
+
+def path_weights(workload: Workload) -> tuple[float, float] | None:
+    """The weights of prefixes and of ranges in a workload of nothing else.
+
+    Parameters
+    ----------
+    workload : Workload
+        Over any cells.
+
+    Returns
+    -------
+    tuple of (float, float), or None
+        None for other queries, more than one attribute, or more than 2^20 cells.
+    """
+    weights = {"prefixes": 0.0, "ranges": 0.0}
+    if len(workload.sizes) > 1 or workload.cells > LARGEST_PATH:
+        return None
+    for term in workload.terms:
+        if term.factors[0].name not in weights:
+            return None
+        weights[term.factors[0].name] += term.weight
+    return weights["prefixes"], weights["ranges"]
+
+
+def least_path_error(prefixes: float, ranges: float, size: int) -> float:
+    """A proved lower bound on the error of prefixes and ranges, for all strategies.
+
+    Parameters
+    ----------
+    prefixes, ranges : float
+        The weights of their squared errors, at least 0 and not both 0.
+    size : int
+        The number of cells, 1 .. 2^20.
+
+    Returns
+    -------
+    float
+        At most tr(G X^+) for every X with a diagonal of at most 1: the weighted sum of all
+        variances, per unit of noise variance and squared sensitivity; rounded down.
+
+    Raises
+    ------
+    ValueError
+        Another size.
+
+    >>> round(least_path_error(1, 0, 256))
+    1631
+    """
+    size = whole(size, "size", 1, LARGEST_PATH)
+    start = ranges / (prefixes + ranges)
+    mu, best = np.ones(size), 0.0
+    for _ in range(_PATH_ROUNDS):
+        diagonal = root_diagonal(mu, start)
+        best = max(best, float(diagonal.sum()) ** 2 / float(mu.sum()))
+        mu = diagonal**2 / mu  # stays where mu is the diagonal, and comes there in few rounds
+        mu /= mu.mean()
+    # Elimination rounds less than 16 size + 1024 times on the way to a number
+    slack = (64 * size + 4096) * 2.0**-53
+    return (prefixes + ranges * (size + 1)) * best * (1 - slack) / (1 + _ABOVE) ** 2
+
+
+def root_diagonal(mu: Floats, start: float) -> Floats:
+    """The diagonal of (M^(1/2) L^(-1) M^(1/2))^(1/2), nearly.
+
+    Parameters
+    ----------
+    mu : numpy.ndarray of float64
+        Above 0, shape (size,), of mean 1.
+    start : float
+        From 0, the left end of the path is free, to 1, it is fixed: the first row of L is (1 +
+        start, -1).
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (size,): at most the true diagonal's, but for rounding and a factor of 1 + 2.8e-6 in
+        their sum.
+    """
+    size = len(mu)
+    # Eigenvalues of T are within 1 / (size^2 max(mu)) and 4 / min(mu), roughly
+    least = -math.ceil(math.log2(size * math.sqrt(mu.max()))) - 12
+    most = math.ceil(1 - math.log2(mu.min()) / 2) + 12
+    nodes = np.arange(least, most + 1)
+    step, found = max(1, _CHUNK // size), np.zeros(size)
+    for begin in range(0, len(nodes), step):
+        some = nodes[begin : begin + step, None]
+        added = 4.0**some * mu
+        left = _eliminated(added, start)
+        right = _eliminated(added[:, ::-1], 1.0)[:, ::-1]
+        found += (2.0**some * mu / (left + right + added)).sum(axis=0)
+    return found * (2 * math.log(2) / math.pi)
+
+
+def _eliminated(added: Floats, start: float) -> Floats:
+    """The numbers a_0 = start, a_(j+1) = (a_j + c_j) / (1 + a_j + c_j), for each row c of `added`.
+
+    A step is the matrix (1, c; 1, 1 + c) on numerator and denominator, so steps are put together as
+    products: the cells are cut into blocks, and done at the same time in all of them.
+    """
+    nodes, size = added.shape
+    blocks = math.isqrt(size - 1) + 1
+    length = -(-size // blocks)
+    padded = np.zeros((nodes, blocks * length))
+    padded[:, :size] = added
+    cells = np.ascontiguousarray(padded.reshape(nodes, blocks, length).transpose(2, 0, 1))
+    # The product of a block's steps: two columns of a numerator and a denominator
+    above, below = np.zeros((2, 2, nodes, blocks))
+    above[0], below[1] = 1.0, 1.0
+    for done, c in enumerate(cells):
+        above += c * below
+        below += above
+        if done % _SCALED == 0:
+            _, shift = np.frexp(below.max(axis=0))
+            above, below = np.ldexp(above, -shift), np.ldexp(below, -shift)
+    value = np.full(nodes, start)
+    starts = np.empty((nodes, blocks))
+    for block in range(blocks):
+        starts[:, block] = value
+        numerator = above[0, :, block] * value + above[1, :, block]
+        value = numerator / (below[0, :, block] * value + below[1, :, block])
+    found, values = np.empty_like(cells), starts
+    for place, c in enumerate(cells):
+        found[place] = values
+        total = values + c
+        values = total / (1 + total)
+    return found.transpose(1, 2, 0).reshape(nodes, -1)[:, :size]
+
+
+# ------------------------------------------------------------------------------------------------
+# ReflectedKernel: functions of the discrete Laplacian on an interval, applied by FFT.
+
+
+_LEAF = 32
+
+
+class ReflectedKernel:
+    """A symmetric matrix whose entries depend on the distance of two cells, and of a reflection.
+
+    For a sequence f it is one of
+
+        K[i, j] = f(i - j) + f(i + j + 1),  f even and antiperiodic: f(d + 2 size + 1) = -f(d),
+        K[i, j] = f(i - j) - f(i + j + 2),  f even and periodic: f(d + 2 size + 2) = f(d).
+
+    These matrices are the functions of the second difference with a free left end and a fixed right
+    end, and of that with two fixed ends: they have the eigenvectors cos(pi (2k - 1) (2i + 1) /
+    (4 size + 2)), or sin(pi k (i + 1) / (size + 1)), k = 1 .. size, whatever f is. So products,
+    powers and diagonals come from FFTs. With f(d) (-1)^d the first kind is f(i - j) - f(i + j + 1)
+    of period 2 size + 1, apart from signs of rows and columns, so that both are computed alike.
+
+    Parameters
+    ----------
+    half : numpy.ndarray
+        f(0), f(1), .. : integers or floats, size + 1 of them for the first kind, size + 2 for the
+        second.
+    size : int
+        The number of cells.
+    """
+
+    def __init__(self, half: npt.NDArray[Any], size: int) -> None:
+        self.half, self.size = half, size
+        self.shift = len(half) - size
+        self.period = 2 * size + self.shift
+        self._signs = (-1) ** np.arange(size) if self.shift == 1 else np.ones(size, dtype=np.int64)
+        self._mirror = 1 if self.shift == 1 else -1
+
+    @classmethod
+    def of_spectrum(cls, eigenvalues: Floats, shift: int) -> ReflectedKernel:
+        """The matrix with given eigenvalues.
+
+        Parameters
+        ----------
+        eigenvalues : numpy.ndarray of float64
+            Shape (size,): in order of frequency, from the largest eigenvalue of the inverse second
+            difference to the least.
+        shift : int
+            1 or 2: the kind.
+
+        Returns
+        -------
+        ReflectedKernel
+            Of the sequences f that give it, the shortest one.
+        """
+        size = len(eigenvalues)
+        spectrum = np.zeros(size + shift)
+        spectrum[1 : size + 1] = eigenvalues[::-1] if shift == 1 else eigenvalues
+        half = scipy.fft.irfft(spectrum, n=2 * size + shift)[: size + shift]
+        if shift == 1:
+            half *= (-1.0) ** np.arange(size + 1)
+        return cls(half, size)
+
+    @cached_property
+    def _table(self) -> npt.NDArray[Any]:
+        """One period of f with the signs that make it even and periodic."""
+        half = self.half
+        if self.shift == 1:
+            half = half * (-1) ** np.arange(len(half))
+        return np.concatenate([half, half[1 : self.period - len(half) + 1][::-1]])
+
+    @cached_property
+    def eigenvalues(self) -> Floats:
+        """Shape (size,): in order of frequency."""
+        spectrum = scipy.fft.rfft(self._table.astype(np.float64)).real[1 : self.size + 1]
+        return spectrum[::-1] if self.shift == 1 else spectrum
+
+    def power(self, exponent: float) -> ReflectedKernel:
+        """A power of the matrix.
+
+        Parameters
+        ----------
+        exponent : float
+            Any, if no eigenvalue is 0.
+
+        Returns
+        -------
+        ReflectedKernel
+            Of the same kind, in floats.
+        """
+        return ReflectedKernel.of_spectrum(self.eigenvalues**exponent, self.shift)
+
+    def _reflected(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The odd sequence of one period that values begin."""
+        odd = np.zeros((*values.shape[:-1], self.period), dtype=values.dtype)
+        odd[..., : self.size] = values * self._signs
+        odd[..., self.size + 1 : 2 * self.size + 1] = -odd[..., : self.size][..., ::-1]
+        return odd
+
+    def apply(self, values: Floats) -> Floats:
+        """The matrix times vectors.
+
+        Parameters
+        ----------
+        values : numpy.ndarray of float64
+            Shape (..., size).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            The same shape.
+        """
+        spectrum = np.zeros(self.period // 2 + 1)
+        spectrum[1 : self.size + 1] = self.eigenvalues[:: -1 if self.shift == 1 else 1]
+        moved = scipy.fft.rfft(self._reflected(values)) * spectrum
+        found: Floats = scipy.fft.irfft(moved, n=self.period)[..., : self.size] * self._signs
+        return found
+
+    def apply_exactly(self, values: Integers) -> Integers:
+        """A matrix of integers times a vector of integers, by exact multiplication of polynomials.
+
+        Parameters
+        ----------
+        values : numpy.ndarray of int64
+            Shape (size,): max(abs(half)) * sum(abs(values)) is at most 2^61.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (size,).
+        """
+        product = fmpz_poly(self._table.tolist()) * fmpz_poly(self._reflected(values).tolist())
+        found = [int(c) for c in product.coeffs()[: self.period + self.size]]
+        found += [0] * (self.period + self.size - len(found))
+        once = np.array(found[: self.size], dtype=np.int64)
+        again = np.array(found[self.period :], dtype=np.int64)
+        return (once + again) * self._signs
+
+    def square_diagonal(self) -> list[int]:
+        """The exact diagonal of the square of the matrix, which is of integers."""
+        table = fmpz_poly(self._table.tolist())
+        found = [int(c) for c in (table * table).coeffs()]
+        found += [0] * (2 * self.period - len(found))
+        folded = [a + b for a, b in zip(found, found[self.period :], strict=False)]
+        return [folded[0] - folded[2 * j + self.shift] for j in range(self.size)]
+
+    @cached_property
+    def _full(self) -> npt.NDArray[Any]:
+        """f(0 .. period - 1)."""
+        rest = self.half[1 : self.period - len(self.half) + 1][::-1]
+        return np.concatenate([self.half, -self._mirror * rest])
+
+    def diagonal(self) -> npt.NDArray[Any]:
+        """K[i, i], shape (size,)."""
+        return self.half[0] + self._mirror * self._full[self.shift :: 2][: self.size]
+
+    def column_sums(self) -> npt.NDArray[Any]:
+        """The sums of the columns, shape (size,): exact for integers."""
+        sums = np.concatenate([[0], np.cumsum(self._full)])
+        j = np.arange(self.size)
+        near = sums[j + 1] + sums[self.size - j] - self.half[0]
+        far = sums[self.size + j + self.shift] - sums[j + self.shift]
+        return near + self._mirror * far
+
+    def lower_apply(self, values: Floats, lag: int = 0) -> Floats:
+        """The part of the matrix on and below a diagonal, times a vector.
+
+        Parameters
+        ----------
+        values : numpy.ndarray of float64
+            Shape (size,).
+        lag : int, default 0
+            Entries with i - j >= lag count, 0 <= lag < size.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (size,): for each i the sum of K[i, j] values[j] over j <= i - lag.
+        """
+        rest = self.size - lag
+        length = scipy.fft.next_fast_len(2 * rest, real=True)
+        product = scipy.fft.rfft(self._full[lag : self.size], length)
+        product = product * scipy.fft.rfft(values[:rest], length)
+        found = np.zeros(self.size)
+        found[lag:] = scipy.fft.irfft(product, length)[:rest]
+        far = self._full[self.shift + lag :][: 2 * rest - 1]
+        found[lag:] += self._mirror * _hankel_triangle(far, values[:rest])
+        return found
+
+
+def _hankel_triangle(kernel: Floats, values: Floats) -> Floats:
+    """For each i the sum of kernel[i + j] values[j] over j <= i.
+
+    The triangle is cut into squares, each half as large as the one before, down to small triangles.
+    All squares of a size are done at once.
+    """
+    size = len(values)
+    blocks = 1 << max(0, (size - 1) // _LEAF).bit_length()
+    padded = _LEAF * blocks
+    given, wide, found = np.zeros(padded), np.zeros(2 * padded), np.zeros(padded)
+    given[:size], wide[: len(kernel)] = values, kernel
+    place = np.arange(padded).reshape(blocks, _LEAF)
+    leaves, results = given.reshape(blocks, _LEAF), found.reshape(blocks, _LEAF)
+    for apart in range(_LEAF):
+        inside = slice(0, _LEAF - apart)
+        results[:, apart:] += wide[2 * place[:, inside] + apart] * leaves[:, inside]
+    width = _LEAF
+    while width < padded:
+        square = scipy.fft.rfft(wide.reshape(-1, 4 * width)[:, width : 3 * width])
+        left = scipy.fft.rfft(given.reshape(-1, 2, width)[:, 0], 2 * width)
+        product = scipy.fft.irfft(square * left.conj(), 2 * width)
+        found.reshape(-1, 2, width)[:, 1] += product[:, :width]
+        width *= 2
+    return found[:size]

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.progress import ProgressMeter
 from rangeq.central.box_tree import tree_over
 from rangeq.central.branching import best_branching

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.strategy import (

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import shown
-from rangeq.central.matrix_mechanism.path_bound import LARGEST_PATH
-from rangeq.central.matrix_mechanism.reflected_kernel import ReflectedKernel
+from rangeq.central.matrix_mechanism.gram_optimum import LARGEST_PATH, ReflectedKernel
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, LARGEST_PRODUCT, Strategy
 from rangeq.central.matrix_mechanism.workload import InvalidWorkload, QuerySet, Workload
 

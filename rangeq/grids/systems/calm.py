@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from frequency.core.aggregate import Aggregate
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from rangeq.grids.cells import MOST_CELLS
 from rangeq.grids.errors import GridErrors
-from rangeq.grids.fitting.grid_consistency import agreeing
+from rangeq.grids.fitting import agreeing
 from rangeq.grids.systems.tdg import TDG
 
 

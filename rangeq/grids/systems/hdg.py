@@ -13,8 +13,7 @@ from mechdesign.base.numbers import Rational, exact
 from mechdesign.base.text import shown
 from rangeq.grids.cells import Grid
 from rangeq.grids.estimate import MOST_TOLERANCE, PairwiseEstimate
-from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.fitting.response_matrix import response_matrices
+from rangeq.grids.fitting import Line, Plane, response_matrices
 from rangeq.grids.systems.tdg import TDG
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import ConfidenceInterval, normal_quantile
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.grids.cells import Edges, Grid, tree_widths
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import Boxes, ConjunctionEstimate

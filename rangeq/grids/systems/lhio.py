@@ -10,12 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from rangeq.grids.cells import MOST_CELLS, Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import PairwiseEstimate
-from rangeq.grids.fitting.grid_consistency import agreeing, clean
-from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.fitting import Plane, agreeing, clean
 from rangeq.grids.grid_likelihoods import of_grids
 from rangeq.grids.systems.tdg import lines_of
 from rangeq.grids.systems.tree_system import TreeSystem

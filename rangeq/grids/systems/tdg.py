@@ -12,16 +12,15 @@ import numpy as np
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.choice import OracleChoice
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import is_whole
 from mechdesign.base.text import shown
 from rangeq.grids.cells import MOST_CELLS, MOST_EDGES, Edges, Grid, equal_cells
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.errors import GridErrors
 from rangeq.grids.estimate import PairwiseEstimate
-from rangeq.grids.fitting.grid_consistency import clean
-from rangeq.grids.fitting.piecewise import Line, Plane
+from rangeq.grids.fitting import Line, Plane, clean
 from rangeq.grids.grid_likelihoods import of_grids
 from rangeq.grids.guideline import line_granularity, plane_granularity
 from rangeq.grids.protocol import ConjunctionProtocol

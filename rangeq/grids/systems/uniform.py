@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from frequency.core.aggregate import Aggregate
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from rangeq.grids.cells import Grid
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.estimate import Boxes, ConjunctionEstimate, ProductEstimate, even

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.arrays import Floats
-from mechdesign.base.definite import posterior_root
-from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
+from mechdesign.base.linear_algebra import Floats, posterior_root
+from rangeq.grids.wavegrid.interactions import Expansion, climb
 
 
 class Kernel(NamedTuple):

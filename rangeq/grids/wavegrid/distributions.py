@@ -12,10 +12,9 @@ import numpy as np
 import scipy
 
 from frequency.postprocess import norm_sub
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.grids.cells import Edges
-from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
-from rangeq.grids.fitting.piecewise import Line
+from rangeq.grids.fitting import Line, nonnegative, with_margins
 from rangeq.grids.wavegrid.density import Density
 from rangeq.grids.wavegrid.interactions import Pair, scaled_to
 from rangeq.grids.wavegrid.local_terms import PairExplanation

@@ -23,11 +23,11 @@ from frequency.core.quantiles import place_along
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from frequency.schema.domain import MOST_ATTRIBUTES
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import shown
 from rangeq.core.intervals import InvalidRange
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
-from rangeq.grids.fitting.maximum_entropy import weighted_update
+from rangeq.grids.fitting import weighted_update
 from rangeq.grids.queries import Queries, Rectangles
 from rangeq.grids.wavegrid.distributions import (
     Axis,

@@ -12,13 +12,13 @@ import numpy as np
 
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from rangeq.core.node_law import ContrastLaw
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.wavegrid.density import Told
 from rangeq.grids.wavegrid.interactions import Halves
+from rangeq.grids.wavegrid.partitions import ValueSets
 from rangeq.grids.wavegrid.square_waves import FINE, Heard, half_of
-from rangeq.grids.wavegrid.value_sets import ValueSets
 
 Key = tuple[int, int]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, ImpliedJoint, Link
 
 _TINY = 1e-300

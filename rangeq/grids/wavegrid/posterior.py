@@ -8,25 +8,104 @@ from dataclasses import replace
 import numpy as np
 
 from frequency.schema import Domain
-from mechdesign.base.arrays import Floats
-from mechdesign.base.blas import one_thread
-from rangeq.grids.wavegrid.category_scales import category_terms
+from mechdesign.base.linear_algebra import Floats, one_thread
 from rangeq.grids.wavegrid.density import CATEGORIES, FEW, KERNELS, Kernel, posterior_densities
-from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
+from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced, corners
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, refitted
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
 from rangeq.grids.wavegrid.local_terms import INDEPENDENT, PairCandidates, PairTerms, SmoothPrior
 from rangeq.grids.wavegrid.pair_tree import implied
-from rangeq.grids.wavegrid.term_kinds import (
+from rangeq.grids.wavegrid.terms import (
     DEGREES,
     KINDS,
+    SCALES,
+    Shrinkage,
+    TermBasis,
     TermCells,
     bases,
     each_cell,
+    scores_of,
     smooth_bases,
     turned,
 )
+
+# ------------------------------------------------------------------------------------------------
+# Local terms of an ordered attribute with categories, of which few may be unlike all others.
+#
+# Categories have no order: the functions of such an attribute raise one category each. The
+# coefficients of function i of the partner and category j are c_ij ~ N(0, (tau s_j)^2), where the
+# scales s_j maximise the evidence (MacKay 1992) together with a weak prior, as if one coefficient
+# of s_j = 1 had been seen. With one tau for all, the few categories that depend on the partner
+# would be shrunk as much as the many that do not.
+#
+# The evidence is that of the best scales, not a mean over all: weak dependence is seen sooner, and
+# many categories that are independent of the partner are answered with more noise.
+
+
+_TURNS, _SETTLED = 20, 0.2
+"""Steps towards the scales at most, and changes of the logarithms of their squares which none is
+needed for.
+"""
+
+
+def category_terms(pair: Pair, ordered: Sequence[TermBasis], axis: int) -> PairTerms:
+    """The kinds of terms of a pair with categories.
+
+    Parameters
+    ----------
+    pair : Pair
+        What is known of it.
+    ordered : sequence of TermBasis
+        The kinds of terms of the attribute that has an order.
+    axis : int
+        The place in the pair of the one that has none: 0 or 1.
+
+    Returns
+    -------
+    PairTerms
+        As many kinds.
+    """
+    unexplained = pair.unexplained(pair.independent().joint)
+    squares = np.ones(len(pair.margins[axis]))  # s^2, from one kind to the next
+    own, scaled = [], []
+    for partner in ordered:
+        for _ in range(_TURNS):
+            before, squares = squares, _improved(pair, unexplained, partner, squares, axis)
+            if np.abs(np.log(squares / before)).max() < _SETTLED:
+                break
+        own.append(_categories(pair, squares, axis)[0])
+        scaled.append(0.5 * float((1 - np.log(squares) - 1 / squares).sum()))
+    left, right = (own, ordered) if axis == 0 else (ordered, own)
+    return PairTerms(left, right, np.array(scaled))
+
+
+def _categories(pair: Pair, squares: Floats, axis: int) -> tuple[TermBasis, Floats]:
+    """Functions of the categories with these scales, and each one's part in every function."""
+    return turned(each_cell(pair.margins[axis]) * np.sqrt(squares), pair.grams[axis])
+
+
+def _improved(
+    pair: Pair, unexplained: Floats, partner: TermBasis, squares: Floats, axis: int
+) -> Floats:
+    """The squares of the scales after a step towards where the evidence is stationary.
+
+    s_j^2 = sum c_ij^2 / tau^2 / sum (1 - variance / (tau s_j)^2), over i, for the likeliest tau:
+    the denominator is how many coefficients of a category are known. No reports on halves are
+    about categories, so that coefficients are told one by one.
+    """
+    own, parts = _categories(pair, squares, axis)
+    both = (own, partner) if axis == 0 else (partner, own)
+    shrinkage, scores = Shrinkage.of(pair, both), scores_of(unexplained, both)
+    likeliest = int(np.argmax(shrinkage.evidence(scores)))
+    mean, variance = (part[likeliest] for part in shrinkage.posterior(scores))
+    if axis == 0:
+        mean, variance = mean.T, variance.T
+    tau = SCALES[likeliest]
+    seen = ((mean / tau @ parts.T) ** 2).sum(axis=0)
+    known = ((1 - variance / tau**2) @ (parts**2).T).sum(axis=0)
+    return np.asarray((squares * seen + 1) / (np.maximum(known, 0.0) + 1))
+
 
 SMOOTH = 32
 """Cells along each axis in which smooth terms are fitted, at most."""
@@ -222,3 +301,74 @@ def _likely(none: float, *kinds: tuple[float, int]) -> Floats:
 def _merged(table: Floats, rows: Axis, columns: Axis) -> Floats:
     """A table over fine cells as one over coarse ones: shape (cells, cells)."""
     return rows.merged(columns.merged(table).T).T
+
+
+# ------------------------------------------------------------------------------------------------
+# Which pairs of attributes matter: what a first round of reports tells for a second one.
+#
+# A second round on fewer pairs has more reports on each than one on all pairs. With s^2 the mean
+# square by which answers about a pair differ from what the tree of the most dependent pairs implies
+# (from those of independent attributes, for the pairs of the tree itself), and u what a report
+# tells of that difference, answers still err by about s^2 J / (J + u N) after N reports on the
+# pair, where J coefficients are to be told: the number of pairs is the one of least sum.
+
+
+_COEFFICIENTS = 4.0
+"""J."""
+
+_PARTNERS = 2
+"""In how many pairs each attribute is, at least: with one it would have half as many reports as in
+a round on all pairs, and answers about it alone would err more.
+"""
+
+
+def chosen_pairs(
+    estimate: WaveEstimate, told_by_all: float, most: int | None = None
+) -> tuple[tuple[int, int], ...]:
+    """The pairs for a second round to ask about.
+
+    Parameters
+    ----------
+    estimate : WaveEstimate
+        Of the first round, at least 1 report.
+    told_by_all : float
+        What all reports of the second tell of an orthonormal function of cells: their number times
+        `rangeq.grids.wavegrid.square_waves.information`.
+    most : int, optional
+        How many pairs at most, but for those with which each attribute is in two; None: as many as
+        are predicted to err least.
+
+    Returns
+    -------
+    tuple of (int, int)
+        Places of attributes, in order.
+    """
+    keys, signals, told, before = [], [], [], []
+    for key, joint in estimate.joints.items():
+        if isinstance(joint, FittedJoint):
+            other = joint.implied.cells if joint.implied else np.outer(*joint.margins)
+            apart = joint.mean - other
+            seen = joint.pair.grams[0] @ apart @ joint.pair.grams[1]
+            keys.append(key)
+            signals.append(float((corners(apart) ** 2).mean()))
+            told.append(float((apart * seen).sum()))
+            before.append(joint.pair.precision + joint.pair.halves.precision)
+    order = np.argsort(-np.array(signals), kind="stable")
+    ranked = [keys[k] for k in order]
+    signal, seen_of, precision = (np.array(one)[order] for one in (signals, told, before))
+    left = [
+        _left(signal, seen_of, precision + np.where(np.arange(len(keys)) < m, told_by_all / m, 0.0))
+        for m in range(1, len(keys) + 1)
+    ]
+    number = int(np.argmin(left)) + 1
+    chosen = ranked[: number if most is None else min(number, most)]
+    for place in range(len(estimate.attributes)):
+        partners = [key for key in ranked if place in key]
+        lacking = min(_PARTNERS, len(partners)) - sum(place in key for key in chosen)
+        others = [key for key in partners if key not in chosen]
+        chosen += others[: max(lacking, 0)]
+    return tuple(sorted(chosen))
+
+
+def _left(signal: Floats, told: Floats, precision: Floats) -> float:
+    return float((signal * _COEFFICIENTS / (_COEFFICIENTS + told * precision)).sum())

@@ -18,8 +18,7 @@ from mechdesign.base.text import listed, shown
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.likelihoods import Likelihoods, of_waves
-from rangeq.grids.wavegrid.posterior import estimated
-from rangeq.grids.wavegrid.second_round import chosen_pairs
+from rangeq.grids.wavegrid.posterior import chosen_pairs, estimated
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, Heard, WaveChannel
 
 _MOST_COUNTS = 1 << 24

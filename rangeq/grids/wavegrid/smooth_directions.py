@@ -18,11 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats
-from mechdesign.base.definite import cholesky
+from mechdesign.base.linear_algebra import Floats, cholesky
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales
-from rangeq.grids.wavegrid.shrinkage import Shrinkage
-from rangeq.grids.wavegrid.term_kinds import TermBasis
+from rangeq.grids.wavegrid.terms import Shrinkage, TermBasis
 
 _TOLD = 0.1
 """Directions that reports tell less of than this, in units of the prior precision, follow little of

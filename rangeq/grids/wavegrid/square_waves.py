@@ -23,12 +23,11 @@ from frequency.core.channel import smallest_integer
 from frequency.core.mixture import weights_of
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.node_law import ContrastLaw
 from rangeq.grids.cells import Edges, Grid, axis, equal_cells, numbered_axes
 from rangeq.grids.channel import GroupChannel
-from rangeq.grids.wavegrid.partitions import Partition
-from rangeq.grids.wavegrid.value_sets import ValueSets
+from rangeq.grids.wavegrid.partitions import Partition, ValueSets
 
 PHASES = 32
 """Shifts of a wave over one arc, at most; those beyond it only number the arcs anew. The longest

@@ -13,7 +13,7 @@ from frequency import GRR, Categorical, Schema, plan_survey
 from frequency.longitudinal import Memoised
 from frequency.tasks import Frequencies
 from mechdesign import InvalidRequest, Ledger, plan
-from mechdesign.accounting.privacy_curve import exp_below
+from mechdesign.accounting.pair_law import exp_below
 from tests.own_oracles import Bare
 
 DAYS, USERS, REPEATS = 5, 400, 800

@@ -12,7 +12,7 @@ from frequency import GRR, InvalidValue, Tabular
 from frequency.longitudinal import Memoised, sequence_ratio
 from mechdesign import Ledger, Mechanism, Privacy, ShuffledDays
 from mechdesign.accounting import shuffled
-from mechdesign.accounting.privacy_curve import exp_above, exp_below
+from mechdesign.accounting.pair_law import exp_above, exp_below
 from mechdesign.privacy import exact_epsilon
 from tests.frequency.longitudinal.test_memoised import joint_law
 

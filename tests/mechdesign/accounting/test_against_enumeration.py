@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 
 from mechdesign import Privacy, named
 from mechdesign.accounting import compose, shuffled
-from mechdesign.accounting.convex_order import dominating
 from mechdesign.accounting.inversion import Advantage, Function, Mean, Summands
-from mechdesign.accounting.pair_law import TableLaws, attack_laws_of
-from mechdesign.accounting.privacy_curve import exp_above, exp_below
-from mechdesign.base.balls import ball
+from mechdesign.accounting.pair_law import TableLaws, attack_laws_of, exp_above, exp_below
+from mechdesign.accounting.privacy_loss import dominating
+from mechdesign.base.numbers import ball
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.table import Table
 from tests.mechdesign.accounting.enumerated import composed_delta, shuffled_delta

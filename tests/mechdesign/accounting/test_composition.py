@@ -14,9 +14,9 @@ from mechdesign import Mechanism, Metric, Privacy, named
 from mechdesign.accounting import PrivacyLoss, compose
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.inversion import Mean
-from mechdesign.accounting.privacy_curve import exp_above, exp_below
+from mechdesign.accounting.pair_law import exp_above, exp_below
 from mechdesign.accounting.privacy_loss import NO_LOSS
-from mechdesign.base.balls import ball
+from mechdesign.base.numbers import ball
 from tests.mechdesign.accounting.enumerated import composed_delta, counted
 from tests.mechdesign.accounting.test_shuffling import random_table
 

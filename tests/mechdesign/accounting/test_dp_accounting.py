@@ -10,7 +10,7 @@ import pytest
 
 from mechdesign import Mechanism, Privacy, named
 from mechdesign.accounting import PrivacyLoss, compose
-from mechdesign.accounting.dp_accounting_export import pessimistic_pld
+from mechdesign.accounting.composition import pessimistic_pld
 
 dp: Any = pytest.importorskip("dp_accounting", reason="the extra accounting is not installed")
 

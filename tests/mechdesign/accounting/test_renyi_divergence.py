@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from mechdesign import Mechanism, Privacy, named
 from mechdesign.accounting import PrivacyLoss, compose
-from mechdesign.accounting.renyi_divergence import RenyiCurve
+from mechdesign.accounting.promises import RenyiCurve
 
 ORDERS = (1.001, 1.5, 2, 3, 10, 100, 5000)
 

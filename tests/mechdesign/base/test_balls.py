@@ -18,7 +18,7 @@ from mechdesign.accounting import PrivacyLoss, compose, shuffled
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.promises import ApproximateDP
-from mechdesign.base.balls import ball, precision
+from mechdesign.base.numbers import ball, precision
 from mechdesign.discrete_gaussian import DiscreteGaussian
 from mechdesign.local import extremal
 from mechdesign.unbiased_estimate import ApproximateEstimate

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.convex.affine import Affine, combined
+from mechdesign.convex.atoms import Affine, combined
 
 X, Y = Affine.variable(0), Affine.variable(1)
 

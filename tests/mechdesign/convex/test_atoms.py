@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from mechdesign.base.balls import ball
+from mechdesign.base.numbers import ball
 from mechdesign.convex.atoms import (
     Atom,
     EuclideanNorm,
@@ -30,7 +30,7 @@ from mechdesign.convex.atoms import (
     lower,
     upper,
 )
-from mechdesign.convex.program import SupportingPlane
+from mechdesign.convex.reading import SupportingPlane
 
 LINE, ABOVE_0 = (-3.0, 3.0), (0.01, 3.0)
 

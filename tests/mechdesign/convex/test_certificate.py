@@ -10,9 +10,8 @@ import pytest
 
 from mechdesign import Privacy, design, named
 from mechdesign.convex import ConvexCertificate, SupportingPlane
-from mechdesign.convex.affine import Affine
-from mechdesign.convex.atoms import Square
-from mechdesign.convex.program import Node
+from mechdesign.convex.atoms import Affine, Square
+from mechdesign.convex.reading import Node
 from mechdesign.losses import Costs
 
 STEP = Fraction(1, 10**6)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 pytest.importorskip("cvxpy")
-from mechdesign.convex.conic import _solved
+from mechdesign.convex.relaxation import _solved
 
 
 def test_threads_leave_the_filters_of_warnings_as_they_were() -> None:

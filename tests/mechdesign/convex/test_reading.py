@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from mechdesign import Counts
-from mechdesign.convex.affine import Affine
-from mechdesign.convex.program import ConvexProgram
-from mechdesign.convex.reading import Reader, decimal
+from mechdesign.convex.atoms import Affine
+from mechdesign.convex.reading import ConvexProgram, Reader, decimal
 from mechdesign.exceptions import InvalidExpression
 
 C = np.array([[0.3, 0.1, 0], [0.1, 0.2, 0], [0, 0, 1]])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mechdesign import Infeasible
-from mechdesign.convex.affine import Affine, combined
-from mechdesign.convex.repair import Equations, least_share, mixed
+from mechdesign.convex.atoms import Affine, combined
+from mechdesign.convex.minimise import Equations, least_share, mixed
 
 X, Y, Z = map(Affine.variable, range(3))
 

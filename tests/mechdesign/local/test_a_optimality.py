@@ -7,9 +7,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mechdesign.local.a_optimality import Criterion, mixture, variances_by_input, weigh
-from mechdesign.local.linear_queries import gram
-from mechdesign.local.patterns import turned
+from mechdesign.local.optimality import Criterion, mixture, variances_by_input, weigh
+from mechdesign.local.patterns import gram, turned
 from mechdesign.local.workload_mechanism import _all_patterns
 from tests.general_solver import solve
 from tests.mechdesign.local.workloads import all_rows, root_of, some_gram, some_prior

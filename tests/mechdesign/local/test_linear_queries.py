@@ -5,8 +5,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from mechdesign.local.linear_queries import NAMES, gram, marginals, parities
-from mechdesign.local.linear_queries import product as joined
+from mechdesign.local.patterns import NAMES, gram, marginals, parities
+from mechdesign.local.patterns import product as joined
 
 
 def dense(name, k):

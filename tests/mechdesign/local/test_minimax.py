@@ -4,9 +4,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mechdesign.local import minimax
-from mechdesign.local.a_optimality import variances_by_input
-from mechdesign.local.minimax import least_favourable, saddle_point
+from mechdesign.local import optimality as minimax
+from mechdesign.local.optimality import least_favourable, saddle_point, variances_by_input
 from mechdesign.local.workload_mechanism import workload_optimal
 from tests.general_solver import solve
 from tests.mechdesign.local.workloads import all_rows, root_of, some_gram, some_prior

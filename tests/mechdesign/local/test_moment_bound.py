@@ -4,9 +4,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mechdesign.local.a_optimality import variances_by_input
-from mechdesign.local.linear_queries import NAMES, gram
-from mechdesign.local.moment_bound import MomentProgram
+from mechdesign.local.bounds import MomentProgram
+from mechdesign.local.optimality import variances_by_input
+from mechdesign.local.patterns import NAMES, gram
 from mechdesign.local.windows import largest_moment
 from tests.general_solver import solve
 from tests.mechdesign.local.workloads import root_of, some_gram

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mechdesign.local.a_optimality import Criterion
-from mechdesign.local.pattern_bound import most_valued
+from mechdesign.local.bounds import most_valued
+from mechdesign.local.optimality import Criterion
 from mechdesign.local.workload_mechanism import workload_optimal
 from tests.mechdesign.local.workloads import all_rows, some_gram, some_prior
 

@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from mechdesign.local.a_optimality import Criterion
+from mechdesign.local.optimality import Criterion
 from mechdesign.local.patterns import balanced, climb, flat, turn_climb, turned
 from tests.mechdesign.local.workloads import some_gram, some_prior
 

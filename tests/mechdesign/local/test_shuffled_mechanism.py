@@ -15,10 +15,10 @@ import pytest
 from frequency import Tabular
 from mechdesign import Mechanism, Privacy
 from mechdesign.accounting import shuffled
-from mechdesign.accounting.privacy_curve import exp_below
+from mechdesign.accounting.pair_law import exp_below
 from mechdesign.local import shuffle_optimal, workload_optimal
-from mechdesign.local.a_optimality import variances_by_input
-from mechdesign.local.linear_queries import gram
+from mechdesign.local.optimality import variances_by_input
+from mechdesign.local.patterns import gram
 
 
 def response(k, share):

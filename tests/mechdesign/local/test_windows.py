@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mechdesign.local.a_optimality import variances_by_input
-from mechdesign.local.linear_queries import gram
+from mechdesign.local.optimality import variances_by_input
+from mechdesign.local.patterns import gram
 from mechdesign.local.windows import (
     Target,
     Windows,

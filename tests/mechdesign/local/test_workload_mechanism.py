@@ -20,9 +20,8 @@ import pytest
 import mechdesign.local.workload_mechanism as workload_module
 from frequency import Tabular
 from mechdesign import InvalidPrior, Privacy
-from mechdesign.local.a_optimality import Criterion, variances_by_input
-from mechdesign.local.linear_queries import NAMES, gram, marginals, parities
-from mechdesign.local.patterns import turned
+from mechdesign.local.optimality import Criterion, variances_by_input
+from mechdesign.local.patterns import NAMES, gram, marginals, parities, turned
 from mechdesign.local.workload_mechanism import _exact, workload_optimal
 from tests.general_solver import solve
 from tests.mechdesign.local.workloads import all_rows, root_of, some_gram, some_prior

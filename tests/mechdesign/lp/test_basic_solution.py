@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from flint import fmpq, fmpq_mat
 
-from mechdesign.lp.basic_solution import basic, pivots
+from mechdesign.lp.basis import basic, pivots
 
 
 def rank(rows, width):

@@ -12,9 +12,8 @@ from flint import fmpq, fmpq_mat
 
 from mechdesign import Constraints, Infeasible, Privacy
 from mechdesign.losses import L0, L1, L2, Power, binomial
-from mechdesign.lp.basis import SingularBasis, to_fmpq
+from mechdesign.lp.basis import Program, SingularBasis, to_fmpq
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.program import Program
 from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex, reoptimised
 from tests.mechdesign.programs import NINE, SUBSETS, build
 

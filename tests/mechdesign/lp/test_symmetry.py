@@ -10,8 +10,8 @@ from mechdesign import Constraints, Privacy, Property, named
 from mechdesign.certificate import dual_bound
 from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2, Costs, Power, prior
+from mechdesign.lp.basis import Program
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.program import Program
 from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
 from mechdesign.properties import OutputRatio
 from tests.mechdesign.programs import NINE, SUBSETS, full

@@ -6,7 +6,7 @@ from fractions import Fraction as Q
 import pytest
 
 from mechdesign.symbolic import ALPHA, Acceptance, OneBitProof, TableProof, krr
-from mechdesign.symbolic.one_bit_proof import acceptances
+from mechdesign.symbolic.privacy_proof import acceptances
 from mechdesign.symbolic.randomiser import favouring
 from mechdesign.symbolic.rational_function import rational
 from mechdesign.symbolic.table import SymbolicMechanism

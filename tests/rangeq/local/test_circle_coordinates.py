@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rangeq.local.circle_coordinates import coordinates, items_of, of_transform, transform_of
+from rangeq.local.circle import coordinates, items_of, of_transform, transform_of
 
 sizes = pytest.mark.parametrize("size", [2, 3, 4, 7, 16, 21])
 

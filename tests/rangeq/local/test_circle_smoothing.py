@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from frequency.postprocess import norm_sub
+from rangeq.local import circle_smoothing as positive_smoothing
 from rangeq.local import circle_smoothing as smoothing
-from rangeq.local import positive_smoothing
-from rangeq.local.circle_coordinates import items_of
+from rangeq.local.circle import items_of
 from rangeq.local.circle_smoothing import Smoothing
 from tests.general_solver import solve
 from tests.goodness_of_fit import FALSE_ALARM

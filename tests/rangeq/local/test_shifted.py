@@ -14,9 +14,9 @@ import scipy.linalg
 
 from frequency.postprocess import norm_sub
 from rangeq import CircularHistogram, ShiftedHistogram, optimise
+from rangeq.local.circle import ToeplitzInverse
 from rangeq.local.optimisation import describe
 from rangeq.local.shifted import bins_of, powers_below
-from rangeq.local.toeplitz import ToeplitzInverse
 from rangeq.local.turned_blocks import per_user_of_blocks
 from tests.contracts.oracle import moments
 from tests.own_oracles import lopsided
@@ -69,7 +69,7 @@ def test_the_inverse_of_a_toeplitz_matrix(size) -> None:
 def test_where_conjugate_gradients_do_not_end(monkeypatch) -> None:
     first = np.maximum(1 - np.arange(40) / 8, 0)
     expected = ToeplitzInverse.of(first).column
-    monkeypatch.setattr("rangeq.local.toeplitz._STEPS", 1)
+    monkeypatch.setattr("rangeq.local.circle._STEPS", 1)
     np.testing.assert_allclose(ToeplitzInverse.of(first).column, expected, atol=1e-10)
 
 

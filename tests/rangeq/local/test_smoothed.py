@@ -39,7 +39,8 @@ from rangeq import (
 )
 from rangeq.core.intervals import InvalidRange
 from rangeq.core.tree import WORKLOADS
-from rangeq.local import circle_smoothing, positive_smoothing
+from rangeq.local import circle_smoothing
+from rangeq.local import circle_smoothing as positive_smoothing
 from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import round_up
 from rangeq.local.optimisation import CircleLevels, least_shares

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
-from rangeq.central.matrix_mechanism.path_bound import least_path_error, path_weights, root_diagonal
+from rangeq.central.matrix_mechanism.gram_optimum import (
+    least_path_error,
+    optimal_gram,
+    path_weights,
+    root_diagonal,
+)
 from rangeq.central.matrix_mechanism.workload import Workload, gram_of
 from tests.rangeq.central.matrix_mechanism.test_reflected_kernel import second_difference
 

@@ -6,8 +6,11 @@ import scipy
 
 from mechdesign import ZCDP
 from rangeq.central.matrix_mechanism.design import workload_optimal
-from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
-from rangeq.central.matrix_mechanism.plausible_counts import nonnegative_counts, whole_counts
+from rangeq.central.matrix_mechanism.mechanism import (
+    MatrixMechanism,
+    nonnegative_counts,
+    whole_counts,
+)
 from rangeq.central.matrix_mechanism.strategy import UnanswerableQuery
 from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, dense_of
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rangeq.central.matrix_mechanism.reflected_kernel import ReflectedKernel
+from rangeq.central.matrix_mechanism.gram_optimum import ReflectedKernel
 
 SIZES = [1, 2, 3, 8, 31, 33, 70, 129]
 CASES = [pytest.param(size, shift, id=f"{size}-{shift}") for size in SIZES for shift in (1, 2)]

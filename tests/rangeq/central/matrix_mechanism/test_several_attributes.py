@@ -12,8 +12,11 @@ from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
-from rangeq.central.matrix_mechanism.residual_design import residual_optimum, tells_differences
-from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
+from rangeq.central.matrix_mechanism.residual_strategy import (
+    ResidualStrategy,
+    residual_optimum,
+    tells_differences,
+)
 from rangeq.central.matrix_mechanism.several_attributes import (
     exchangeable,
     least_error,

@@ -10,8 +10,8 @@ import pytest
 
 from mechdesign import ZCDP, ApproximateDP
 from rangeq.central.matrix_mechanism.design import workload_optimal
+from rangeq.central.matrix_mechanism.gram_optimum import least_path_error
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
-from rangeq.central.matrix_mechanism.path_bound import least_path_error
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, LARGEST_USERS
 from rangeq.central.matrix_mechanism.workload import InvalidWorkload, Workload

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rangeq.grids.cells import Grid, common, equal_cells
-from rangeq.grids.fitting.grid_consistency import Agreement, agreeing, clean
+from rangeq.grids.fitting import Agreement, agreeing, clean
 
 
 def grids_of(sizes: list[int], g1: int, g2: int) -> list[Grid]:

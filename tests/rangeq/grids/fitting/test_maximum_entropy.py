@@ -8,8 +8,8 @@ import cvxpy
 import numpy as np
 import pytest
 
-from mechdesign.base.arrays import Floats
-from rangeq.grids.fitting.maximum_entropy import weighted_update
+from mechdesign.base.linear_algebra import Floats
+from rangeq.grids.fitting import weighted_update
 from tests.general_solver import solve
 
 

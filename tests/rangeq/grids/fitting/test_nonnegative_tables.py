@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from frequency.postprocess import norm_sub
-from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.halving import halved
-from rangeq.grids.fitting.nonnegative_tables import nonnegative, with_margins
+from rangeq.grids.fitting import nonnegative, with_margins
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (5, 13), (1, 7), (8, 2), (1, 1)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rangeq.grids.fitting.piecewise import Plane
+from rangeq.grids.fitting import Plane
 
 
 def test_planes_answer_by_adding_up_values() -> None:

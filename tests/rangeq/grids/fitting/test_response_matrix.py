@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rangeq.grids.fitting.piecewise import Line, Plane
-from rangeq.grids.fitting.response_matrix import response_matrices
+from rangeq.grids.fitting import Line, Plane, response_matrices
 from tests.rangeq.grids.fitting.test_grid_consistency import grids_of
 
 

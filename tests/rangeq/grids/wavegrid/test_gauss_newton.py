@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from mechdesign.base.arrays import Floats
-from rangeq.grids.wavegrid.gauss_newton import Expansion, climb
+from mechdesign.base.linear_algebra import Floats
+from rangeq.grids.wavegrid.interactions import Expansion, climb
 
 TIMES = np.linspace(0, 2, 15)
 

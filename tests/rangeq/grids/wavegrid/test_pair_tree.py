@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from mechdesign.base.arrays import Floats
+from mechdesign.base.linear_algebra import Floats
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.density import Density
 from rangeq.grids.wavegrid.distributions import Axis, FittedJoint

@@ -1,12 +1,4 @@
-"""The variance of ranges on a circle of turned blocks, for any population.
-
-The estimate of a prefix weighs the blocks of a width by one curve, moved to where the prefix ends:
-that of a range by the difference of two. Given a user's item and the angle, a report on blocks of
-width w that weigh c (of sum 0) has the mean square C |c|^2 + H c_b^2, b the user's block
-(`NodeLaw.contrast` and `NodeLaw.held`). So over all angles and users it is a sum of c(t)^2 or of
-products c(t - i) c(t - j), each with a curve that is the same for all ranges of a length: a
-correlation, which the fast Fourier transform gives for all of them together.
-"""
+"""Coordinates on a circular domain in which all that is stationary there is diagonal."""
 
 from __future__ import annotations
 
@@ -16,9 +8,68 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import scipy
 
-from mechdesign.base.arrays import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.core.node_law import NodeLaw
+
+Transform = npt.NDArray[np.complex128]
+"""What `numpy.fft.rfft` gives: shape (..., size // 2 + 1)."""
+
+
+def coordinates(items: Floats) -> Floats:
+    """Values of the items of a circular domain, but for their sum, in the basis of its frequencies.
+
+    Real and orthonormal: what is stationary on the circular domain has independent coordinates.
+
+    Parameters
+    ----------
+    items : numpy.ndarray of float64
+        Shape (..., size), size at least 2.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (..., 2 (size // 2)): a pair, of one variance, for each frequency 1, 2, ... The second
+        one of the last pair is 0 if size is even.
+    """
+    return of_transform(np.fft.rfft(items), items.shape[-1])
+
+
+def of_transform(transform: Transform, size: int) -> Floats:
+    """The `coordinates` of what has this `numpy.fft.rfft`: shape (..., size // 2 + 1)."""
+    result: Floats = np.ascontiguousarray(transform[..., 1:] * _scale(size)).view(np.float64)
+    return result
+
+
+def transform_of(values: Floats, total: float, size: int) -> Transform:
+    """The `numpy.fft.rfft` of what has these `coordinates` and this sum."""
+    return np.insert(values.view(np.complex128) / _scale(size), 0, total, axis=-1)
+
+
+def items_of(values: Floats, total: float, size: int) -> Floats:
+    """The values of the items that have these `coordinates` and this sum: shape (..., size)."""
+    return np.fft.irfft(transform_of(values, total, size), size)
+
+
+def _scale(size: int) -> Floats:
+    result = np.full(size // 2, np.sqrt(2 / size))
+    if size % 2 == 0:
+        result[-1] = np.sqrt(1 / size)
+    return result
+
+
+# ------------------------------------------------------------------------------------------------
+# The variance of ranges on a circle of turned blocks, for any population.
+#
+# The estimate of a prefix weighs the blocks of a width by one curve, moved to where the prefix
+# ends: that of a range by the difference of two. Given a user's item and the angle, a report on
+# blocks of width w that weigh c (of sum 0) has the mean square C |c|^2 + H c_b^2, b the user's
+# block (`NodeLaw.contrast` and `NodeLaw.held`). So over all angles and users it is a sum of c(t)^2
+# or of products c(t - i) c(t - j), each with a curve that is the same for all ranges of a length: a
+# correlation, which the fast Fourier transform gives for all of them together.
+
 
 _EXACT = 8
 """Ranges of up to 2^8 items, and all but so many of the circle, are computed by themselves; of
@@ -201,3 +252,114 @@ class CircleCuts:
             of_all = mean[0] - mean[len(self.shared) - 1] if self.shared is not None else 0.0
             result -= (mean[first] - mean[ends] - given * of_all) ** 2
         return result
+
+
+# ------------------------------------------------------------------------------------------------
+# The inverse of a symmetric Toeplitz matrix: products, and sums over blocks of its entries.
+#
+# By Gohberg and Semencul (1972) it is (L(x) L(x)' - L(y) L(y)') / x_0, where x is its first column,
+# y is 0 and the rest of x backwards, and L(z) is the lower triangular Toeplitz matrix whose first
+# column is z. So products take a few fast Fourier transforms, and sums over blocks of the entries
+# are those of products of running sums of x and y.
+
+
+_CLOSE, _STEPS = 1e-13, 1000
+"""The residual at which conjugate gradients end, and after how many steps Levinson's recursion is
+used in their place, which takes as many as the square of the size.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class ToeplitzInverse:
+    """The inverse of a positive definite symmetric Toeplitz matrix.
+
+    Attributes
+    ----------
+    column : numpy.ndarray of float64
+        Shape (size,): its first column.
+    """
+
+    column: Floats
+
+    @classmethod
+    def of(cls, first: Floats) -> ToeplitzInverse:
+        """The inverse of the matrix with this first column.
+
+        Parameters
+        ----------
+        first : numpy.ndarray of float64
+            Shape (size,), of a positive definite matrix.
+
+        Returns
+        -------
+        ToeplitzInverse
+            The inverse.
+        """
+        size, unit = len(first), np.zeros(len(first))
+        unit[0] = 1.0
+        around = np.fft.rfft(np.concatenate([first, [0.0], first[:0:-1]]))
+        # T. Chan's circulant, the nearest to the matrix
+        k = np.arange(1, size)
+        nearest = np.append(first[0], ((size - k) * first[1:] + k * first[:0:-1]) / size)
+        eigenvalues = np.fft.rfft(nearest).real
+
+        def times(vector: Floats) -> Floats:
+            return np.fft.irfft(around * np.fft.rfft(vector, 2 * size), 2 * size)[:size]
+
+        def nearly(vector: Floats) -> Floats:
+            return np.fft.irfft(np.fft.rfft(vector) / eigenvalues, size)
+
+        shape = (size, size)
+        found, left = scipy.sparse.linalg.cg(
+            scipy.sparse.linalg.LinearOperator(shape, matvec=times),
+            unit,
+            rtol=_CLOSE,
+            maxiter=_STEPS,
+            M=scipy.sparse.linalg.LinearOperator(shape, matvec=nearly),
+        )
+        return cls(scipy.linalg.solve_toeplitz(first, unit) if left else found)
+
+    @cached_property
+    def _sides(self) -> tuple[Floats, Floats]:
+        """The columns x and y, over the root of x_0."""
+        root = np.sqrt(self.column[0])
+        return self.column / root, np.append(0.0, self.column[:0:-1]) / root
+
+    def times(self, vectors: Floats) -> Floats:
+        """The products with vectors of shape (..., size)."""
+        size, total = len(self.column), np.zeros(vectors.shape)
+        spectra = np.fft.rfft(vectors, 2 * size)
+        for side, sign in zip(self._sides, (1, -1), strict=True):
+            own = np.fft.rfft(side, 2 * size)
+            upper = np.fft.irfft(spectra * own.conj(), 2 * size)[..., :size]
+            total += sign * np.fft.irfft(np.fft.rfft(upper, 2 * size) * own, 2 * size)[..., :size]
+        return total
+
+    def blocks(self, first: Integers, after: Integers) -> Floats:
+        """The sums of the entries whose row and column are both in first .. after - 1.
+
+        Parameters
+        ----------
+        first, after : numpy.ndarray of int64
+            Of one shape, 0 <= first <= after <= size.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of that shape.
+        """
+        starts, ends = first.ravel(), after.ravel()
+        result, lengths = np.zeros(starts.size), ends - starts
+        order = np.argsort(lengths, kind="stable")
+        order = order[starts[order] > 0]
+        bounds = np.flatnonzero(np.diff(lengths[order])) + 1
+        parts = np.split(order, bounds) if len(order) else []
+        for side, sign in zip(self._sides, (1, -1), strict=True):
+            sums = np.append(0.0, np.cumsum(side))
+            squares = np.cumsum(sums**2)
+            result += sign * (squares[starts] + squares[ends])
+            for part in parts:
+                length = int(lengths[part[0]])
+                products = np.cumsum(sums[: len(sums) - length] * sums[length:])
+                result[part] -= 2 * sign * products[starts[part]]
+        return result.reshape(first.shape)

@@ -1,0 +1,565 @@
+"""Phase 2, removing negativity and inconsistency: distributions that agree on every attribute.
+
+Multi-dimensional ranges, section 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from frequency.postprocess import norm_sub
+from mechdesign.base.linear_algebra import Floats, Integers, Items
+from rangeq.core.halving import halved
+from rangeq.grids.cells import Edges, Grid, common, refined
+
+_MOST_ROUNDS = 50
+_TOLERANCE = 1e-9
+
+
+class _Share(NamedTuple):
+    """What one grid says of an attribute.
+
+    Its number and axis, which cells of the axis begin a block, |S| of each block, and the precision
+    of a cell.
+    """
+
+    grid: int
+    axis: int
+    starts: list[int]
+    sizes: Floats
+    precision: float
+
+
+class Agreement:
+    """The consistency step: what grids say of an attribute's cells becomes their weighted mean.
+
+    For each attribute the blocks are the finest that all its grids can tell of. A grid's frequency
+    of a block is the sum of |S| of its cells, so its variance is |S| times a cell's; the mean of
+    least variance weighs each grid by its cells' precision over |S|; and each of the |S| cells
+    takes an equal share of what is missing to the mean. Where the blocks of a grid have different
+    |S|, weights differ between blocks, and means might not sum to 1: each then gives up what is too
+    much in proportion to its variance, as in least squares with a known sum.
+
+    Parameters
+    ----------
+    grids : sequence of Grid
+        Any, of one or more attributes each.
+    precisions : sequence of float or numpy.ndarray of float64
+        One over the variance of a cell of each grid: proportional to its users; 0 for a grid that
+        says nothing. Where all grids of an attribute are such, they count alike.
+    """
+
+    def __init__(self, grids: Sequence[Grid], precisions: Sequence[float] | Floats) -> None:
+        self._attributes: list[list[_Share]] = []
+        for place in sorted({place for grid in grids for place in grid.places}):
+            inside = [
+                (number, grid.places.index(place))
+                for number, grid in enumerate(grids)
+                if place in grid.places
+            ]
+            blocks = common(*(grids[number].edges[axis] for number, axis in inside))
+            heard = any(precisions[number] for number, _ in inside)
+            shares = []
+            for number, axis in inside:
+                grid = grids[number]
+                starts = [grid.edges[axis].index(edge) for edge in blocks[:-1]]
+                sizes = np.diff([*starts, grid.shape[axis]]) * (grid.cells // grid.shape[axis])
+                shares.append(
+                    _Share(
+                        number,
+                        axis,
+                        starts,
+                        sizes.astype(np.float64),
+                        float(precisions[number]) if heard else 1.0,
+                    )
+                )
+            if len(shares) > 1:
+                self._attributes.append(shares)
+
+    def apply(self, tables: Sequence[Floats]) -> list[Floats]:
+        """New tables, one for each grid, that agree on every attribute.
+
+        The given ones must all have the same sum: it stays.
+        """
+        result = [table.copy() for table in tables]
+        for shares in self._attributes:
+            said = [_blocks(result[share.grid], share) for share in shares]
+            weights = [share.precision / share.sizes for share in shares]
+            total = np.sum(weights, axis=0)
+            mean = (
+                np.sum([weight * own for weight, own in zip(weights, said, strict=True)], axis=0)
+                / total
+            )
+            mean += (said[0].sum() - mean.sum()) / total / (1 / total).sum()
+            for share, own in zip(shares, said, strict=True):
+                table = result[share.grid]
+                lengths = np.diff([*share.starts, table.shape[share.axis]])
+                missing = np.repeat((mean - own) / share.sizes, lengths)
+                table += missing.reshape(
+                    [-1 if axis == share.axis else 1 for axis in range(table.ndim)]
+                )
+        return result
+
+
+def _blocks(table: Floats, share: _Share) -> Floats:
+    """The sum of a table over each block of an axis."""
+    line = (
+        table.sum(axis=tuple(axis for axis in range(table.ndim) if axis != share.axis))
+        if table.ndim > 1
+        else table
+    )
+    result: Floats = np.add.reduceat(line, share.starts)
+    return result
+
+
+def clean(
+    grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats
+) -> list[Floats]:
+    """Distributions, one for each grid, that agree on the attributes.
+
+    The two steps by turns until neither changes anything. Begins and ends with the step of
+    non-negativity, norm-sub, which leaves no negative cell and a sum of 1; what then disagrees does
+    so by less than 1e-9, or is what 50 rounds leave.
+
+    Parameters
+    ----------
+    grids : sequence of Grid
+        Any, of one or more attributes each.
+    tables : sequence of numpy.ndarray of float64
+        The estimated frequencies of each grid's cells, shaped as the grid.
+    precisions : sequence of float or numpy.ndarray of float64
+        One over the variance of a cell of each grid; 0 for a grid that says nothing.
+
+    Returns
+    -------
+    list of numpy.ndarray of float64
+        The tables, of the same shapes.
+    """
+    agreement = Agreement(grids, precisions)
+    current = [_distribution(table) for table in tables]
+    for _ in range(_MOST_ROUNDS):
+        agreed = agreement.apply(current)
+        current, before = [_distribution(table) for table in agreed], current
+        if (
+            max(
+                (float(np.abs(new - old).max()) for new, old in zip(current, before, strict=True)),
+                default=0.0,
+            )
+            < _TOLERANCE
+        ):
+            break
+    return current
+
+
+def agreeing(
+    grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats
+) -> list[Floats]:
+    """The step of consistency alone, for tables brought to a sum of 1 by a constant.
+
+    Linear, so that cells may be negative, and what is unbiased stays so. Where cells are many and
+    each mostly noise, that is far better for sums of them than `clean`.
+
+    Parameters
+    ----------
+    grids : sequence of Grid
+        Any, of one or more attributes each.
+    tables : sequence of numpy.ndarray of float64
+        The estimated frequencies of each grid's cells, shaped as the grid.
+    precisions : sequence of float or numpy.ndarray of float64
+        One over the variance of a cell of each grid; 0 for a grid that says nothing.
+
+    Returns
+    -------
+    list of numpy.ndarray of float64
+        The tables, of the same shapes.
+    """
+    shifted = [table + (1 - table.sum()) / table.size for table in tables]
+    return Agreement(grids, precisions).apply(shifted)
+
+
+def _distribution(table: Floats) -> Floats:
+    return norm_sub(table.ravel()).reshape(table.shape)
+
+
+# ------------------------------------------------------------------------------------------------
+# Answers to queries of many attributes from those of pairs, by weighted update.
+#
+# Multi-dimensional ranges, section 4.4, Algorithm 2.
+
+
+_ENTROPY_ROUNDS = 100
+_NUMBERS = 1 << 20
+"""How many numbers to work on at a time."""
+
+
+def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[Floats, Floats]:
+    """The answers of queries over ``attributes`` attributes, from those of all their pairs.
+
+    Each query has 2^lambda parts: the records that are inside or outside of each of its ranges. (Or
+    3^lambda.) Beginning with equal parts, those which make up a quadrant of a pair are scaled such
+    that they sum to the quadrant's answer, pair after pair, until a round changes the parts of no
+    query by more than ``tolerance`` in sum (or 100 rounds, for quadrants that no distribution has).
+
+    Algorithm 2 as printed scales to the answer of the query's own quadrant only, and leaves the sum
+    of all parts free: three full ranges would then have the answer 0.78. Here all four quadrants of
+    a pair count, as in the constraints of appendix A.8, whose distribution of most entropy is what
+    this converges to.
+
+    Parameters
+    ----------
+    tables : numpy.ndarray of float64
+        Shape (queries, pairs, s, s), non-negative: for the pairs (j, k), j < k, in the order of
+        ``itertools.combinations``; each attribute has s sets of values, inside of the range (index
+        0) and outside of it, or else below and above.
+
+    Returns
+    -------
+    The parts, shape (queries, s, ..., s), and the mean over queries of the change in each round.
+    """
+    m, _, sets, _ = tables.shape
+    shape = (sets,) * attributes
+    # Queries last: sums over parts then run along them
+    parts = np.full((*shape, m), float(sets) ** -attributes)
+    last = np.moveaxis(tables, 0, -1)
+    changes: list[float] = []
+    step = max(1, _NUMBERS // sets**attributes)
+    for start in range(0, m, step):
+        block = slice(start, start + step)
+        for round_, change in enumerate(
+            _update(parts[..., block], last[..., block], attributes, tolerance)
+        ):
+            if round_ == len(changes):
+                changes.append(0.0)
+            changes[round_] += change / m
+    return np.moveaxis(parts, -1, 0), np.array(changes)
+
+
+def _update(parts: Floats, tables: Floats, attributes: int, tolerance: float) -> list[float]:
+    """The same in place; returns the sum over queries of the change of each round."""
+    pairs = list(combinations(range(attributes), 2))
+    others = [tuple(axis for axis in range(attributes) if axis not in pair) for pair in pairs]
+    active, changes = np.arange(parts.shape[-1]), []
+    z, wanted = parts.copy(), np.ascontiguousarray(tables)
+    for _ in range(_ENTROPY_ROUNDS):
+        before = z.copy()
+        for number, axes in enumerate(others):
+            held = z
+            for axis in axes:  # one by one: sums do not depend on how many queries there are
+                held = held.sum(axis=axis, keepdims=True)
+            z *= np.divide(
+                wanted[number].reshape(held.shape), held, out=np.ones(held.shape), where=held > 0
+            )
+        before -= z
+        change = np.abs(before, out=before).reshape(-1, len(active)).sum(axis=0)
+        changes.append(float(change.sum()))
+        going = change > tolerance
+        if going.all():
+            continue
+        parts[..., active[~going]] = z[..., ~going]
+        active, z, wanted = active[going], z[..., going], wanted[..., going]
+        if not len(active):
+            break
+    parts[..., active] = z
+    return changes
+
+
+# ------------------------------------------------------------------------------------------------
+# Tables of two attributes without negative cells, from tables with noise.
+
+
+_ROUNDS = 100
+
+_TINY = 1e-300
+"""Keeps quotients of nothing by nothing finite."""
+
+
+def nonnegative(table: Floats) -> Floats:
+    """A table whose cells are at least 0, and whose sums of many cells are nearly the same.
+
+    By `halved`. Norm-sub of all cells at once takes what it adds to negative ones from all,
+    wherever they are: of a table that is mostly noise in its cells little is left of larger sums.
+
+    Parameters
+    ----------
+    table : numpy.ndarray of float64
+        Shape (rows, columns): of a sum above 0.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Of the same shape and sum; the table itself if no cell is negative.
+    """
+    if (table >= 0).all():
+        return table
+    before = np.pad(table.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)])
+
+    def box_sums(first: Integers, last: Integers) -> Floats:
+        (top, left), (bottom, right) = first, last + 1
+        lower: Floats = before[bottom, right] - before[bottom, left]
+        return lower - before[top, right] + before[top, left]
+
+    return halved(box_sums, table.shape, float(table.sum()))
+
+
+def with_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """A table brought to its margins by iterative proportional fitting.
+
+    Parameters
+    ----------
+    table : numpy.ndarray of float64
+        Shape (rows, columns), at least 0.
+    rows, columns : numpy.ndarray of float64
+        The margins, of sum 1 each.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Of the same shape: nearly with these margins, where cells of 0 allow for them.
+    """
+    kernel = table + 1e-9 * np.outer(rows, columns)
+    right = np.ones(len(columns))
+    for _ in range(_ROUNDS):
+        left = rows / np.maximum(kernel @ right, _TINY)
+        right = columns / np.maximum(kernel.T @ left, _TINY)
+    return np.asarray(left[:, None] * kernel * right)
+
+
+# ------------------------------------------------------------------------------------------------
+# Distributions of one or two attributes that are uniform within cells, as answers to ranges.
+
+
+def _position(edges: Edges, ends: Items) -> tuple[Items, Floats]:
+    """The cell before each boundary between values, and which part of it lies before the boundary.
+
+    Boundaries are 0 .. size.
+    """
+    bounds = np.array(edges)
+    cell = np.minimum(np.searchsorted(bounds, ends, side="right") - 1, len(edges) - 2)
+    return cell, (ends - bounds[cell]) / (bounds[cell + 1] - bounds[cell])
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The distribution of one attribute, uniform within cells.
+
+    Parameters
+    ----------
+    edges : tuple of int
+        Where the cells begin, and the size.
+    cells : numpy.ndarray of float64
+        Shape (cells,): their frequencies.
+    """
+
+    edges: Edges
+    cells: Floats
+
+    @cached_property
+    def _sums(self) -> Floats:
+        return np.concatenate([[0.0], np.cumsum(self.cells)])
+
+    def answers(self, left: Items, right: Items) -> Floats:
+        """The frequencies of ranges of values.
+
+        Parameters
+        ----------
+        left, right : numpy.ndarray of int64
+            Arrays of one shape, 0 <= left <= right < size.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Of the ends' shape.
+        """
+        return self._before(right + 1) - self._before(left)
+
+    def _before(self, ends: Items) -> Floats:
+        cell, part = _position(self.edges, ends)
+        result: Floats = (1 - part) * self._sums[cell] + part * self._sums[cell + 1]
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The distribution of two attributes, uniform within cells.
+
+    Parameters
+    ----------
+    edges : tuple of (tuple of int, tuple of int)
+        Of each attribute: where the cells begin, and the size.
+    cells : numpy.ndarray of float64
+        Shape (cells of one, cells of the other): their frequencies.
+    """
+
+    edges: tuple[Edges, Edges]
+    cells: Floats
+
+    @cached_property
+    def _sums(self) -> Floats:
+        rows, columns = self.cells.shape
+        result = np.zeros((rows + 1, columns + 1))
+        result[1:, 1:] = self.cells.cumsum(axis=0).cumsum(axis=1)
+        return result
+
+    def quadrants(self, left: Items, right: Items) -> Floats:
+        """The frequencies inside and outside of both ranges.
+
+        They sum to the sum of the cells. None is negative if no cell is, rounding left aside.
+
+        Parameters
+        ----------
+        left, right : numpy.ndarray of int64
+            Shape (queries, 2): the ends of closed ranges, one of each attribute.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (queries, 2, 2): inside first, along the axis of each attribute.
+        """
+        (i, s), (j, t) = (
+            _position(self.edges[axis], np.stack([left[:, axis], right[:, axis] + 1]))
+            for axis in (0, 1)
+        )
+        i, s, j, t = i[:, None], s[:, None], j[None], t[None]
+        sums = self._sums
+        # Before each of two rows' ends and two columns' ends.
+        corner = (1 - s) * ((1 - t) * sums[i, j] + t * sums[i, j + 1]) + s * (
+            (1 - t) * sums[i + 1, j] + t * sums[i + 1, j + 1]
+        )
+        rows = ((1 - s) * sums[i, -1] + s * sums[i + 1, -1])[:, 0]
+        columns = ((1 - t) * sums[-1, j] + t * sums[-1, j + 1])[0]
+        inside = corner[1, 1] - corner[0, 1] - corner[1, 0] + corner[0, 0]
+        row, column = rows[1] - rows[0], columns[1] - columns[0]
+        result = np.empty((len(left), 2, 2))
+        result[:, 0, 0], result[:, 0, 1] = inside, row - inside
+        result[:, 1, 0], result[:, 1, 1] = column - inside, sums[-1, -1] - row - column + inside
+        return result
+
+    def marginal(self, axis: int) -> Line:
+        """The distribution of one of the two attributes."""
+        return Line(self.edges[axis], self.cells.sum(axis=1 - axis))
+
+    def values(self) -> Floats:
+        """The frequency of every pair of values: shape (size of the first, size of the second)."""
+        rows, columns = (np.diff(edges) for edges in self.edges)
+        density = self.cells / np.multiply.outer(rows, columns)
+        return np.repeat(np.repeat(density, rows, axis=0), columns, axis=1)
+
+
+# ------------------------------------------------------------------------------------------------
+# Response matrices: the joint distribution of a pair from its grid and both finer 1-D grids.
+#
+# Multi-dimensional ranges, section 4.3, Algorithm 1.
+
+
+_RESPONSE_ROUNDS = 1000
+
+
+class Response(NamedTuple):
+    """What `response_matrices` found.
+
+    Attributes
+    ----------
+    planes : list of Plane
+        The matrix of each pair.
+    changes : numpy.ndarray of float64
+        Shape (rounds,): the mean over pairs of the change in each round.
+    """
+
+    planes: list[Plane]
+    changes: Floats
+
+
+def response_matrices(
+    lines: Sequence[Line],
+    pairs: Sequence[tuple[int, int]],
+    planes: Sequence[Plane],
+    tolerance: float,
+) -> Response:
+    """Weighted update: from the uniform matrix, scale each cell to its frequency, grid after grid.
+
+    The 2-D grid comes last, so that the matrix sums to its cells. Where the 1-D grids leave nothing
+    of a cell that the 2-D grid gives something, that is spread evenly over the cell. Entries are
+    the same wherever no grid tells values apart, so that a matrix is kept as the cells of all three
+    grids' common refinement, whatever the sizes of the attributes.
+
+    Where no 1-D cell straddles two rows or columns of 2-D cells, as with the guideline's powers of
+    two, one round is enough: a 2-D cell is divided as the 1-D grids divide its row and its column,
+    independently, and further rounds change nothing.
+
+    Parameters
+    ----------
+    lines : sequence of Line
+        The 1-D grid of each attribute: non-negative.
+    pairs : sequence of (int, int)
+        Pairs (j, k) of attributes.
+    planes : sequence of Plane
+        The 2-D grid of each pair: non-negative.
+    tolerance : float
+        The sum of the changes of a matrix's entries below which a round is the last (or the
+        1000th).
+
+    Returns
+    -------
+    Response
+        The matrices, and how much each round changed.
+    """
+    found: list[Plane | None] = [None] * len(pairs)
+    alike: dict[tuple[Edges, ...], list[int]] = {}
+    for number, ((j, k), plane) in enumerate(zip(pairs, planes, strict=True)):
+        alike.setdefault((lines[j].edges, lines[k].edges, *plane.edges), []).append(number)
+    changes = np.zeros(_RESPONSE_ROUNDS)
+    for (line_j, line_k, plane_j, plane_k), numbers in alike.items():
+        rows, columns = refined(line_j, plane_j), refined(line_k, plane_k)
+        first = np.stack([lines[pairs[number][0]].cells for number in numbers])
+        second = np.stack([lines[pairs[number][1]].cells for number in numbers])
+        both = np.stack([planes[number].cells for number in numbers])
+        even = np.multiply.outer(np.diff(rows) / rows[-1], np.diff(columns) / columns[-1])
+        matrices = np.repeat(even[None], len(numbers), axis=0)
+        in_j, in_k = _Cells(line_j, rows), _Cells(line_k, columns)
+        plane_rows, plane_columns = _Cells(plane_j, rows), _Cells(plane_k, columns)
+        for round_ in range(_RESPONSE_ROUNDS):
+            before = matrices.copy()
+            matrices *= in_j.spread(_factor(first, in_j.sums(matrices.sum(axis=2), 1)), 1)[
+                :, :, None
+            ]
+            matrices *= in_k.spread(_factor(second, in_k.sums(matrices.sum(axis=1), 1)), 1)[
+                :, None, :
+            ]
+            held = plane_columns.sums(plane_rows.sums(matrices, 1), 2)
+            matrices *= plane_columns.spread(plane_rows.spread(_factor(both, held), 1), 2)
+            change = np.abs(matrices - before).sum(axis=(1, 2))
+            changes[round_] += change.sum() / len(pairs)
+            if change.max() < tolerance:
+                break
+        lost = np.where(held > 0, 0.0, both) / plane_columns.sums(plane_rows.sums(even, 0), 1)
+        matrices += even * plane_columns.spread(plane_rows.spread(lost, 1), 2)
+        for number, matrix in zip(numbers, matrices, strict=True):
+            found[number] = Plane((rows, columns), matrix)
+    return Response([plane for plane in found if plane is not None], np.trim_zeros(changes, "b"))
+
+
+class _Cells:
+    """Cells of an axis as runs of the cells of a refinement."""
+
+    def __init__(self, edges: Edges, fine: Edges) -> None:
+        self._starts = np.searchsorted(fine, edges[:-1])
+        self._which = np.repeat(
+            np.arange(len(self._starts)), np.diff([*self._starts, len(fine) - 1])
+        )
+
+    def sums(self, values: Floats, axis: int) -> Floats:
+        result: Floats = np.add.reduceat(values, self._starts, axis=axis)
+        return result
+
+    def spread(self, values: Floats, axis: int) -> Floats:
+        return np.take(values, self._which, axis=axis)
+
+
+def _factor(wanted: Floats, held: Floats) -> Floats:
+    return np.divide(wanted, held, out=np.ones_like(held), where=held > 0)

@@ -1,1 +1,0 @@
-"""From noisy grids to distributions that agree with one another."""
