@@ -227,6 +227,10 @@ def _bytes(array: npt.NDArray[Any]) -> bytes:
 
 def _read(archive: zipfile.ZipFile) -> StoredStrategy:
     sizes = {info.filename: info.file_size for info in archive.infolist()}
+    # Those of other methods have errors of their own, and larger tables
+    usual = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+    if not {info.compress_type for info in archive.infolist()} <= usual:
+        raise ValueError("compressed in another way than strategies are")
     if sizes.get(_CONTENT, _LARGEST_CONTENT + 1) > _LARGEST_CONTENT:
         raise ValueError(f"it has no {_CONTENT}, or a huge one")
     content = from_json(archive.read(_CONTENT))

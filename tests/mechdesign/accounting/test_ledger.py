@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+import re
 import stat
 import subprocess
 import sys
@@ -815,6 +816,11 @@ def test_files_that_tell_such_names_apart_count_them_as_one(tmp_path):
             ledger.spend("0.1", "more", users="north")
         ledger.spend("0.1", "ages", users="west")
     assert len(Ledger.load(path).entries) == 3
+    for budget in ("0", "1/2"):  # less than what the file says of one name alone
+        written = re.sub('"epsilon": "[^"]*"', f'"epsilon": "{budget}"', path.read_text(), count=1)
+        path.write_text(written)
+        with pytest.raises(InvalidFile, match="more is spent than the budget"):
+            Ledger.load(path)
 
 
 def test_who_spends_floats_is_told_of_decimals():

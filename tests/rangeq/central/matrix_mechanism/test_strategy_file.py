@@ -111,6 +111,18 @@ def test_other_archives_are_refused(tmp_path):
         load_strategy(tmp_path / "none.npz")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_methods_of_compression_are_refused(method: int, tmp_path) -> None:
+    """Also where members are intact: damaged ones raise errors of their own libraries."""
+    path, other = tmp_path / "strategy.npz", tmp_path / "other.npz"
+    save_strategy(path, EXAMPLES["dense, one cell"])
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(other, "w", method) as again:
+        for name in archive.namelist():
+            again.writestr(name, archive.read(name))
+    with pytest.raises(InvalidFile, match="compressed in another way"):
+        load_strategy(other)
+
+
 def test_floats_and_objects_are_refused(tmp_path):
     path = tmp_path / "strategy.npz"
     for array in (np.ones((3, 6)), np.array([[object()] * 6] * 3)):
