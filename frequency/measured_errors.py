@@ -17,10 +17,11 @@ from frequency.heavy import Found
 from frequency.marginals import MarginalProtocol
 from frequency.schema import Dates, Encoded, Ordered, Survey, SurveyEstimate
 from frequency.schema.attribute import ItemAttribute
+from mechdesign.base.csv_rows import comma_separated
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import whole
 from mechdesign.base.progress import ProgressMeter
-from mechdesign.base.text import aligned, comma_separated, shown
+from mechdesign.base.text import aligned, shown
 
 CONFIDENCE = 0.95
 """Of the intervals whose coverage is measured, each by itself."""

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.base.files import opened, replacing
+from mechdesign.base.csv_rows import comma_separated, write_csv
+from mechdesign.base.files import opened
 from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import whole
-from mechdesign.base.text import aligned, comma_separated, shown
+from mechdesign.base.text import aligned, shown
 from mechdesign.evaluate.measures import Measure, RepeatErrors, Summary
 from mechdesign.evaluate.populations import Population, first, truth
 from mechdesign.evaluate.sweeps import apart, sweep
@@ -497,8 +498,7 @@ def _kept(
         del found[case]
     if torn or lines != text or not text:
         rows = [_cells(row) for case in found.values() for row in case]
-        with replacing(path) as file:
-            file.write(comma_separated([columns, *rows]).encode())
+        write_csv(path, [columns, *rows])
     return {case: rows for case, rows in found.items() if case in wanted}
 
 

@@ -2,14 +2,12 @@ from .axes import Axes, Where
 from .consistent_table import ConsistentTable, WholeTable
 from .contingency import (
     ContingencyRelease,
-    ContingencyStatement,
     Margin,
-    Neighbours,
     release_contingency,
 )
 from .design_cache import DesignCache
 from .estimates import CellEstimate, TotalEstimate
-from .statement import TableStatement
+from .statement import ContingencyStatement, Neighbours, TableStatement
 from .suppression import SuppressedTable, SuppressionRule
 from .suppression_comparison import (
     ComparedEntry,
