@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from mechdesign.base.linear_algebra import cholesky
+
 Array = npt.NDArray[np.float64]
 
 _FIRST = 20
@@ -69,10 +71,8 @@ def likeliest_mixture(kernel: Any, counts: Array, tolerance: float = 1e-8) -> Ar
         atoms = np.flatnonzero((p > 0.0) | peaks)
         some = columns[:, atoms]
         relative = scipy.sparse.diags_array(1.0 / g) @ some
-        curvature = (relative.T @ scipy.sparse.diags_array(share) @ relative).toarray()
-        curvature[np.diag_indices_from(curvature)] += 1e-12 * curvature.diagonal().max()
         gradient = derivatives[atoms] - 1.0
-        step = _quadratic(curvature, gradient + curvature @ p[atoms], p[atoms]) - p[atoms]
+        step = _maximum(relative, share, gradient, p[atoms]) - p[atoms]
         change, rise, total = relative @ step, float(gradient @ step), float(step.sum())
         length = 1.0
         while length > 1e-9:
@@ -102,26 +102,16 @@ def _at_peaks(weights: Array) -> Array:
     return gathered
 
 
-def _quadratic(h: Array, r: Array, start: Array) -> Array:
-    """The x >= 0 that minimises x'hx / 2 - r'x, from a start: Lawson and Hanson's active sets."""
-    x, free = start.copy(), start > 0.0
-    for _ in range(4 * len(x) + 100):
-        while free.any():
-            places = np.flatnonzero(free)
-            solution = scipy.linalg.solve(h[np.ix_(places, places)], r[places], assume_a="sym")
-            blocked = solution <= 0.0
-            if not blocked.any():
-                x[:] = 0.0
-                x[places] = solution
-                break
-            now = x[places]
-            length = now[blocked] / (now[blocked] - solution[blocked] + 1e-300)
-            x[places] = np.maximum(now + length.min() * (solution - now), 0.0)
-            out = places[blocked][np.argmin(length)]
-            x[out], free[out] = 0.0, False
-        gradient = np.where(free, -np.inf, r - h @ x)
-        entering = int(np.argmax(gradient))
-        if gradient[entering] <= 1e-11:
-            break
-        free[entering] = True
-    return x
+def _maximum(relative: Any, share: Array, gradient: Array, start: Array) -> Array:
+    """Return the x >= 0 at which the quadratic model of the objective at a start is largest.
+
+    The curvature is W'W for the rows W = sqrt(share) relative: a product, so it has a Cholesky
+    factor in every order of summation. With curvature = U'U, the model is least squares in U x.
+    """
+    rows = scipy.sparse.diags_array(np.sqrt(share)) @ relative
+    curvature = (rows.T @ rows).toarray()
+    diagonal = np.full(len(curvature), 1e-12 * curvature.diagonal().max())
+    root = cholesky(curvature, diagonal)
+    target = root.T @ start + scipy.linalg.solve_triangular(root, gradient, lower=True)
+    most = 10 * len(root) + 100
+    return np.asarray(scipy.optimize.nnls(root.T, target, maxiter=most)[0], dtype=np.float64)

@@ -17,6 +17,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, json_integer
+from frequency.core.likelihood import Fit, Likelihood, stopped_early
 from frequency.core.public_coins import Menu, PublicCoinChannel
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
@@ -24,7 +25,6 @@ from mechdesign.base.randomness import BitSource
 from mechdesign.base.text import shown
 from mechdesign.symbolic.randomiser import Randomiser, favouring
 from rangeq.core.estimate import Distribution
-from rangeq.core.expectation_maximisation import Fit, averaged, most_likely
 from rangeq.local.item_sets import PaddedSets
 from rangeq.local.paired import Paired, auc_and_slope
 
@@ -244,11 +244,12 @@ class SquareWave(PublicCoinChannel):
         aggregate : Aggregate
             Of this protocol's reports.
         smooth : bool, default False
-            False: plain EM, the maximum of the likelihood, which follows the noise from item to
-            item, but little in ranges. True: EMS, which averages neighbours after every round. That
-            is the paper's choice for smooth distributions over many items; but the smaller epsilon,
-            the less a round learns and the more rounds blur: at 64 items and an epsilon of 0.2, a
-            normal distribution with a deviation of 5 items comes out with one of 15.
+            False: EM, which the paper stops before the maximum of the likelihood: it follows the
+            noise from item to item, but less than the maximum does, and little in ranges.
+            True: EMS, which averages neighbours after every round. That is the paper's choice for
+            smooth distributions over many items; but the smaller epsilon, the less a round learns
+            and the more rounds blur: at 64 items and an epsilon of 0.2, a normal distribution with
+            a deviation of 5 items comes out with one of 15.
 
         Returns
         -------
@@ -268,9 +269,7 @@ class SquareWave(PublicCoinChannel):
     def fit(self, aggregate: Aggregate, smooth: bool = False) -> Fit:
         """The distribution with the number of rounds and the log-likelihood.
 
-        Li et al., Algorithm 1 and section 5.5: from the uniform distribution, until a round changes
-        the log-likelihood by less than 10^-3 (EMS) or 10^-3 exp(epsilon) (EM). A round takes
-        O(domain) steps.
+        It stops where Li et al. stop: see `stopped_early`. A round takes O(domain) steps.
 
         Parameters
         ----------
@@ -294,15 +293,9 @@ class SquareWave(PublicCoinChannel):
         self.require_own(aggregate)
         if not aggregate.n:
             raise ValueError("no reports: there is nothing to fit")
-        threshold = 1e-3 * (1.0 if smooth else math.exp(min(float(self.epsilon), 700.0)))
-        return most_likely(
-            aggregate.counts,
-            (self.domain,),
-            self.reported,
-            self._backward,
-            threshold,
-            averaged if smooth else None,
-        )
+        counts = aggregate.counts.astype(np.float64)
+        likelihood = Likelihood(self.domain, counts, self.reported, self._backward)
+        return stopped_early(likelihood, (self.domain,), float(self.epsilon), smooth)
 
     def reported(self, frequencies: Floats) -> Floats:
         """The probability of each output, for users with these frequencies.

@@ -19,11 +19,11 @@ from frequency.algebra.exact_draws import root
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer
 from frequency.core.channel import Reports, smallest_integer
+from frequency.core.likelihood import Fit, Likelihood, stopped_early
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
-from rangeq.core.expectation_maximisation import Fit, averaged, most_likely
 from rangeq.core.record_channel import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate, PairwiseEstimate
 from rangeq.grids.fitting import Plane
@@ -138,15 +138,14 @@ class LikelihoodProtocol(ConjunctionProtocol):
         counts = channel.require_own(aggregate).counts
         if not aggregate.n:
             raise ValueError("no reports: there is nothing to fit")
-        threshold = 1e-3 * (1.0 if self.smooth else math.exp(min(float(self.epsilon), 700.0)))
-        return most_likely(
-            counts,
-            self.attributes.sizes,
-            channel.reported,
-            channel.backward,
-            threshold,
-            averaged if self.smooth else None,
+        shape = self.attributes.sizes
+        likelihood = Likelihood(
+            math.prod(shape),
+            counts.ravel().astype(np.float64),
+            lambda frequencies: channel.reported(frequencies.reshape(shape)).ravel(),
+            lambda numbers: channel.backward(numbers.reshape(counts.shape)).ravel(),
         )
+        return stopped_early(likelihood, shape, float(self.epsilon), self.smooth)
 
     def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
         if not aggregate.n:

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency.core.likelihood import Likelihood, maximised
 from rangeq.local.square_wave import SquareWave
 from tests.goodness_of_fit import FALSE_ALARM
 
@@ -107,6 +108,22 @@ def test_em_finds_the_maximum_of_the_likelihood() -> None:
     fit, table = protocol.fit(aggregate), np.array(transition(protocol), dtype=np.float64)
     gradient = table.T @ (aggregate.counts / (table @ fit.frequencies)) / aggregate.n
     assert gradient.max() < 1 + 1e-3  # at the maximum it is 1 where f > 0, and at most 1 elsewhere
+
+
+def test_the_maximum_of_the_likelihood_follows_the_noise_further() -> None:
+    protocol, items = SquareWave(64, 1.0), np.arange(64)
+    truth = np.exp(-(((items - 26) / 7) ** 2))
+    truth /= truth.sum()
+    rng = np.random.default_rng(6)
+    aggregate = protocol.simulate(rng.multinomial(100_000, truth), rng)
+    counts = aggregate.counts.astype(float)
+    transposed = np.array(transition(protocol), dtype=np.float64).T
+    likelihood = Likelihood(64, counts, protocol.reported, lambda each: transposed @ each)
+    maximum, ascent = maximised(likelihood, 0.01, 10_000)
+    fit = protocol.fit(aggregate)
+    assert ascent.converged
+    assert ascent.log_likelihood > fit.log_likelihood + 1
+    assert np.abs(maximum - truth).sum() > 1.5 * np.abs(fit.frequencies - truth).sum()
 
 
 def test_many_items_are_found_again() -> None:
