@@ -18,9 +18,10 @@ from frequency.marginals import MarginalProtocol
 from frequency.schema import Dates, Encoded, Ordered, Survey, SurveyEstimate
 from frequency.schema.attribute import ItemAttribute
 from mechdesign.base.arrays import Floats, Items
+from mechdesign.base.csv_rows import comma_separated
 from mechdesign.base.numbers import whole
 from mechdesign.base.progress import ProgressMeter
-from mechdesign.base.text import aligned, comma_separated, shown
+from mechdesign.base.text import aligned, shown
 
 CONFIDENCE = 0.95
 """Of the intervals whose coverage is measured, each by itself."""

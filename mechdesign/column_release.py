@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.base.csv_rows import count_in, read_csv
-from mechdesign.base.files import opened, replacing
+from mechdesign.base.csv_rows import comma_separated, count_in, opened_csv
+from mechdesign.base.files import replacing
 from mechdesign.base.progress import ProgressMeter
-from mechdesign.base.text import comma_separated
-from mechdesign.exceptions import InvalidCount, InvalidTable
+from mechdesign.exceptions import InvalidCount
 from mechdesign.mechanism import Mechanism
 from mechdesign.values import Bands, CountPairs
 
@@ -81,15 +80,15 @@ def release_column(
         raise ValueError(f"the mechanism takes {wanted}, got {len(names)}")
     total = 0
     with (
-        opened(source, "r", newline="", encoding="utf-8") as stream,
+        opened_csv(source, separator) as table,
         replacing(target) as out,
         ProgressMeter("release", unit="rows") as meter,
     ):
-        read = read_csv(stream, source, separator)
-        mark, between, _, rows = read
-        places, kept = read.places(names, source), read.places(keep, source)
-        out.write((mark + comma_separated([[*keep, *names]], between, spreadsheet)).encode())
-        while block := list(islice(rows, _ROWS)):
+        between = table.separator
+        places, kept = table.places(names), table.places(keep)
+        heading = comma_separated([[*keep, *names]], between, spreadsheet)
+        out.write((table.mark + heading).encode())
+        while block := list(islice(table.rows, _ROWS)):
             texts = [[row[place] for place in places] for row, _ in block]
             counts = [[count_in(cell) for cell in cells] for cells in texts]
             try:
@@ -97,9 +96,8 @@ def release_column(
             except InvalidCount as error:
                 bad = error.index if isinstance(error.index, int) else error.index[0]
                 shown = ", ".join(map(repr, texts[bad]))
-                raise InvalidTable(
-                    f"{source}, line {block[bad][1]}: {shown:.60} is not an integer between "
-                    f"0 and {error.largest}; nothing was written"
+                raise table.refusal(
+                    block[bad][1], f"{shown:.60} is not an integer between 0 and {error.largest}"
                 ) from error
             columns: list[list[Any]] = [[row[k] for row, _ in block] for k in kept]
             answers = released.reshape(len(block), -1).T.tolist()
@@ -112,5 +110,5 @@ def release_column(
             total += len(block)
             meter.update(len(block))
         if not total:
-            raise InvalidTable(f"{source} has no rows; nothing was written")
+            raise table.without_rows()
     return Read(total, between)

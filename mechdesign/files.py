@@ -24,6 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from mechdesign.base.csv_rows import comma_separated
 from mechdesign.base.fields import (
     ANYTHING,
     FLAG,
@@ -41,14 +42,7 @@ from mechdesign.base.fields import (
 )
 from mechdesign.base.files import replacing
 from mechdesign.base.strict_json import content_of, digest_of, intact
-from mechdesign.base.text import (
-    comma_separated,
-    from_text,
-    integer_from_text,
-    integer_to_text,
-    shown,
-    to_text,
-)
+from mechdesign.base.text import from_text, integer_from_text, integer_to_text, shown, to_text
 from mechdesign.certificate import Certificate
 from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
 from mechdesign.index_table import IndexTable

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from frequency import Categorical, Schema, plan_survey
-from mechdesign.base.text import comma_separated, untaken
+from mechdesign.base.csv_rows import comma_separated, untaken
 from mechdesign.cli import main
 
 RESULTS = ("frequency", "standard error", "low", "high")

@@ -20,8 +20,9 @@ from frequency.storage import (
     save_aggregate,
 )
 from frequency.storage.formats import SUFFIXES
-from mechdesign.base.files import opened, replacing
-from mechdesign.base.text import comma_separated, printable
+from mechdesign.base.csv_rows import comma_separated, write_csv
+from mechdesign.base.files import opened
+from mechdesign.base.text import printable
 from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
 
 
@@ -99,8 +100,7 @@ def _collect(options: argparse.Namespace) -> int:
             for path, reasons in collected.left_out.items()
             for reason, count in reasons.items()
         ]
-        with replacing(options.refused) as stream:
-            stream.write(comma_separated([map(printable, row) for row in rows]).encode())
+        write_csv(options.refused, [map(printable, row) for row in rows])
         say(f"wrote {options.refused}")
     lost = {reason for reasons in collected.left_out.values() for reason in reasons}
     return 1 if collected.refused or lost - {"repeated"} else 0  # who tried again was counted

@@ -18,7 +18,8 @@ from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.ordered import Ordered
 from frequency.schema.schema import Schema
 from mechdesign.base.arrays import Floats, Integers
-from mechdesign.base.text import printable, untaken
+from mechdesign.base.csv_rows import untaken
+from mechdesign.base.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,18 +8,14 @@ whose cells have line ends, is read a second time by the strict reader of the st
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign.base.csv_rows import NOT_UTF8, kind_of_file, read_csv
+from mechdesign.base.csv_rows import Utf8Stream, opened_csv
 from mechdesign.base.files import opened
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable, NoRows
@@ -175,83 +171,8 @@ def _regrouped(parts: Iterable[Any]) -> Iterator[Any]:
 # ---------------------------------------------------------------------------------------------- CSV
 
 
-class _Utf8(io.RawIOBase):
-    """The bytes of a file, which must be UTF-8 without NUL; counts its lines.
-
-    Attributes
-    ----------
-    lines : int
-        How many have been read, empty ones at the end not counted.
-    """
-
-    def __init__(self, source: Path) -> None:
-        self._source = source
-        self._file = opened(source)
-        packed = source.suffix.lower() == ".gz"
-        self._stream: Any = gzip.GzipFile(fileobj=self._file) if packed else self._file
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._ends = 0  # line ends so far
-        self._last = b""
-        self.lines = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        self._file.close()
-        super().close()
-
-    def read(self, size: int = -1) -> bytes:
-        try:
-            part: bytes = self._stream.read(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InvalidTable(
-                f"{self._source} is damaged, or not compressed by gzip; nothing was written"
-            ) from error
-        try:
-            self._decoder.decode(part, final=not part)
-        except UnicodeDecodeError as error:
-            if not self._ends and (kind := kind_of_file(part)):
-                raise InvalidTable(f"{self._source} is {kind}; nothing was written") from None
-            # What is wrong may have begun in the part before, but not a line before.
-            raise self._refusal(part[: max(error.start, 0)], f"is not UTF-8: {NOT_UTF8}") from None
-        if b"\0" in part:
-            if not self._ends and (kind := kind_of_file(part)):
-                raise InvalidTable(f"{self._source} is {kind}; nothing was written")
-            raise self._refusal(
-                part[: part.index(b"\0")], "holds a NUL byte: save the table as CSV in UTF-8"
-            )
-        full = part.rstrip(b"\r\n")
-        if full:
-            self.lines = self._ends + self._line_ends(full) + 1
-        self._ends += self._line_ends(part)
-        self._last = part[-1:] or self._last
-        return part
-
-    def readinto(self, buffer: Any) -> int:
-        part = self.read(len(buffer))
-        buffer[: len(part)] = part
-        return len(part)
-
-    def _line_ends(self, part: bytes) -> int:
-        """How many line ends there are in the next bytes."""
-        ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
-        return ends - (self._last == b"\r" and part.startswith(b"\n"))
-
-    def _refusal(self, before: bytes, wrong: str) -> InvalidTable:
-        line = self._ends + self._line_ends(before) + 1
-        return InvalidTable(f"{self._source}, line {line}, {wrong}; nothing was written")
-
-
-def _text(source: Path) -> io.TextIOWrapper:
-    """The same file for the strict reader."""
-    return io.TextIOWrapper(io.BufferedReader(_Utf8(source)), encoding="utf-8", newline="")
-
-
 def _csv(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
-    with _text(source) as text, _Utf8(source) as stream:
-        strict = read_csv(text, source, _SEPARATORS[_kind(source)])
+    with opened_csv(source, _SEPARATORS[_kind(source)]) as strict, Utf8Stream(source) as stream:
         if not strict.header:
             raise InvalidTable(f"{source} is empty; nothing was written")
         places = _places(source, strict.header, columns)
@@ -272,7 +193,7 @@ def _csv(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
                 )
 
 
-def _parsed(stream: _Utf8, separator: str, places: Sequence[int]) -> Iterator[Any]:
+def _parsed(stream: Utf8Stream, separator: str, places: Sequence[int]) -> Iterator[Any]:
     """The columns at these places, as pyarrow parses them."""
     names = [f"f{place}" for place in places]  # as it calls them
     with pc.open_csv(
@@ -292,9 +213,8 @@ def _parsed(stream: _Utf8, separator: str, places: Sequence[int]) -> Iterator[An
 def _place(source: Path, row: int) -> str:
     """Where a row is, which is counted from 0: its line, counted from 1, if there are lines."""
     if _kind(source) != _PARQUET:
-        with _text(source) as text:
-            rows = read_csv(text, source, _SEPARATORS[_kind(source)]).rows
-            for _, line in islice(rows, row, None):
+        with opened_csv(source, _SEPARATORS[_kind(source)]) as strict:
+            for _, line in islice(strict.rows, row, None):
                 return f"line {line}"
     return f"row {row}"
 

@@ -1,20 +1,22 @@
-"""CSV files with a header line, row by row."""
+"""CSV files: read row by row as spreadsheets and data frames write them, and written."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import gzip
+import io
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from mechdesign.base.files import opened
-from mechdesign.exceptions import InvalidTable
+from mechdesign.base.files import opened, replacing
+from mechdesign.exceptions import InvalidTable, NoRows
 
 SEPARATORS = (",", ";", "\t", "|")
 """What may separate cells. If two split a header into equally many, the first is taken."""
@@ -24,15 +26,12 @@ _HEADER = 1 << 24
 
 _BOM = "\ufeff"
 
-_FIRST = 1 << 16
-"""Bytes that are decoded at a time where a file is not UTF-8."""
-
 _SAVE = "save the table as CSV in UTF-8"
-NOT_UTF8 = (
-    "the file may be in Latin-1, as Windows writes it. Save the table as CSV in UTF-8, or convert"
-    " it: iconv -f WINDOWS-1252 -t UTF-8"
+
+_NOT_UTF8 = (
+    "is not UTF-8: the file may be in Latin-1, as Windows writes it. Save the table as CSV in"
+    " UTF-8, or convert it: iconv -f WINDOWS-1252 -t UTF-8"
 )
-"""What helps where a file has bytes that are not UTF-8."""
 
 _KINDS = (
     (b"PK\x03\x04", f"an Excel workbook or another zip archive: {_SAVE}"),
@@ -49,8 +48,81 @@ _KINDS = (
 _COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 
 
+_SIGNED = re.compile(r"[+-][0-9]+(?:\.[0-9]+)?")
+
+
+class Utf8Stream(io.RawIOBase):
+    """The bytes of a file, unpacked if its name ends in .gz, which must be UTF-8 without NUL.
+
+    Attributes
+    ----------
+    lines : int
+        How many have been read, empty ones at the end not counted.
+    """
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._file = opened(source)
+        packed = source.suffix.lower() == ".gz"
+        self._stream: Any = gzip.GzipFile(fileobj=self._file) if packed else self._file
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._kind = ""  # what the file is, by its first bytes, if it is no CSV
+        self._ends = 0  # line ends so far
+        self._last = b""
+        self.lines = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        self._file.close()
+        super().close()
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            part: bytes = self._stream.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InvalidTable(
+                f"{self._source} is damaged, or not compressed by gzip; nothing was written"
+            ) from error
+        if not self._last:
+            self._kind = next((text for start, text in _KINDS if part.startswith(start)), "")
+        try:
+            self._decoder.decode(part, final=not part)
+        except UnicodeDecodeError as error:
+            # What is wrong may have begun in the part before, but not a line before.
+            place = max(len(part) - len(error.object) + error.start, 0)
+            raise self._refusal(part[:place], _NOT_UTF8) from None
+        if b"\0" in part:
+            before = part[: part.index(b"\0")]
+            raise self._refusal(before, f"holds a NUL byte: {_SAVE}")
+        full = part.rstrip(b"\r\n")
+        if full:
+            self.lines = self._ends + self._line_ends(full) + 1
+        self._ends += self._line_ends(part)
+        self._last = part[-1:] or self._last
+        return part
+
+    def readinto(self, buffer: Any) -> int:
+        part = self.read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def _line_ends(self, part: bytes) -> int:
+        """How many line ends there are in the next bytes."""
+        ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
+        return ends - (self._last == b"\r" and part.startswith(b"\n"))
+
+    def _refusal(self, before: bytes, wrong: str) -> InvalidTable:
+        if self._kind:
+            return InvalidTable(f"{self._source} is {self._kind}; nothing was written")
+        line = self._ends + self._line_ends(before) + 1
+        return InvalidTable(f"{self._source}, line {line}, {wrong}; nothing was written")
+
+
 class CsvRows(NamedTuple):
-    """What a CSV file holds.
+    """A table in a CSV file.
 
     Attributes
     ----------
@@ -62,45 +134,59 @@ class CsvRows(NamedTuple):
         The names of the columns; empty if the file is.
     rows : iterator of (list of str, int)
         The cells of a row, as many as the header has, and the number of the line where it ends.
+    source : Path
+        What errors call the file.
     """
 
     mark: str
     separator: str
     header: list[str]
     rows: Iterator[tuple[list[str], int]]
+    source: Path
 
-    def places(self, names: Iterable[str], source: Path) -> list[int]:
-        """Where columns are in a row.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Of the columns.
-        source : Path
-            What errors call the file.
-
-        Returns
-        -------
-        list of int
-            As many, from 0.
+    def places(self, names: Iterable[str]) -> list[int]:
+        """Return the places of columns in a row, from 0.
 
         Raises
         ------
         InvalidTable
             There is no column, or more than one, of some name; the message has the header.
         """
-        found = list(names)
-        for name in found:
+        places = []
+        for name in names:
             if self.header.count(name) != 1:
                 raise InvalidTable(
-                    f"{source} has {self.header.count(name) or 'no'} column {name!r}; its header,"
-                    f" split at {self.separator!r}, is {self.header}"
+                    f"{self.source} has {self.header.count(name) or 'no'} column {name!r}; its"
+                    f" header, split at {self.separator!r}, is {self.header}"
                 )
-        return [self.header.index(name) for name in found]
+            places.append(self.header.index(name))
+        return places
+
+    def at_least_one(self) -> list[tuple[list[str], int]]:
+        """Return all rows that are left; NoRows if there are none."""
+        rows = list(self.rows)
+        if not rows:
+            raise self.without_rows()
+        return rows
+
+    def without_rows(self) -> NoRows:
+        """Return the error that there are no rows."""
+        return NoRows(f"{self.source} has no rows; nothing was written")
+
+    def refusal(self, line: int, wrong: str) -> InvalidTable:
+        """Return the error that something is wrong in a line."""
+        return InvalidTable(f"{self.source}, line {line}: {wrong}; nothing was written")
+
+
+@contextmanager
+def opened_csv(source: Path, separator: str | None = None) -> Iterator[CsvRows]:
+    """Open a CSV file and read its header, as `read_csv` does; InvalidTable if it is not UTF-8."""
+    with _text(source) as stream:
+        yield read_csv(stream, source, separator)
 
 
 def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> CsvRows:
-    """Read a CSV file as spreadsheets and data frames write it: in UTF-8, with a header line.
+    """Read a CSV file as spreadsheets and data frames write it, with a header line.
 
     It has any line ends, quotes around separators and line ends, a byte order mark or none. Empty
     lines at the end are no rows; elsewhere they are refused.
@@ -124,10 +210,7 @@ def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> Csv
     InvalidTable
         A malformed line, which the message names; of the rows, when they are asked for.
     """
-    try:
-        first = stream.readline(_HEADER)
-    except UnicodeDecodeError as error:
-        raise not_utf8(source) from error
+    first = stream.readline(_HEADER)
     if len(first) == _HEADER:
         raise InvalidTable(f"{source} has no header line, or one that is too long")
     mark = _BOM if first.startswith(_BOM) else ""
@@ -142,31 +225,36 @@ def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> Csv
     separator = separator or max(SEPARATORS, key=cells)
     rows = _rows(chain([first], stream), source, separator)
     header, _ = next(rows, ([], 0))
-    return CsvRows(mark, separator, header, rows)
+    return CsvRows(mark, separator, header, rows, source)
 
 
-@lru_cache(1 << 14)
-def count_in(text: str) -> int:
-    """The count that a cell holds, -1 if it holds none.
+def headless_rows(source: Path) -> Iterator[tuple[list[str], int]]:
+    """Yield the rows of a CSV file whose first line need not be a header, of any lengths.
 
-    It may have a decimal part of one or two zeros, after a point or a comma. Three are refused:
-    7.000 may be seven thousand.
-
-    >>> [count_in(text) for text in ("7", " 7,0", "7.000", "-1", "")]
-    [7, 7, -1, -1, -1]
+    Cells are separated by commas, and empty lines are rows without cells. Each row has the number
+    of the line where it ends. InvalidTable for a malformed file.
     """
-    found = _COUNT.fullmatch(text)
-    return int(found[1]) if found else -1
+    with _text(source) as stream:
+        first = stream.readline().removeprefix(_BOM)
+        yield from _rows(chain([first], stream), source, ",", ragged=True)
 
 
-def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[list[str], int]]:
-    """The header and the rows, of equal length, each with the number of the line where it ends."""
+def _text(source: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedReader(Utf8Stream(source)), encoding="utf-8", newline="")
+
+
+def _rows(
+    lines: Iterator[str], source: Path, separator: str, ragged: bool = False
+) -> Iterator[tuple[list[str], int]]:
+    """Yield the rows, the header too, of equal lengths unless ``ragged``, with where they end."""
     reader = csv.reader(lines, delimiter=separator, strict=True)
     width = empty = 0
     try:
         for row in reader:
             width = width or len(row)
-            if not row:
+            if ragged:
+                yield row, reader.line_num
+            elif not row:
                 empty = empty or reader.line_num
             elif empty or len(row) != width:
                 line, cells = (empty, 0) if empty else (reader.line_num, len(row))
@@ -176,8 +264,6 @@ def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[
                 )
             else:
                 yield row, reader.line_num
-    except UnicodeDecodeError as error:
-        raise not_utf8(source) from error
     except csv.Error as error:
         where = f"after line {reader.line_num}" if reader.line_num else "line 1"
         raise InvalidTable(
@@ -185,41 +271,57 @@ def _rows(lines: Iterator[str], source: Path, separator: str) -> Iterator[tuple[
         ) from error
 
 
-@contextmanager
-def opened_text(source: Path) -> Iterator[IO[str]]:
-    """A file of UTF-8 with or without a byte order mark; InvalidTable for one that is not."""
-    try:
-        with opened(source, "r", newline="", encoding="utf-8-sig") as stream:
-            yield stream
-    except UnicodeDecodeError as error:
-        raise not_utf8(source) from error
+@lru_cache(1 << 14)
+def count_in(text: str) -> int:
+    """Return the count that a cell holds, -1 if it holds none.
+
+    It may have a decimal part of one or two zeros, after a point or a comma. Three are refused:
+    7.000 may be seven thousand.
+
+    >>> [count_in(text) for text in ("7", " 7,0", "7.000", "-1", "")]
+    [7, 7, -1, -1, -1]
+    """
+    count = _COUNT.fullmatch(text)
+    return int(count[1]) if count else -1
 
 
-def kind_of_file(first: bytes) -> str:
-    """What a file is that is no CSV, by its first bytes, and what helps; or nothing."""
-    return next((text for start, text in _KINDS if first.startswith(start)), "")
+def write_csv(
+    target: Path,
+    rows: Iterable[Iterable[object]],
+    separator: str = ",",
+    spreadsheet: bool = False,
+    mark: str = "",
+) -> None:
+    """Replace a file by a table as `comma_separated` writes it, after a byte order mark or ""."""
+    text = mark + comma_separated(rows, separator, spreadsheet)
+    with replacing(target) as stream:
+        stream.write(text.encode())
 
 
-def not_utf8(source: Path) -> InvalidTable:
-    """What is wrong with a file that cannot be decoded: what it is, or the line."""
-    with gzip.open(source) if source.suffix.lower() == ".gz" else opened(source) as stream:
-        before, line = stream.read(_FIRST), 1
-        kind = kind_of_file(before)
-        if kind:
-            return InvalidTable(f"{source} is {kind}; nothing was written")
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        while True:
-            try:
-                decoder.decode(before)
-            except UnicodeDecodeError as error:
-                part = before[: error.start] if error.object == before else b""
-                line += _line_ends(part)
-                break
-            line += _line_ends(before)
-            if not (before := stream.read(_FIRST)):
-                break
-    return InvalidTable(f"{source}, line {line}, is not UTF-8: {NOT_UTF8}; nothing was written")
+def comma_separated(
+    rows: Iterable[Iterable[object]], separator: str = ",", spreadsheet: bool = False
+) -> str:
+    """A table's rows as CSV, with the line ends of RFC 4180.
+
+    A spreadsheet takes texts that begin with =, +, - or @ for formulas: ``spreadsheet`` puts an
+    apostrophe before those that are no numbers.
+    """
+    text = io.StringIO(newline="")
+    if spreadsheet:
+        rows = (map(_no_formula, row) for row in rows)
+    csv.writer(text, delimiter=separator).writerows(rows)
+    return text.getvalue()
 
 
-def _line_ends(part: bytes) -> int:
-    return part.count(b"\n") or part.count(b"\r")
+def _no_formula(cell: object) -> object:
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    return cell if _SIGNED.fullmatch(cell) else f"'{cell}"
+
+
+def untaken(name: str, taken: Iterable[str]) -> str:
+    """A name for a column of results beside columns that have names of their own."""
+    names = {*taken}
+    while name in names:
+        name = f"{name} (result)"
+    return name

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import errno
-import io
 import os
 import re
 import unicodedata
@@ -26,8 +24,6 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says of a file that has no room."""
 
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
-
-_SIGNED = re.compile(r"[+-][0-9]+(?:\.[0-9]+)?")
 
 _INVISIBLE = frozenset(
     chr(code)
@@ -112,35 +108,6 @@ def aligned(rows: Iterable[Iterable[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     ]
-
-
-def comma_separated(
-    rows: Iterable[Iterable[object]], separator: str = ",", spreadsheet: bool = False
-) -> str:
-    """A table's rows as CSV, with the line ends of RFC 4180.
-
-    A spreadsheet takes texts that begin with =, +, - or @ for formulas: ``spreadsheet`` puts an
-    apostrophe before those that are no numbers.
-    """
-    text = io.StringIO(newline="")
-    if spreadsheet:
-        rows = (map(_no_formula, row) for row in rows)
-    csv.writer(text, delimiter=separator).writerows(rows)
-    return text.getvalue()
-
-
-def _no_formula(cell: object) -> object:
-    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return cell
-    return cell if _SIGNED.fullmatch(cell) else f"'{cell}"
-
-
-def untaken(name: str, taken: Iterable[str]) -> str:
-    """A name for a column of results beside columns that have names of their own."""
-    names = {*taken}
-    while name in names:
-        name = f"{name} (result)"
-    return name
 
 
 def integer_to_text(value: int) -> str:

@@ -21,9 +21,9 @@ from mechdesign.cli.options import (
     privacy_of,
     say,
 )
+from mechdesign.tables.counts_csv import read_counts
 from mechdesign.tables.suppression import SuppressionRule
 from mechdesign.tables.suppression_comparison import compare_suppression
-from mechdesign.tables.suppression_csv import read_counts
 
 
 def add_compare_suppression(add: AddCommand) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 
 from mechdesign import losses
-from mechdesign.base.csv_rows import opened_text
+from mechdesign.base.csv_rows import headless_rows
 from mechdesign.base.numbers import Rational, exact
 from mechdesign.base.strict_json import format_of
 from mechdesign.base.text import printable
@@ -204,8 +203,7 @@ def details_of(options: argparse.Namespace, attributes: int = 0) -> dict[str, An
     """
     details: dict[str, Any] = {}
     if options.like is not None:
-        found = _records(options.like, attributes) if attributes else _numbers(options.like)
-        details["like"] = found
+        details["like"] = _population(options.like, attributes)
     for name, value in map(_detail, options.detail):
         if name in details or hasattr(options, name):
             raise ValueError(
@@ -215,35 +213,26 @@ def details_of(options: argparse.Namespace, attributes: int = 0) -> dict[str, An
     return details
 
 
-def _numbers(path: Path) -> list[float]:
-    """The last field of every line; the first line may be a header."""
-    numbers = []
-    with opened_text(path) as stream:
-        for place, row in enumerate(csv.reader(stream)):
-            try:
-                numbers.append(float(row[-1]))
-            except (ValueError, IndexError):
-                if place:
-                    raise ValueError(
-                        f"--like {path}: line {place + 1} does not end in a number"
-                    ) from None
-    return numbers
+def _population(path: Path, attributes: int) -> list[float] | list[list[int]]:
+    """The last number of every line, or so many integers of it; the first line may be a header."""
 
+    def numbers(row: list[str]) -> Any:
+        if not attributes:
+            return float(row[-1])
+        values = [int(field) for field in row]
+        if len(values) != attributes:
+            raise ValueError
+        return values
 
-def _records(path: Path, attributes: int) -> list[list[int]]:
-    """So many integers of every line; the first line may be a header."""
-    records = []
-    with opened_text(path) as stream:
-        for place, row in enumerate(csv.reader(stream)):
-            try:
-                values = [int(field) for field in row]
-            except ValueError:
-                values = []
-            if len(values) == attributes:
-                records.append(values)
-            elif place:
-                raise ValueError(f"--like {path}: line {place + 1} is not {attributes} integers")
-    return records
+    what = f"is not {attributes} integers" if attributes else "does not end in a number"
+    population = []
+    for place, (row, line) in enumerate(headless_rows(path)):
+        try:
+            population.append(numbers(row))
+        except (ValueError, IndexError):
+            if place:
+                raise ValueError(f"--like {path}: line {line} {what}") from None
+    return population
 
 
 def _detail(text: str) -> tuple[str, int | bool | str]:

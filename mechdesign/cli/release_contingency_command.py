@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mechdesign.base.files import replacing
+from mechdesign.base.csv_rows import untaken, write_csv
 from mechdesign.base.numbers import exact
-from mechdesign.base.text import comma_separated, untaken
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,
@@ -27,7 +26,7 @@ from mechdesign.cli.options import (
 from mechdesign.privacy import Privacy
 from mechdesign.tables.axes import Axes
 from mechdesign.tables.contingency import ContingencyRelease, release_contingency
-from mechdesign.tables.suppression_csv import read_counts
+from mechdesign.tables.counts_csv import read_counts
 
 _TOLD = """privacy:
   --epsilon is that of one cell and --margin that of one sum, for counts that differ by one. With\
@@ -228,5 +227,4 @@ def _write_table(
     rows = zip(release.axes.cells(), *(cells for _, cells in columns), strict=True)
     lines = [[*names, *(untaken(name, names) for name, _ in columns)]]
     lines += [[*labels, *cells] for labels, *cells in rows]
-    with replacing(options.table) as stream:
-        stream.write(comma_separated(lines, spreadsheet=options.spreadsheet).encode())
+    write_csv(options.table, lines, spreadsheet=options.spreadsheet)

@@ -10,10 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.base.csv_rows import SEPARATORS
-from mechdesign.base.files import replacing
+from mechdesign.base.csv_rows import SEPARATORS, untaken, write_csv
 from mechdesign.base.numbers import exact
-from mechdesign.base.text import aligned, comma_separated, printable, to_text, untaken
+from mechdesign.base.text import aligned, printable, to_text
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,
@@ -31,9 +30,9 @@ from mechdesign.cli.options import (
 )
 from mechdesign.losses import Loss, Power
 from mechdesign.standard_errors import UNBIASED, StandardErrors
+from mechdesign.tables.counts_csv import read_groups
 from mechdesign.tables.design_cache import TOTAL
 from mechdesign.tables.estimates import TotalEstimate
-from mechdesign.tables.groups_csv import read_groups
 from mechdesign.tables.table_release import TableRelease, release
 
 _SHOWN = 8
@@ -147,7 +146,7 @@ def _release_table(options: argparse.Namespace) -> int:
     privacy, loss = privacy_of(options), _loss(options.loss)
     separator = "\t" if options.separator == "tab" else options.separator
     read = read_groups(
-        options.counts, options.count, options.size, columns, separator, options.overlap
+        options.counts, options.count, options.size, columns, separator, overlap=options.overlap
     )
     copied = [(name, read.kept[name]) for name in columns if name != options.size]
     labels = zip(*(column for _, column in copied), strict=True)
@@ -168,9 +167,7 @@ def _release_table(options: argparse.Namespace) -> int:
             found.save(target)
             continue
         lines = _lines(found, copied, options, confidence)
-        with replacing(target) as stream:
-            text = comma_separated(lines, read.separator, options.spreadsheet)
-            stream.write((read.mark + text).encode())
+        write_csv(target, lines, read.separator, options.spreadsheet, read.mark)
     sizes = list(found.mechanisms) if options.json else _shown(list(found.mechanisms))
     errors = {size: StandardErrors.of(found.mechanisms[size]) for size in sizes}
     totals = list(_totals(found, {name: read.kept[name] for name in options.totals}))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 from pathlib import Path
 
-from mechdesign.base.csv_rows import opened_text
+from mechdesign.base.csv_rows import headless_rows
 from mechdesign.base.numbers import exact
 from mechdesign.cli.options import member_of, prior_of
 from mechdesign.exceptions import InexactNumber, InvalidTable
@@ -172,13 +171,7 @@ def cells_of(path: Path) -> list[list[str]]:
 
     Raises InvalidTable for a file that is none.
     """
-    try:
-        with opened_text(path) as stream:
-            return [
-                [cell.strip() for cell in row] for row in csv.reader(stream, strict=True) if row
-            ]
-    except csv.Error as error:
-        raise InvalidTable(f"{path} is not a CSV file: {error}") from error
+    return [[cell.strip() for cell in row] for row, _ in headless_rows(path) if row]
 
 
 def _costs(path: Path, outputs: Values, inputs: Values) -> list[list[str]]:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign.base.arrays import Floats
+from mechdesign.base.csv_rows import comma_separated
 from mechdesign.base.files import opened, replacing
 from mechdesign.base.numbers import whole
-from mechdesign.base.text import aligned, comma_separated, shown
+from mechdesign.base.text import aligned, shown
 from mechdesign.evaluate.measures import Measure
 from mechdesign.evaluate.populations import Population, first, truth
 from mechdesign.evaluate.rows import RepeatErrors, Summary

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
-from mechdesign.base.text import aligned, comma_separated
+from mechdesign.base.csv_rows import comma_separated
+from mechdesign.base.text import aligned
 
 HEADINGS = ["question", "value", "standard error", "low", "high", "unit", "interpolated"]
 """The columns of CSV, and the keys of an answer in JSON."""

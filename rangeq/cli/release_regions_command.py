@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mechdesign import InvalidTable, NoRows
-from mechdesign.base.csv_rows import count_in, read_csv
-from mechdesign.base.files import opened, replacing
-from mechdesign.base.text import comma_separated, shown, untaken
+from mechdesign.base.csv_rows import untaken, write_csv
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,
@@ -25,7 +23,7 @@ from mechdesign.cli.options import (
     privacy_of,
     say,
 )
-from mechdesign.tables.totals import refuse_totals
+from mechdesign.tables.counts_csv import read_groups
 from rangeq.central import RegionEstimate, Regions, release_regions
 
 _NOTE = """\
@@ -98,11 +96,15 @@ def _release_regions(options: argparse.Namespace) -> int:
             check_apart(target, options.leaves)
     confidence, privacy = confidence_of(options), privacy_of(options)
     named = options.budget in ("equal", "leaves")
-    paths, counts, sizes = _read(options.leaves, options.regions, options.count, options.size)
+    regions = options.regions
+    leaves = read_groups(
+        options.leaves, options.count, options.size, regions, labels=regions, remedy=""
+    )
+    paths = [_path(names) for names in zip(*map(leaves.kept.__getitem__, regions), strict=True)]
     release = release_regions(
         Regions(paths),
-        counts,
-        sizes,
+        leaves.counts,
+        leaves.sizes,
         privacy,
         properties=options.properties,
         budget=options.budget if named else options.budget.split(","),
@@ -110,44 +112,19 @@ def _release_regions(options: argparse.Namespace) -> int:
     )
     release.save(options.out)
     print(release.statement)
-    say(f"wrote {options.out}: {len(counts)} leaves of {len(release.regions)} regions")
+    say(f"wrote {options.out}: {len(paths)} leaves of {len(release.regions)} regions")
     if options.table is not None:
         _write_table(release.estimate(), options, confidence)
         say(f"wrote {options.table}")
     return 0
 
 
-def _read(
-    source: Path, regions: list[str], count: str, size: str
-) -> tuple[list[list[str]], list[int], list[int]]:
-    """The paths, counts and sizes of the leaves."""
-    paths, numbers, lines = [], [], list[int]()
-    with opened(source, "r", newline="", encoding="utf-8") as stream:
-        read = read_csv(stream, source)
-        places = read.places(regions, source)
-        at, of = read.places((count, size), source)
-        for row, line in read.rows:
-            path = [row[place] for place in places]
-            while path and not path[-1].strip():
-                path.pop()
-            paths.append(path)
-            pair = [count_in(row[at]), count_in(row[of])]
-            if not 0 <= pair[0] <= pair[1]:
-                raise InvalidTable(
-                    f"{source}, line {line}: a count from 0 to its size is expected, got"
-                    f" {shown(row[at])} of {shown(row[of])}"
-                )
-            numbers.append(pair)
-            lines.append(line)
-    if not paths:
-        raise NoRows(f"{source} has no rows")
-    counts, sizes = ([pair[k] for pair in numbers] for k in (0, 1))
-    columns = [[path[k] if k < len(path) else "" for path in paths] for k in range(len(regions))]
-    try:
-        refuse_totals(counts, sizes, columns, lines=lines, remedy="")
-    except InvalidTable as error:
-        raise InvalidTable(f"{source}, {error}; nothing was written") from None
-    return paths, counts, sizes
+def _path(names: Sequence[str]) -> list[str]:
+    """The regions of a leaf, from the top down, without the last ones that are empty."""
+    path = [*names]
+    while path and not path[-1].strip():
+        path.pop()
+    return path
 
 
 def _write_table(estimate: RegionEstimate, options: argparse.Namespace, confidence: float) -> None:
@@ -159,5 +136,4 @@ def _write_table(estimate: RegionEstimate, options: argparse.Namespace, confiden
         interval = estimate.answer(path).interval(confidence)
         ends = (f"{float(end):.0f}" for end in interval)
         lines.append([*cells, f"{value:.2f}", f"{error:.2f}", *ends])
-    with replacing(options.table) as stream:
-        stream.write(comma_separated(lines, spreadsheet=options.spreadsheet).encode())
+    write_csv(options.table, lines, spreadsheet=options.spreadsheet)

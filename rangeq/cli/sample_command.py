@@ -10,9 +10,9 @@ import numpy as np
 
 from frequency.cli.chain import show_chain
 from frequency.exceptions import InvalidQuestion
+from mechdesign.base.csv_rows import comma_separated
 from mechdesign.base.files import replacing
 from mechdesign.base.numbers import whole
-from mechdesign.base.text import comma_separated
 from mechdesign.cli.options import (
     AddCommand,
     add_force,

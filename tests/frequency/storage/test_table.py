@@ -14,7 +14,7 @@ from frequency.exceptions import InvalidCell, UnknownColumn
 from frequency.storage import table
 from frequency.storage.table import applied, blocks
 from mechdesign import InvalidTable, NoRows
-from mechdesign.base.text import comma_separated
+from mechdesign.base.csv_rows import comma_separated
 
 CELLS = st.text(alphabet='ab,;"\r\n é', max_size=4)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from pathlib import Path
 
@@ -11,8 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import InvalidTable
-from mechdesign.base.csv_rows import SEPARATORS, CsvRows, read_csv
-from mechdesign.base.text import comma_separated
+from mechdesign.base.csv_rows import (
+    SEPARATORS,
+    CsvRows,
+    comma_separated,
+    headless_rows,
+    opened_csv,
+    read_csv,
+)
 
 CELLS = st.text(alphabet='ab,;|\t"\r\n é', max_size=4)
 
@@ -72,3 +79,32 @@ def test_a_file_without_lines_is_no_table() -> None:
         read("a" * (1 << 24))
     with pytest.raises(csv.Error):  # what the standard library would say of the same
         next(csv.reader(["a" * (1 << 24)]))
+
+
+def test_a_file_is_unpacked_and_its_bytes_are_checked(here: Path) -> None:
+    path = here / "people.csv.gz"
+    path.write_bytes(gzip.compress("\ufeffname,age\né,7\n".encode()))
+    with opened_csv(path) as table:
+        assert (table.mark, table.header, list(table.rows)) == (
+            "\ufeff",
+            ["name", "age"],
+            [(["é", "7"], 2)],
+        )
+    plain = here / "people.csv"
+    for content, wrong in (
+        (path.read_bytes(), " is compressed by gzip"),
+        (b"a\n" * 4095 + b"1\xc3\n\n\n", ", line 4096, is not UTF-8"),  # cut within the letter
+        (b"a\n1\0\n", ", line 2, holds a NUL byte"),
+    ):
+        plain.write_bytes(content)
+        with pytest.raises(InvalidTable, match=f"people.csv{wrong}"), opened_csv(plain) as table:
+            list(table.rows)
+
+
+def test_rows_without_a_header_may_have_any_length(here: Path) -> None:
+    path = here / "costs.csv"
+    path.write_text('\ufeff"1\n",2\n\n3\n', encoding="utf-8")
+    assert list(headless_rows(path)) == [(["1\n", "2"], 2), ([], 3), (["3"], 4)]
+    path.write_text("1" * (1 << 18))
+    with pytest.raises(InvalidTable, match="line 1, is not a CSV file: field larger"):
+        list(headless_rows(path))

@@ -84,8 +84,8 @@ def test_what_cannot_be_released_is_refused_and_nothing_written(run, tmp_path, o
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (("E,K,b,0,4", "E,K,b,5,4"), "line 3: a count from 0 to its size is expected"),
-        (("E,K,b,0,4", "E,K,b,x,4"), "line 3: a count"),
+        (("E,K,b,0,4", "E,K,b,5,4"), "line 3: '5' is not an integer between 0 and 4"),
+        (("E,K,b,0,4", "E,K,b,x,4"), "line 3: 'x' is not an integer between 0 and 4"),
         (("E,K,b,0,4", "E,K,a,0,4"), "comes twice"),
         (("E,K,b,0,4", "E,K,,0,4"), "has parts"),
         (("E,K,b,0,4", "E,,b,0,4"), "sequence of names"),

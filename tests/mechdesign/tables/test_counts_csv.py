@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign import InvalidTable
-from mechdesign.tables.suppression_csv import read_counts
+from mechdesign.tables.counts_csv import read_counts
 
 LONG = "ward;age;ill;all\nA;0-17;3;30\nA;18+;12,0;40\nB;0-17;20;50\nB;18+;31;60\n"
 
@@ -57,8 +57,13 @@ def test_a_row_for_each_cell(here: Path) -> None:
         ("n\n3\n", "n", None, "no column of labels"),
         ("ward,n\nA,3\nA,3\n", "n", None, "line 3: the cell A comes twice"),
         ("a,b,n\n1,1,3\n2,2,3\n", "n", None, "no row for 1, 2.* are no axes"),
-        (LONG.replace("31;60", "61;60"), "ill", "all", "line 5: a count is above"),
-        (LONG.replace("31;60", "31;many"), "ill", "all", "line 5: 'many' is no count"),
+        (
+            LONG.replace("31;60", "61;60"),
+            "ill",
+            "all",
+            "line 5: '61' is not an integer",
+        ),
+        (LONG.replace("31;60", "31;many"), "ill", "all", "line 5: 'many' is no size of a group"),
     ],
 )
 def test_what_is_no_table(
