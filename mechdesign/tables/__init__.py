@@ -4,14 +4,12 @@ from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.consistent_table import ConsistentTable, WholeTable
 from mechdesign.tables.contingency import (
     ContingencyRelease,
-    ContingencyStatement,
     Margin,
-    Neighbours,
     release_contingency,
 )
 from mechdesign.tables.design_cache import DesignCache
 from mechdesign.tables.estimates import CellEstimate, TotalEstimate
-from mechdesign.tables.statement import TableStatement
+from mechdesign.tables.statement import ContingencyStatement, Neighbours, TableStatement
 from mechdesign.tables.suppression import SuppressedTable, SuppressionRule
 from mechdesign.tables.suppression_comparison import (
     ComparedEntry,

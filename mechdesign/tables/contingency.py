@@ -24,7 +24,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +45,7 @@ from mechdesign.base.frozen import set_fields
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.randomness import bit_source
 from mechdesign.base.strict_json import content_of, intact, write_content
-from mechdesign.base.text import aligned, from_text, listed, shown, to_text
+from mechdesign.base.text import from_text, listed, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import InvalidTable
 from mechdesign.limits import Work
@@ -57,14 +56,10 @@ from mechdesign.properties import PropertyLike
 from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.consistent_table import ConsistentTable, WholeTable
 from mechdesign.tables.least_squares import LeastSquares, Sparse, indicators
-from mechdesign.tables.measured_cells import MeasuredCells
-from mechdesign.tables.statement import exactly, randomness
+from mechdesign.tables.statement import ContingencyStatement
 from mechdesign.tables.table_release import TableRelease, release
-from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstimate
+from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors, WeightedEstimate
 from mechdesign.tables.whole_numbers import Measured, nearest_whole
-
-Neighbours: TypeAlias = Literal["changed", "added"]
-"""One person moves to another cell of their group; or is in the counts or not."""
 
 FORMAT, VERSION = "mechdesign.contingency", 1
 
@@ -80,75 +75,6 @@ _LEAST_VARIANCE = 2.0**-1000
 
 _MOST = 1 << 31
 """The largest count."""
-
-
-@dataclass(frozen=True)
-class ContingencyStatement:
-    """Whom the release of a contingency table protects, and by how much, exactly.
-
-    Attributes
-    ----------
-    neighbours : str
-        ``"changed"`` or ``"added"``: see `release_contingency`.
-    within : tuple of str
-        The axes of the groups whose sizes are public; of ``"changed"``.
-    alpha : Fraction
-        Of each cell: its likelihood ratio is at most 1 / alpha for counts that differ by one.
-    margins : mapping of tuple of str to Fraction
-        The alpha of each family of margins, by the axes that it keeps.
-    reproducible : bool
-        Whether the draws were seeded: they then protect nobody who knows the seed.
-    """
-
-    neighbours: Neighbours
-    within: tuple[str, ...]
-    alpha: Fraction
-    margins: Mapping[tuple[str, ...], Fraction]
-    reproducible: bool = False
-
-    @property
-    def changed(self) -> int:
-        """How many cells one person changes: 2 or 1."""
-        return 2 if self.neighbours == "changed" else 1
-
-    @property
-    def total_alpha(self) -> Fraction:
-        """That of the whole release: likelihood ratios are at most one over it, exactly."""
-        return (self.alpha * math.prod(self.margins.values())) ** self.changed
-
-    @property
-    def epsilon(self) -> float:
-        """-ln of `total_alpha`, rounded up."""
-        return Privacy(alpha=self.total_alpha).epsilon
-
-    def __str__(self) -> str:
-        each = "two" if self.changed == 2 else "one"
-        changes = [f"{each} of the cells"]
-        changes += [
-            f"{each} of the sums by {listed(names)}" if names else f"{each} total"
-            for names in self.margins
-        ]
-        factors = [exactly(self.alpha), *map(exactly, self.margins.values())]
-        product = " * ".join(f"({factor})^2" if self.changed == 2 else factor for factor in factors)
-        total = exactly(self.total_alpha)
-        if self.neighbours == "changed":
-            groups = f"group ({listed(self.within)})" if self.within else "table"
-            who = f"one person who changes to another cell of the same {groups}"
-            public = "the number of people of each group" if self.within else "their number"
-        else:
-            who, public = "one person more or less in the counts", "the caps of cells"
-        above = "counts above their caps are taken for these: a cap stands for that or more people"
-        rows = [
-            ("protected", who),
-            *([("counted", above)] if self.neighbours == "added" else []),
-            ("changed by one", ", ".join(changes)),
-            ("loss", "likelihoods change by a factor of at most 1/alpha,"),
-            ("", f"alpha = {' = '.join(dict.fromkeys([product, total]))}, exactly;"),
-            ("", f"epsilon at most {self.epsilon:.9g}, rounded up"),
-            ("public", public),
-            ("randomness", randomness(self.reproducible)),
-        ]
-        return "\n".join(aligned(rows))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

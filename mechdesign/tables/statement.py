@@ -1,13 +1,19 @@
-"""TableStatement: what the release of a whole table reveals about one person, exactly."""
+"""Statements of what the release of a whole table reveals about one person, exactly."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Literal, TypeAlias
 
-from mechdesign.base.text import aligned, brief, rounded_up
+from mechdesign.base.text import aligned, brief, listed, rounded_up
 from mechdesign.privacy import Privacy
+
+Neighbours: TypeAlias = Literal["changed", "added"]
+"""One person moves to another cell of their group; or is in the counts or not."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,75 @@ class TableStatement:
                 f"every mechanism, exactly: the worst factor is {rounded_up(self.ratio, 9)}",
             ),
             ("public", "the sizes of groups, and which cells there are"),
+            ("randomness", randomness(self.reproducible)),
+        ]
+        return "\n".join(aligned(rows))
+
+
+@dataclass(frozen=True)
+class ContingencyStatement:
+    """Whom the release of a contingency table protects, and by how much, exactly.
+
+    Attributes
+    ----------
+    neighbours : str
+        ``"changed"`` or ``"added"``: see `release_contingency`.
+    within : tuple of str
+        The axes of the groups whose sizes are public; of ``"changed"``.
+    alpha : Fraction
+        Of each cell: its likelihood ratio is at most 1 / alpha for counts that differ by one.
+    margins : mapping of tuple of str to Fraction
+        The alpha of each family of margins, by the axes that it keeps.
+    reproducible : bool
+        Whether the draws were seeded: they then protect nobody who knows the seed.
+    """
+
+    neighbours: Neighbours
+    within: tuple[str, ...]
+    alpha: Fraction
+    margins: Mapping[tuple[str, ...], Fraction]
+    reproducible: bool = False
+
+    @property
+    def changed(self) -> int:
+        """How many cells one person changes: 2 or 1."""
+        return 2 if self.neighbours == "changed" else 1
+
+    @property
+    def total_alpha(self) -> Fraction:
+        """That of the whole release: likelihood ratios are at most one over it, exactly."""
+        return (self.alpha * math.prod(self.margins.values())) ** self.changed
+
+    @property
+    def epsilon(self) -> float:
+        """-ln of `total_alpha`, rounded up."""
+        return Privacy(alpha=self.total_alpha).epsilon
+
+    def __str__(self) -> str:
+        each = "two" if self.changed == 2 else "one"
+        changes = [f"{each} of the cells"]
+        changes += [
+            f"{each} of the sums by {listed(names)}" if names else f"{each} total"
+            for names in self.margins
+        ]
+        factors = [exactly(self.alpha), *map(exactly, self.margins.values())]
+        product = " * ".join(f"({factor})^2" if self.changed == 2 else factor for factor in factors)
+        total = exactly(self.total_alpha)
+        if self.neighbours == "changed":
+            groups = f"group ({listed(self.within)})" if self.within else "table"
+            who = f"one person who changes to another cell of the same {groups}"
+            public = "the number of people of each group" if self.within else "their number"
+        else:
+            who, public = "one person more or less in the counts", "the caps of cells"
+        above = "counts above their caps are taken for these: a cap stands for that or more people"
+        rows = [
+            ("protected", who),
+            *([("counted", above)] if self.neighbours == "added" else []),
+            ("changed by one", ", ".join(changes)),
+            ("loss", "likelihoods change by a factor of at most 1/alpha,"),
+            ("", f"alpha = {' = '.join(dict.fromkeys([product, total]))}, exactly;"),
+            ("", f"epsilon at most {self.epsilon:.9g}, rounded up"),
+            ("public", public),
             ("randomness", randomness(self.reproducible)),
         ]
         return "\n".join(aligned(rows))

@@ -46,9 +46,8 @@ from mechdesign.properties import PropertyLike
 from mechdesign.tables import TableRelease, WeightedEstimate, release
 from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.contingency import adjacent
-from mechdesign.tables.measured_cells import MeasuredCells
 from mechdesign.tables.statement import exactly, randomness
-from mechdesign.tables.weighted_estimate import MeasurementErrors
+from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors
 from rangeq.central import budget as budgets
 from rangeq.central.region_inference import RegionInference
 from rangeq.central.regions import Region, Regions

@@ -19,10 +19,10 @@ from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.tables.axes import Axes
 from mechdesign.tables.contingency import (
     ContingencyRelease,
-    ContingencyStatement,
     Margin,
     release_contingency,
 )
+from mechdesign.tables.statement import ContingencyStatement
 from mechdesign.tables.table_release import TableRelease
 from mechdesign.unbiased_estimate import UnbiasedEstimate
 

@@ -9,8 +9,7 @@ import pytest
 
 from mechdesign import named
 from mechdesign.tables.estimates import TotalEstimate, group_errors
-from mechdesign.tables.measured_cells import MeasuredCells
-from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstimate
+from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors, WeightedEstimate
 
 SIZES = np.array([3, 1, 3, 0, 2])
 MECHANISMS = {n: named.geometric(n, alpha="1/2") for n in range(4)}
