@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from frequency.cli.chain import show_chain
+from frequency.cli.schema_command import show_chain
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage import (
     aggregate_files,

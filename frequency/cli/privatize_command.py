@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from frequency.cli.chain import show_chain
+from frequency.cli.schema_command import add_users, show_chain
 from frequency.core.protocol import channel_of
 from frequency.schema import Schema, Survey
 from frequency.storage import load_protocol, write_reports
@@ -41,11 +41,7 @@ def add_privatize(add: AddCommand) -> None:
         " the table may be of any length, and the reports are in random order",
         "privatize people.csv --protocol age.json --out reports/day1.parquet",
     )
-    chosen.add_argument(
-        "table",
-        type=Path,
-        help="one row a user: .csv or .tsv (in UTF-8 with a header line, perhaps .gz) or .parquet",
-    )
+    add_users(chosen)
     chosen.add_argument(
         "--protocol", type=Path, required=True, help="a protocol with a schema (.json)"
     )

@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from frequency.cli.chain import show_chain
+from frequency.cli.schema_command import show_chain
 from frequency.schema import Schema
 from frequency.survey_plan import plan_survey
-from mechdesign.accounting.ledger import Ledger
 from mechdesign.cli.options import (
     AddCommand,
     add_details,
     add_force,
-    check_apart,
-    check_suffix,
-    check_targets,
+    check_written,
     details_of,
+    ledger_of,
     say,
 )
 
@@ -53,21 +51,13 @@ def add_protocol(add: AddCommand) -> None:
         "--protocol", metavar="NAME", help="of the table, instead of the recommended one"
     )
     add_details(chosen)
-    chosen.add_argument(
-        "--ledger",
-        type=Path,
-        help="a budget (.json): take epsilon from what remains; nothing is spent",
-    )
     chosen.add_argument("--out", type=Path, required=True, help="the protocol to write (.json)")
     add_force(chosen)
     show_chain(chosen)
 
 
 def _protocol(options: argparse.Namespace) -> int:
-    check_suffix(options.out, ".json")
-    read = [path for path in (options.schema, options.ledger) if path is not None]
-    check_apart(options.out, *read)
-    check_targets(options, options.out)
+    check_written(options, options.out, ".json", sources=[options.schema, options.ledger])
     from frequency.storage import save_protocol
 
     found = plan_survey(
@@ -78,7 +68,7 @@ def _protocol(options: argparse.Namespace) -> int:
         epsilon=options.epsilon,
         error=options.error,
         protocol=options.protocol,
-        ledger=None if options.ledger is None else Ledger.open(options.ledger),
+        ledger=ledger_of(options),
         **details_of(options),
     )
     save_protocol(options.out, found.survey)

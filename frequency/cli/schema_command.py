@@ -8,14 +8,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from frequency.cli.chain import show_chain
 from frequency.schema import Ordered, Schema
 from frequency.schema.draft import draft_schema
 from frequency.schema.schema_file import save_content, text_of
 from mechdesign.base.progress import ProgressMeter
 from mechdesign.base.text import printable
-from mechdesign.cli.options import AddCommand, add_force, check_suffix, check_targets, say
+from mechdesign.cli.options import AddCommand, add_force, check_written, say
 
+_CHAIN = """from a table to answers, by reports that are private before they are collected:
+  mechdesign schema public.csv --public --out people.toml
+  mechdesign protocol ranges --schema people.toml --attribute age --epsilon 1 \\
+      --n 100000 --out age.json
+  mechdesign simulate public.csv --protocol age.json
+  mechdesign privatize people.csv --protocol age.json --out reports/day1.parquet
+  mechdesign collect reports/ --protocol age.json --out age.agg
+  mechdesign query age.agg --protocol age.json --where "age 18:64"
+or by a curator who is trusted with the table:
+  mechdesign curate people.csv --schema people.toml --attribute age --epsilon 1 --out age.release
+  mechdesign query age.release --where "age 18:64"
+"""
 _FILES = (".toml", ".json")
 
 
@@ -71,8 +82,7 @@ def _bins(one: Ordered) -> str:
 
 
 def _draft(options: argparse.Namespace) -> int:
-    check_targets(options, options.out)
-    check_suffix(options.out, *_FILES)
+    check_written(options, options.out, *_FILES)
     if not options.public:
         raise ValueError(
             f"a schema is public, and a draft tells what is in {options.file}. If anybody may know"
@@ -101,3 +111,17 @@ def _draft(options: argparse.Namespace) -> int:
     for name, reason in found.doubts.items():
         print(f"look at {printable(name)}: {reason}", file=sys.stderr)
     return 0
+
+
+def add_users(parser: argparse.ArgumentParser) -> None:
+    """Add ``table``, which `frequency.storage.table` reads."""
+    parser.add_argument(
+        "table",
+        type=Path,
+        help="one row a user: .csv or .tsv (in UTF-8 with a header line, perhaps .gz) or .parquet",
+    )
+
+
+def show_chain(parser: argparse.ArgumentParser) -> None:
+    """Let the help of a command end with the commands before and after it."""
+    parser.epilog = f"{parser.epilog}\n\n{_CHAIN}"

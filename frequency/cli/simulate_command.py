@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from frequency.cli.chain import show_chain
+from frequency.cli.schema_command import add_users, show_chain
 from frequency.measured_errors import measure_errors
 from frequency.schema import Encoded, Schema, Survey
 from mechdesign import InvalidFile
@@ -19,9 +19,7 @@ from mechdesign.base.progress import ProgressMeter
 from mechdesign.cli.options import (
     AddCommand,
     add_force,
-    check_apart,
-    check_suffix,
-    check_targets,
+    check_written,
     say,
 )
 
@@ -35,11 +33,7 @@ def add_simulate(add: AddCommand) -> None:
         " what is shown are statistics of the data, without any privacy",
         "simulate public.csv --protocol age.json --repeat 20 --out errors.csv",
     )
-    chosen.add_argument(
-        "table",
-        type=Path,
-        help="one row a user: .csv or .tsv (in UTF-8 with a header line, perhaps .gz) or .parquet",
-    )
+    add_users(chosen)
     chosen.add_argument(
         "--protocol", type=Path, required=True, help="a protocol with a schema (.json)"
     )
@@ -53,10 +47,7 @@ def add_simulate(add: AddCommand) -> None:
 
 
 def _simulate(options: argparse.Namespace) -> int:
-    check_suffix(options.out, ".csv")
-    if options.out is not None:
-        check_apart(options.out, options.table, options.protocol)
-    check_targets(options, options.out)
+    check_written(options, options.out, ".csv", sources=[options.table, options.protocol])
     if options.seed is not None and options.seed < 0:
         raise ValueError(f"a seed is an integer >= 0, got {options.seed}")
     from frequency.storage import load_protocol

@@ -13,12 +13,13 @@ from mechdesign.cli.options import (
     PICTURES,
     AddCommand,
     add_force,
+    add_labelled_counts,
     add_privacy,
+    add_properties,
     add_seed,
-    check_apart,
-    check_suffix,
-    check_targets,
+    check_written,
     privacy_of,
+    save_figure,
     say,
 )
 from mechdesign.tables.counts_csv import read_counts
@@ -37,15 +38,7 @@ def add_compare_suppression(add: AddCommand) -> None:
         "  mechdesign compare-suppression cells.csv --count ill --size residents --threshold 7"
         " --epsilon 1 --property WH --property CM",
     )
-    chosen.add_argument(
-        "table",
-        type=Path,
-        help="CSV file without totals: a row for each row of the table, or with --count for each"
-        " cell",
-    )
-    chosen.add_argument(
-        "--count", metavar="COLUMN", help="the column of counts; the others are labels"
-    )
+    add_labelled_counts(chosen, "table")
     chosen.add_argument(
         "--size", metavar="COLUMN", help="the column of group sizes, which are public"
     )
@@ -80,14 +73,7 @@ def add_compare_suppression(add: AddCommand) -> None:
         help="publish totals as they are (default), rounded, or not at all",
     )
     add_privacy(chosen)
-    chosen.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="NAME",
-        help="what the mechanism must have, as in design; may be repeated",
-    )
+    add_properties(chosen, "what the mechanism must have, as in design")
     chosen.add_argument("--json", action="store_true", help="print everything as JSON")
     chosen.add_argument("--plot", type=Path, help="draw intervals and errors (.png, .pdf, .svg)")
     add_seed(chosen)
@@ -95,10 +81,7 @@ def add_compare_suppression(add: AddCommand) -> None:
 
 
 def _compare_suppression(options: argparse.Namespace) -> int:
-    check_targets(options, options.plot)
-    check_suffix(options.plot, *PICTURES)
-    if options.plot is not None:
-        check_apart(options.plot, options.table)
+    check_written(options, options.plot, *PICTURES, sources=[options.table])
     rule = SuppressionRule(
         options.threshold,
         options.round,
@@ -125,8 +108,5 @@ def _compare_suppression(options: argparse.Namespace) -> int:
     )
     print(json.dumps(found.to_dict(), indent=1) if options.json else found)
     if options.plot is not None:
-        from mechdesign import plot
-
-        plot.save(found.plot(), options.plot)
-        say(f"wrote {options.plot}, which is confidential", sys.stderr)
+        save_figure(found.plot(), options.plot, ", which is confidential", sys.stderr)
     return 0

@@ -1,29 +1,36 @@
-"""The commands ``design``, ``audit``, ``compare`` and ``plot``, about count mechanisms."""
+"""The commands about count mechanisms: design, audit, compare, plot, explain and release."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from mechdesign import losses, named
 from mechdesign.base.text import brief, printable
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,
+    add_copied,
     add_force,
     add_prior,
     add_privacy,
+    add_seed,
+    add_spreadsheet,
     add_statement,
-    check_suffix,
-    check_targets,
+    check_written,
+    generator_of,
     prior_of,
     privacy_of,
     release_in,
+    save_figure,
     say,
+    separator_of,
+    warn_of_epsilon,
 )
 from mechdesign.cli.requirement_options import (
     REQUIREMENTS,
@@ -36,15 +43,17 @@ from mechdesign.cli.requirement_options import (
     outputs_of,
     properties_of,
 )
+from mechdesign.column_release import release_column
 from mechdesign.comparison import compare
 from mechdesign.exceptions import PrivacyViolation
+from mechdesign.explanation import explain
 from mechdesign.losses import L0
 from mechdesign.mechanism import Mechanism
 from mechdesign.optimal import Design, checked, design
 from mechdesign.privacy import Metric, Neighbours
 from mechdesign.properties import SEVEN, OutputRatio
 from mechdesign.standard_errors import UNBIASED, StandardErrors
-from mechdesign.values import Counts
+from mechdesign.values import CountPairs, Counts
 
 _DISTANCES = """neighbours:
   with a distance K, counts that differ by at most K are neighbours; a .csv file is a square\
@@ -144,9 +153,8 @@ def add_plot(add: AddCommand) -> None:
 
 
 def _design(options: argparse.Namespace) -> int:
-    check_targets(options, options.out, options.plot)
-    check_suffix(options.out, ".json", ".csv", ".npz")
-    check_suffix(options.plot, *PICTURES)
+    check_written(options, options.out, ".json", ".csv", ".npz")
+    check_written(options, options.plot, *PICTURES)
     mechanism, note = _designed(options)
     _describe(mechanism, prior_of(options, mechanism.inputs))
     if note:
@@ -158,8 +166,7 @@ def _design(options: argparse.Namespace) -> int:
         from mechdesign import plot
 
         title = f"n = {options.n}, alpha = {mechanism.privacy.alpha}"
-        plot.save(plot.heatmaps({title: mechanism}), options.plot)
-        say(f"wrote {options.plot}")
+        save_figure(plot.heatmaps({title: mechanism}), options.plot)
     return 0
 
 
@@ -307,8 +314,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _plot(options: argparse.Namespace) -> int:
     from mechdesign import plot
 
-    check_targets(options, options.out)
-    check_suffix(options.out, *PICTURES)
+    check_written(options, options.out, *PICTURES)
     mechanisms = {printable(str(path)): Mechanism.load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
@@ -318,6 +324,112 @@ def _plot(options: argparse.Namespace) -> int:
             mechanisms, uniform
         )
         figure.suptitle(f"counts uniform on 0 .. {len(uniform) - 1}")
-    plot.save(figure, options.out)
-    say(f"wrote {options.out}")
+    save_figure(figure, options.out)
+    return 0
+
+
+def add_explain(add: AddCommand) -> None:
+    """Add ``explain``."""
+    chosen = add(
+        "explain",
+        _explain,
+        "say in words how far off published counts are, what they tell, and what one person risks",
+        "explain wm.json --prior binomial:1/3 --plot wm-explained.png",
+    )
+    chosen.add_argument(
+        "file", type=Path, help="the mechanism, or a released table of counts (.json)"
+    )
+    add_prior(chosen)
+    chosen.add_argument(
+        "--json", action="store_true", help="print JSON: exact fractions beside decimals"
+    )
+    chosen.add_argument("--plot", type=Path, help="draw one page (.png, .pdf, .svg)")
+    add_force(chosen)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    check_written(options, options.plot, *PICTURES)
+    release = release_in(options.file)
+    if release is not None:
+        return _explain_release(options, release)
+    mechanism = Mechanism.load(options.file)
+    told = explain(mechanism, prior_of(options, mechanism.inputs))
+    print(json.dumps(told.to_dict(), indent=1, allow_nan=False) if options.json else told)
+    if options.plot is not None:
+        from mechdesign import plot
+
+        figure = plot.explanation_page(told)
+        save_figure(figure, options.plot, stream=sys.stderr if options.json else None)
+    return 0
+
+
+def _explain_release(options: argparse.Namespace, release: Any) -> int:
+    """Explain a released table: whom it protects, and the mechanisms of its groups."""
+    if options.plot is not None or options.prior is not None:
+        raise ValueError("--plot and --prior are for the file of one mechanism, not of a table")
+    told = {size: explain(mechanism) for size, mechanism in release.mechanisms.items()}
+    if options.json:
+        groups = [{"size": size, **one.to_dict()} for size, one in told.items()]
+        content = {"statement": str(release.statement), "groups": groups}
+        print(json.dumps(content, indent=1, allow_nan=False))
+        return 0
+    print(release.statement)
+    sizes = list(told)
+    shown = dict.fromkeys([sizes[0], sizes[len(sizes) // 2], sizes[-1]])
+    for size in shown:
+        print(f"\n--- groups of at most {size}\n\n{told[size]}")
+    if len(shown) < len(sizes):
+        print(f"\n{len(sizes)} sizes in all; --json explains each")
+    return 0
+
+
+def add_release(add: AddCommand) -> None:
+    """Add ``release``."""
+    chosen = add(
+        "release",
+        _release,
+        "apply a mechanism to a column of true counts",
+        "release wm.json --input true.csv --column count --out released.csv",
+    )
+    chosen.add_argument(
+        "file", type=Path, help="the mechanism (.json); a certificate in it is not read"
+    )
+    chosen.add_argument("--input", type=Path, required=True, help="CSV file with a header line")
+    chosen.add_argument(
+        "--column",
+        required=True,
+        help="the column of true counts; it is replaced, never copied. Of pairs of counts: A,B",
+    )
+    add_copied(chosen)
+    chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
+    add_seed(chosen)
+    add_spreadsheet(chosen)
+    add_force(chosen)
+
+
+def _release(options: argparse.Namespace) -> int:
+    check_written(options, options.out, ".csv", sources=[options.file, options.input])
+    mechanism = Mechanism.load(options.file, certificate=False)
+    warn_of_epsilon(mechanism.privacy.epsilon)
+    pairs = isinstance(mechanism.input_values, CountPairs)
+    columns = options.column.split(",") if pairs else [options.column]
+    for column in columns:
+        if column in options.keep:
+            raise ValueError(f"--keep {column} would publish the true counts")
+    read = release_column(
+        mechanism,
+        options.input,
+        options.out,
+        columns,
+        options.keep,
+        separator_of(options),
+        generator_of(options, "these counts"),
+        options.spreadsheet,
+    )
+    say(
+        f"mechdesign: read {read.rows} rows of {options.input}, "
+        f"separator {read.separator!r}, column {options.column!r}",
+        sys.stderr,
+    )
+    say(f"wrote {options.out}: {read.rows} counts")
     return 0

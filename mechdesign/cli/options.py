@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from importlib import import_module
@@ -16,7 +16,8 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 
 from mechdesign import losses
-from mechdesign.base.csv_rows import headless_rows
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.base.csv_rows import SEPARATORS, headless_rows
 from mechdesign.base.numbers import Rational, exact
 from mechdesign.base.strict_json import format_of
 from mechdesign.base.text import printable
@@ -160,8 +161,74 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
 
 
+def add_properties(
+    parser: argparse.ArgumentParser, text: str = "what the mechanisms must have, as in design"
+) -> None:
+    """Add ``--property``."""
+    parser.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="NAME",
+        help=f"{text}; may be repeated",
+    )
+
+
+def add_labelled_counts(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add a table, and ``--count``, as `mechdesign.tables.counts_csv.read_counts` reads it."""
+    parser.add_argument(
+        name,
+        type=Path,
+        help="CSV file without totals: a row for each row of the table, or with --count for each"
+        " cell",
+    )
+    parser.add_argument(
+        "--count", metavar="COLUMN", help="the column of counts; the others are labels"
+    )
+
+
+def add_copied(parser: argparse.ArgumentParser) -> None:
+    """Add ``--keep``, and ``--separator``, which `separator_of` looks at."""
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column to copy unchanged; may be repeated",
+    )
+    parser.add_argument(
+        "--separator",
+        choices=["tab" if each == "\t" else each for each in SEPARATORS],
+        help="what separates cells, in both files (default: found from the header line)",
+    )
+
+
+def separator_of(options: argparse.Namespace) -> str | None:
+    """Return what separates cells; None: what the header line tells."""
+    return "\t" if options.separator == "tab" else options.separator
+
+
+def add_release_files(parser: argparse.ArgumentParser, table: str) -> None:
+    """Add ``--out`` and ``--table``, which `check_release` looks at, and how they are written."""
+    parser.add_argument(
+        "--out", type=Path, required=True, help="write the release (.json), which may be published"
+    )
+    parser.add_argument("--table", type=Path, help=table)
+    add_confidence(parser)
+    add_seed(parser)
+    add_spreadsheet(parser)
+    add_force(parser)
+
+
+def check_release(options: argparse.Namespace, source: Path) -> None:
+    """Raise ValueError for a release or a table that cannot or must not be written."""
+    check_written(options, options.out, ".json", sources=[source])
+    check_written(options, options.table, ".csv", sources=[source])
+
+
 def add_details(parser: argparse.ArgumentParser) -> None:
-    """Add ``--detail`` and ``--like``, which `details_of` looks at."""
+    """Add ``--detail``, ``--like`` and ``--ledger``: see `details_of` and `ledger_of`."""
     parser.add_argument(
         "--detail",
         action="append",
@@ -179,6 +246,16 @@ def add_details(parser: argparse.ArgumentParser) -> None:
             " records, each a line of the attributes' values as numbers from 0 on"
         ),
     )
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        help="a budget (.json): take epsilon from what remains; nothing is spent",
+    )
+
+
+def ledger_of(options: argparse.Namespace) -> Ledger | None:
+    """Return the ledger of ``--ledger``, if it is given."""
+    return None if options.ledger is None else Ledger.open(options.ledger)
 
 
 def details_of(options: argparse.Namespace, attributes: int = 0) -> dict[str, Any]:
@@ -334,6 +411,30 @@ def release_in(path: Path) -> Any:
     """The release of counts in a file, checked again; None for another file."""
     kind = release_kinds().get(format_of(path))
     return None if kind is None else kind.load().load(path)
+
+
+def check_written(
+    options: argparse.Namespace,
+    target: Path | None,
+    *suffixes: str,
+    sources: Iterable[Path | None] = (),
+) -> None:
+    """Raise ValueError, before any work, for a file that cannot or must not be written.
+
+    It is not one of those that are read, has one of these suffixes, and see `check_targets`.
+    """
+    if target is not None:
+        check_apart(target, *(source for source in sources if source is not None))
+        check_targets(options, target)
+        check_suffix(target, *suffixes)
+
+
+def save_figure(figure: Any, target: Path, note: str = "", stream: TextIO | None = None) -> None:
+    """Write a picture, and say so with a note."""
+    from mechdesign import plot  # which loads Matplotlib
+
+    plot.save(figure, target)
+    say(f"wrote {target}{note}", stream)
 
 
 def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:

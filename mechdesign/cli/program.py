@@ -19,12 +19,16 @@ from mechdesign import __version__
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.base.text import printable, reason
 from mechdesign.cli.compare_suppression_command import add_compare_suppression
-from mechdesign.cli.explain_command import add_explain
-from mechdesign.cli.ledger_command import add_ledger
-from mechdesign.cli.mechanism_commands import add_audit, add_compare, add_design, add_plot
+from mechdesign.cli.mechanism_commands import (
+    add_audit,
+    add_compare,
+    add_design,
+    add_explain,
+    add_plot,
+    add_release,
+)
 from mechdesign.cli.options import import_modules, say, warn_of
-from mechdesign.cli.plan_command import add_plan
-from mechdesign.cli.release_command import add_release
+from mechdesign.cli.plan_command import add_ledger, add_plan
 from mechdesign.cli.release_contingency_command import add_release_contingency
 from mechdesign.cli.release_table_command import add_release_table
 from mechdesign.exceptions import (

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from mechdesign.base.csv_rows import untaken, write_csv
 from mechdesign.base.numbers import exact
 from mechdesign.cli.options import (
     AddCommand,
-    add_confidence,
-    add_force,
+    add_labelled_counts,
     add_privacy,
-    add_seed,
-    add_spreadsheet,
-    check_apart,
-    check_suffix,
-    check_targets,
+    add_properties,
+    add_release_files,
+    check_release,
     confidence_of,
     generator_of,
     privacy_of,
@@ -56,15 +52,7 @@ def add_release_contingency(add: AddCommand) -> None:
         " --margin answer=0.5 --out answers.json --table answers.csv",
     )
     chosen.epilog = f"{_TOLD}\n\n{chosen.epilog}"
-    chosen.add_argument(
-        "counts",
-        type=Path,
-        help="CSV file without totals: a row for each row of the table, or with --count for each"
-        " cell",
-    )
-    chosen.add_argument(
-        "--count", metavar="COLUMN", help="the column of counts; the others are labels"
-    )
+    add_labelled_counts(chosen, "counts")
     public = chosen.add_mutually_exclusive_group(required=True)
     public.add_argument(
         "--within",
@@ -98,14 +86,7 @@ def add_release_contingency(add: AddCommand) -> None:
         help="epsilons are those of one person and not of one cell or sum: the whole release costs"
         " their sum",
     )
-    chosen.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="NAME",
-        help="what mechanisms must have, as in design; may be repeated",
-    )
+    add_properties(chosen)
     chosen.add_argument(
         "--margin",
         action="append",
@@ -117,16 +98,9 @@ def add_release_contingency(add: AddCommand) -> None:
         " with this epsilon; may be repeated",
     )
     chosen.add_argument(
-        "--out", type=Path, required=True, help="write the release (.json), which may be published"
-    )
-    chosen.add_argument("--table", type=Path, help="write a table of cells (.csv), see below")
-    chosen.add_argument(
         "--whole", action="store_true", help="add biased whole numbers to --table, see below"
     )
-    add_confidence(chosen)
-    add_seed(chosen)
-    add_spreadsheet(chosen)
-    add_force(chosen)
+    add_release_files(chosen, "write a table of cells (.csv), see below")
 
 
 def _margin(text: str) -> tuple[tuple[str, ...], str]:
@@ -137,12 +111,7 @@ def _margin(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _release_contingency(options: argparse.Namespace) -> int:
-    check_targets(options, options.out, options.table)
-    check_suffix(options.out, ".json")
-    check_suffix(options.table, ".csv")
-    for target in (options.out, options.table):
-        if target is not None:
-            check_apart(target, options.counts)
+    check_release(options, options.counts)
     if options.whole and options.table is None:
         raise ValueError("--whole adds to --table, which is not given")
     if len(dict(options.margins)) < len(options.margins):

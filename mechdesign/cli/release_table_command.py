@@ -10,23 +10,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.base.csv_rows import SEPARATORS, untaken, write_csv
+from mechdesign.base.csv_rows import untaken, write_csv
 from mechdesign.base.numbers import exact
 from mechdesign.base.text import aligned, printable, to_text
 from mechdesign.cli.options import (
     AddCommand,
     add_confidence,
+    add_copied,
     add_force,
     add_privacy,
+    add_properties,
     add_seed,
     add_spreadsheet,
-    check_apart,
-    check_suffix,
-    check_targets,
+    check_written,
     confidence_of,
     generator_of,
     privacy_of,
     say,
+    separator_of,
 )
 from mechdesign.losses import Loss, Power
 from mechdesign.standard_errors import UNBIASED, StandardErrors
@@ -76,14 +77,7 @@ def add_release_table(add: AddCommand) -> None:
         help="what the mechanisms minimise: L0 (default), L1, L2, ... for single counts; total for"
         " totals",
     )
-    chosen.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="NAME",
-        help="what the mechanisms must have, as in design; may be repeated",
-    )
+    add_properties(chosen)
     chosen.add_argument(
         "--overlap",
         type=int,
@@ -99,21 +93,10 @@ def add_release_table(add: AddCommand) -> None:
         metavar="COLUMN",
         help="print the subtotals for each label of this column, too; may be repeated",
     )
-    chosen.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a column to copy unchanged; may be repeated",
-    )
+    add_copied(chosen)
     add_confidence(chosen)
     chosen.add_argument(
         "--estimates", action="store_true", help="add estimates of counts to a .csv file"
-    )
-    chosen.add_argument(
-        "--separator",
-        choices=["tab" if each == "\t" else each for each in SEPARATORS],
-        help="what separates cells, in both files (default: found from the header line)",
     )
     chosen.add_argument(
         "--out",
@@ -135,18 +118,20 @@ def add_release_table(add: AddCommand) -> None:
 
 def _release_table(options: argparse.Namespace) -> int:
     targets = list(dict.fromkeys(options.out))
-    check_targets(options, *targets)
     for target in targets:
-        check_suffix(target, ".csv", ".json")
-        check_apart(target, options.counts)
+        check_written(options, target, ".csv", ".json", sources=[options.counts])
     columns = list(dict.fromkeys([*options.totals, *options.keep]))
     if options.count in columns:
         raise ValueError(f"the column {options.count} would publish the true counts")
     confidence = confidence_of(options)
     privacy, loss = privacy_of(options), _loss(options.loss)
-    separator = "\t" if options.separator == "tab" else options.separator
     read = read_groups(
-        options.counts, options.count, options.size, columns, separator, overlap=options.overlap
+        options.counts,
+        options.count,
+        options.size,
+        columns,
+        separator_of(options),
+        overlap=options.overlap,
     )
     copied = [(name, read.kept[name]) for name in columns if name != options.size]
     labels = zip(*(column for _, column in copied), strict=True)

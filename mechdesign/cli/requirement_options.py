@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mechdesign.base.csv_rows import headless_rows
 from mechdesign.base.numbers import exact
-from mechdesign.cli.options import member_of, prior_of
+from mechdesign.cli.options import add_properties, member_of, prior_of
 from mechdesign.exceptions import InexactNumber, InvalidTable
 from mechdesign.losses import Costs, Loss, Power
 from mechdesign.values import Bands, CountPairs, Counts, Values
@@ -28,14 +28,8 @@ REQUIREMENTS = """requirements:
 
 def add_requirements(parser: argparse.ArgumentParser) -> None:
     """Add what `properties_of` looks at."""
-    parser.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="NAME",
-        help="RH RM CH CM F WH S OR or OR:beta, see below, or one of your own (--import); may be"
-        " repeated",
+    add_properties(
+        parser, "RH RM CH CM F WH S OR or OR:beta, see below, or one of your own (--import)"
     )
     for name, form, what in (
         ("at-least", "OUT,IN=P", "the answer to count IN is OUT with probability at least P"),

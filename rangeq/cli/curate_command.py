@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from frequency.cli.chain import show_chain
+from frequency.cli.schema_command import add_users, show_chain
 from frequency.schema import Encoded, Schema
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign.accounting.ledger import Ledger
@@ -19,10 +19,9 @@ from mechdesign.cli.options import (
     AddCommand,
     add_force,
     add_seed,
-    check_apart,
-    check_suffix,
-    check_targets,
+    check_written,
     generator_of,
+    ledger_of,
     say,
 )
 from mechdesign.planning.planner import plan
@@ -64,11 +63,7 @@ def add_curate(add: AddCommand) -> None:
         " people.release",
     )
     chosen.epilog = f"{_NOTE}\n\n{chosen.epilog}"
-    chosen.add_argument(
-        "table",
-        type=Path,
-        help="one row a user: .csv or .tsv (in UTF-8 with a header line, perhaps .gz) or .parquet",
-    )
+    add_users(chosen)
     chosen.add_argument(
         "--schema", type=Path, required=True, help="what its columns hold (.toml or .json)"
     )
@@ -127,18 +122,12 @@ def add_curate(add: AddCommand) -> None:
 
 
 def _curate(options: argparse.Namespace) -> int:
-    targets = [options.out] + ([options.save_strategy] if options.save_strategy else [])
-    check_targets(options, *targets)
-    check_suffix(options.out, ".release")
-    if options.save_strategy:
-        check_suffix(options.save_strategy, ".npz")
-    ledgers = [] if options.ledger is None else [options.ledger]
-    from_file = [Path(options.strategy)] if options.strategy not in (None, "best") else []
-    for target in targets:
-        others = [one for one in targets if one is not target]
-        check_apart(target, options.table, options.schema, *ledgers, *from_file, *others)
+    read = [options.table, options.schema, options.ledger]
+    read += [] if options.strategy in (None, "best") else [Path(options.strategy)]
+    check_written(options, options.out, ".release", sources=[*read, options.save_strategy])
+    check_written(options, options.save_strategy, ".npz", sources=[*read, options.out])
     schema = Schema.load(options.schema).project(options.attribute)
-    ledger = None if options.ledger is None else Ledger.open(options.ledger)
+    ledger = ledger_of(options)
     choose = _chooser(options, schema, ledger)
     # First the table, so that what is wrong in it is said at once: the choice may take longer
     with ProgressMeter("curate"):  # without steps, which would tell the number of rows

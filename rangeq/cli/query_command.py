@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from frequency.cli.chain import show_chain
+from frequency.cli.schema_command import show_chain
 from frequency.core.answer import normal_quantile
 from mechdesign.base.files import replacing
 from mechdesign.base.text import printable
@@ -16,8 +16,8 @@ from mechdesign.cli.options import (
     AddCommand,
     add_force,
     add_spreadsheet,
-    check_suffix,
-    check_targets,
+    check_written,
+    save_figure,
     say,
 )
 from rangeq.cli.answer_rows import AnswerList
@@ -126,12 +126,11 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
 
 
 def _query(options: argparse.Namespace) -> int:
-    check_targets(options, options.out, options.plot)
-    check_suffix(options.out, ".csv", ".json")
-    check_suffix(options.plot, *PICTURES)
+    read = [options.collected, options.protocol]
+    check_written(options, options.out, ".csv", ".json", sources=read)
+    check_written(options, options.plot, *PICTURES, sources=[*read, options.out])
     if options.kind is not None and options.plot is None:
         raise ValueError("--kind is for --plot")
-    _check_apart(options)
     normal_quantile(options.confidence)
     source = source_of(options.collected, options.protocol, options.confidence)
     if options.fitted:
@@ -150,10 +149,7 @@ def _query(options: argparse.Namespace) -> int:
             stream.write(written.encode())
         say(f"wrote {options.out}: {len(rows)} answer{'s' * (len(rows) != 1)}", told_of)
     if figure is not None:
-        from mechdesign import plot
-
-        plot.save(figure, options.plot)
-        say(f"wrote {options.plot}", told_of)
+        save_figure(figure, options.plot, stream=told_of)
     if options.table:
         print(told.table(), end="")
         return 0
@@ -165,16 +161,6 @@ def _query(options: argparse.Namespace) -> int:
     for line in (told.reported, *told.notes):
         say(f"mechdesign: {line}", sys.stderr)
     return 0
-
-
-def _check_apart(options: argparse.Namespace) -> None:
-    """ValueError if a file to write is one that is read, or another one that is written."""
-    written = [path.resolve() for path in (options.out, options.plot) if path is not None]
-    read = [path.resolve() for path in (options.collected, options.protocol) if path is not None]
-    if len(set(written)) < len(written) or set(written) & set(read):
-        raise ValueError(
-            "a file to write would replace what is read, or another one that is written"
-        )
 
 
 def _fitted(source: Source) -> EstimateSource:

@@ -10,14 +10,10 @@ from typing import Any
 from mechdesign.base.csv_rows import untaken, write_csv
 from mechdesign.cli.options import (
     AddCommand,
-    add_confidence,
-    add_force,
     add_privacy,
-    add_seed,
-    add_spreadsheet,
-    check_apart,
-    check_suffix,
-    check_targets,
+    add_properties,
+    add_release_files,
+    check_release,
     confidence_of,
     generator_of,
     privacy_of,
@@ -62,14 +58,7 @@ def add_release_regions(add: AddCommand) -> None:
         help="the column of the largest possible counts, which are public",
     )
     add_privacy(chosen)
-    chosen.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="NAME",
-        help="what the mechanisms of leaves must have, as in design; may be repeated",
-    )
+    add_properties(chosen, "what the mechanisms of leaves must have, as in design")
     chosen.add_argument(
         "--budget",
         default="equal",
@@ -77,23 +66,11 @@ def add_release_regions(add: AddCommand) -> None:
         help="how epsilon is split: equal (default); leaves: these alone; or weights separated by"
         " commas, for each depth from the top and for the leaves",
     )
-    chosen.add_argument(
-        "--out", type=Path, required=True, help="write the release (.json), which may be published"
-    )
-    chosen.add_argument("--table", type=Path, help="write the estimates of all regions (.csv)")
-    add_confidence(chosen)
-    add_seed(chosen)
-    add_spreadsheet(chosen)
-    add_force(chosen)
+    add_release_files(chosen, "write the estimates of all regions (.csv)")
 
 
 def _release_regions(options: argparse.Namespace) -> int:
-    check_targets(options, options.out, options.table)
-    check_suffix(options.out, ".json")
-    check_suffix(options.table, ".csv")
-    for target in (options.out, options.table):
-        if target is not None:
-            check_apart(target, options.leaves)
+    check_release(options, options.leaves)
     confidence, privacy = confidence_of(options), privacy_of(options)
     named = options.budget in ("equal", "leaves")
     regions = options.regions

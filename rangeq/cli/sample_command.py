@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from frequency.cli.chain import show_chain
+from frequency.cli.schema_command import show_chain
 from frequency.exceptions import InvalidQuestion
 from mechdesign.base.csv_rows import comma_separated
 from mechdesign.base.files import replacing
@@ -18,9 +18,7 @@ from mechdesign.cli.options import (
     add_force,
     add_seed,
     add_spreadsheet,
-    check_apart,
-    check_suffix,
-    check_targets,
+    check_written,
     say,
 )
 from rangeq.cli.answering import EstimateSource
@@ -59,10 +57,7 @@ def add_sample(add: AddCommand) -> None:
 
 def _sample(options: argparse.Namespace) -> int:
     rows = whole(options.rows, "--rows", 1, what="a number of rows")
-    check_suffix(options.out, ".csv")
-    read = [path for path in (options.collected, options.protocol) if path is not None]
-    check_apart(options.out, *read)
-    check_targets(options, options.out)
+    check_written(options, options.out, ".csv", sources=[options.collected, options.protocol])
     source = source_of(options.collected, options.protocol)
     if not isinstance(source, EstimateSource):
         raise InvalidQuestion(

@@ -981,5 +981,5 @@ def test_no_file_that_is_read_is_replaced(asked, tmp_path):
     asked(protocol, people())
     before = place.read_bytes()
     (code, _, err), _ = asked(protocol, people(), "--out", place, "--force")
-    assert (code, "would replace what is read" in err) == (2, True)
+    assert (code, "would replace what it is made from" in err) == (2, True)
     assert place.read_bytes() == before
