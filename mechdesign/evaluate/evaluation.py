@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign.base.arrays import Floats
-from mechdesign.base.csv_rows import comma_separated
-from mechdesign.base.files import opened, replacing
+from mechdesign.base.csv_rows import comma_separated, write_csv
+from mechdesign.base.files import opened
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import aligned, shown
 from mechdesign.evaluate.measures import Measure
@@ -494,8 +494,7 @@ def _kept(
         del found[case]
     if torn or lines != text or not text:
         rows = [_cells(row) for case in found.values() for row in case]
-        with replacing(path) as file:
-            file.write(comma_separated([columns, *rows]).encode())
+        write_csv(path, [columns, *rows])
     return {case: rows for case, rows in found.items() if case in wanted}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from pathlib import Path
 
@@ -133,6 +134,13 @@ def test_release_never_replaces_its_own_input(
     )
     assert "made from" in capsys.readouterr().err
     assert (here / "true.csv").read_text() == "count\n3\n\n"
+
+
+def test_a_file_that_is_compressed_is_read(wm: Path, here: Path) -> None:
+    (here / "true.csv.gz").write_bytes(gzip.compress(b"count\n3\n0\n"))
+    command = "release wm.json --input true.csv.gz --column count --out released.csv"
+    assert main(command.split()) == 0
+    assert len((here / "released.csv").read_text().splitlines()) == 3
 
 
 def test_the_command_says_what_it_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
