@@ -9,7 +9,7 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -62,9 +62,10 @@ class Utf8Stream(io.RawIOBase):
 
     def __init__(self, source: Path) -> None:
         self._source = source
-        self._file = opened(source)
-        packed = source.suffix.lower() == ".gz"
-        self._stream: Any = gzip.GzipFile(fileobj=self._file) if packed else self._file
+        self._files = ExitStack()  # first: also what cannot be opened is closed
+        self._stream: Any = self._files.enter_context(opened(source))
+        if source.suffix.lower() == ".gz":
+            self._stream = self._files.enter_context(gzip.GzipFile(fileobj=self._stream))
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._kind = ""  # what the file is, by its first bytes, if it is no CSV
         self._ends = 0  # line ends so far
@@ -75,8 +76,7 @@ class Utf8Stream(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        self._stream.close()
-        self._file.close()
+        self._files.close()
         super().close()
 
     def read(self, size: int = -1) -> bytes:
