@@ -63,7 +63,7 @@ _PATIENCE, _ENOUGH = 30, 0.01
 _NEGLIGIBLE = 1e-5
 """Rows of less probability are dropped, relative to the largest, and so is less of the variance."""
 
-_ROUNDING = 1e-13
+_ROUNDING = 5e-13
 """The rounding error of a variance of 0, relative to the variance of a histogram."""
 
 

@@ -564,8 +564,9 @@ def _checked_matrix(given: Any, size: int) -> Floats:
 def _basis(matrix: Floats) -> Integers:
     """Rows that span the others, as integers; the identity if they tell all cells apart."""
     size = matrix.shape[1]
+    # Squares lose half of the digits: a quick answer only where rounding cannot have made it
     values = np.linalg.eigvalsh(matrix.T @ matrix)
-    if values[0] > _DEPENDENT**2 * values[-1]:
+    if values[0] > 1e-10 * values[-1]:
         return np.eye(size, dtype=np.int64)
     scaled = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     triangle, order = scipy.linalg.qr(scaled.T, mode="r", pivoting=True)

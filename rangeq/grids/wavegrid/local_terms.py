@@ -3,7 +3,7 @@
 The joint distribution of a pair is P + D: P that of independent attributes, a fit of smooth terms
 or what other pairs imply, and D(x, y) = p(x) q(y) sum_ij c_ij w_i(x) v_j(y) with margins 0, c_ij ~
 N(0, tau^2). Posteriors and evidence have closed forms, for every kind of terms and every tau (see
-`rangeq.grids.wavegrid.terms`): kinds and all P are averaged with their evidence as weights. A
+`rangeq.grids.wavegrid.shrinkage`): kinds and all P are averaged with their evidence as weights. A
 ratio of evidence to no local terms that is above r is seen in at most one of r data sets that P
 explains (Markov's inequality).
 """
@@ -19,8 +19,8 @@ import numpy as np
 from mechdesign.base.linear_algebra import Floats
 from rangeq.grids.wavegrid.density import STRENGTH, adapted
 from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales
+from rangeq.grids.wavegrid.shrinkage import Shrinkage, TermBasis, scores_of
 from rangeq.grids.wavegrid.smooth_directions import SmoothDirections
-from rangeq.grids.wavegrid.terms import Shrinkage, TermBasis, scores_of
 
 INDEPENDENT, _IMPLIED = 0.3, 0.05
 """The prior probabilities that a pair has no smooth terms, and that its attributes are independent

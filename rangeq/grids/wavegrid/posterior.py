@@ -16,7 +16,7 @@ from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, ref
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
 from rangeq.grids.wavegrid.local_terms import INDEPENDENT, PairCandidates, PairTerms, SmoothPrior
 from rangeq.grids.wavegrid.pair_tree import implied
-from rangeq.grids.wavegrid.terms import (
+from rangeq.grids.wavegrid.shrinkage import (
     DEGREES,
     KINDS,
     SCALES,

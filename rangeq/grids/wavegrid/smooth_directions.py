@@ -20,7 +20,7 @@ import numpy as np
 
 from mechdesign.base.linear_algebra import Floats, cholesky
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales
-from rangeq.grids.wavegrid.terms import Shrinkage, TermBasis
+from rangeq.grids.wavegrid.shrinkage import Shrinkage, TermBasis
 
 _TOLD = 0.1
 """Directions that reports tell less of than this, in units of the prior precision, follow little of

@@ -148,4 +148,4 @@ def test_one_file_speaks_of_the_context() -> None:
                     found.add(path.name)
                 if isinstance(node, ast.Attribute) and node.attr in ("ctx", "workprec"):
                     found.add(path.name)
-    assert found == {"balls.py"}
+    assert found == {"numbers.py"}

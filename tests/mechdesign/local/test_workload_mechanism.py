@@ -429,7 +429,7 @@ def test_inputs_that_are_alike_cost_nothing(criterion, epsilon):
 def test_what_is_known_without_asking_has_no_gap(k, epsilon):
     """The total is known: its variance is 0 but for rounding, which grows as epsilon shrinks."""
     design = workload_optimal(np.ones((1, k)), k, epsilon)
-    assert design.variance == pytest.approx(0, abs=1e-13 * k * max(1, 4 / epsilon**2))
+    assert design.variance == pytest.approx(0, abs=5e-13 * k * max(1, 4 / epsilon**2))
     assert design.gap == 0
 
 

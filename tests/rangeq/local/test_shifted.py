@@ -207,7 +207,8 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
     variances -= inside * (1 - inside) / n
     for workload in WORKLOADS:
         expected = np.sqrt(max(variances[of_workload(workload, first, last)].mean(), 0))
-        assert protocol.average_rmse(n, workload) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+        # The square root of what rounding leaves of a variance of 0
+        assert protocol.average_rmse(n, workload) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_answers_have_the_variances_of_the_estimated_population(monkeypatch) -> None:

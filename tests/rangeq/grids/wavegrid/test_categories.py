@@ -20,15 +20,14 @@ from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
 from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.grids import WaveEstimate, WaveGrid, best
-from rangeq.grids.wavegrid import local_terms
+from rangeq.grids.wavegrid import local_terms, shrinkage
 from rangeq.grids.wavegrid import posterior as category_scales
-from rangeq.grids.wavegrid import terms as shrinkage
 from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
 from rangeq.grids.wavegrid.local_terms import PairCandidate, PairCandidates, PairTerms
 from rangeq.grids.wavegrid.posterior import category_terms
-from rangeq.grids.wavegrid.terms import (
+from rangeq.grids.wavegrid.shrinkage import (
     DEGREES,
     KINDS,
     TermCells,

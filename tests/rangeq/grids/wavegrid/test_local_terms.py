@@ -12,12 +12,11 @@ import pytest
 
 from mechdesign.base.linear_algebra import Floats
 from rangeq.grids import HDG, WaveGrid
-from rangeq.grids.wavegrid import local_terms
-from rangeq.grids.wavegrid import terms as shrinkage
+from rangeq.grids.wavegrid import local_terms, shrinkage
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before
 from rangeq.grids.wavegrid.interactions import Pair, fitted
 from rangeq.grids.wavegrid.local_terms import PairCandidate, PairCandidates, PairTerms, SmoothPrior
-from rangeq.grids.wavegrid.terms import KINDS, LEVELS, TermCells, bases, dyadic
+from rangeq.grids.wavegrid.shrinkage import KINDS, LEVELS, TermCells, bases, dyadic
 from tests.rangeq.grids.populations import collected, told_halves, truth
 
 
