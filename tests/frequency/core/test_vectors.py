@@ -64,7 +64,7 @@ def make_vectors() -> dict[str, Any]:
         ("GRR", "foreign", 3, message(batch_header(GRR(5, 2.0)), body)),
         ("GRR", "truncated", 2, message(batch_header(grr), body[:1])),
         ("GRR", "foreign", 3, message(header_of(GRR(5, 2.0)), body)),
-        ("GRR", "foreign", 3, message(header_of(grr, parameters=grr.parameters), body)),
+        ("GRR", "malformed", 1, message(header_of(grr, parameters=grr.parameters), body)),
         ("GRR", "truncated", 1, message(header_of(grr), body[:2])),
         *(
             (

@@ -113,7 +113,7 @@ def test_mechanisms_for_totals(capsys):
     ("words", "says"),
     [
         ("--epsilon 1 --out r.txt", "must end in .csv, .json"),
-        ("--epsilon 1 --out t.csv", "exists"),
+        ("--epsilon 1 --out t.csv", "would replace what it is made from"),
         ("--epsilon 1 --out t.csv --force", "would replace"),
         ("--epsilon 1 --out r.csv --keep ill", "true counts"),
         ("--epsilon 1 --out r.csv --total ill", "true counts"),
