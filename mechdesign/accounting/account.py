@@ -233,9 +233,24 @@ class Account:
 
     @property
     def within(self) -> bool:
-        """Whether nobody has spent more than the budget."""
-        local = self.budget.local
-        return self._fits(None) and (local is None or self.local(None) <= local)
+        """Whether nobody has spent more than a budget without delta, by the names as written.
+
+        Groups that earlier versions told apart by what cannot be seen may have spent more together.
+        """
+        if self._holds(self._central, self._local):
+            return True
+        central, local = Sums(), Sums()
+        for entry in self.entries:
+            central.add(entry.users, entry.pure)
+            local.add(entry.users, entry.local or Fraction(0))
+        return self._holds(central, local)
+
+    def _holds(self, central: Sums, local: Sums) -> bool:
+        """Whether the budget, without delta, is as large as the largest sums."""
+        most = self.budget
+        return central.largest(None) <= most.epsilon and (
+            most.local is None or local.largest(None) <= most.local
+        )
 
     def _fits(self, users: tuple[str, ...] | None, *new: Entry) -> bool:
         """Whether what these users have spent, with new entries, is within the budget."""

@@ -19,7 +19,6 @@ from mechdesign.accounting.account import (
     BudgetExceeded,
     Cost,
     Entry,
-    Sums,
     entry_of,
     groups_of,
     number,
@@ -490,24 +489,9 @@ def _read(path: str | os.PathLike[str]) -> Account:
             account.check_number(entry)
             account.add(entry)
         # With a delta, the next spend composes what there is
-        if not (delta or account.within or _within_as_written(account)):
+        if not (delta or account.within):
             raise ValueError("more is spent than the budget")
     return account
-
-
-def _within_as_written(account: Account) -> bool:
-    """Whether every group is within its budget, by the names that are written.
-
-    Groups that earlier versions told apart by what cannot be seen may have spent more together.
-    """
-    central, local = Sums(), Sums()
-    for entry in account.entries:
-        central.add(entry.users, entry.pure)
-        local.add(entry.users, entry.local or Fraction(0))
-    most = account.budget
-    return central.largest(None) <= most.epsilon and (
-        most.local is None or local.largest(None) <= most.local
-    )
 
 
 def _entry(found: dict[str, Any]) -> Entry:
