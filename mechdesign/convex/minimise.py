@@ -11,11 +11,17 @@ import numpy as np
 from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import precision
 from mechdesign.certificate import Certificate, dual_bound
-from mechdesign.convex import relaxation as conic
 from mechdesign.convex.atoms import Affine, OutsideDomain, rational
-from mechdesign.convex.certificate import PRECISION, ConvexCertificate, Polytope, objective_of
+from mechdesign.convex.certificate import PRECISION, ConvexCertificate, objective_of
 from mechdesign.convex.reading import ConvexProgram, costs_of
-from mechdesign.convex.relaxation import Relaxation, Suggestion
+from mechdesign.convex.relaxation import (
+    Polytope,
+    Relaxation,
+    Suggestion,
+    always_tight,
+    interior,
+    optimum,
+)
 from mechdesign.convex.statement import Statement
 from mechdesign.exceptions import CertificateRejected, Infeasible, SolverFailure
 from mechdesign.formulation import mechanism_program
@@ -23,73 +29,6 @@ from mechdesign.losses import Costs
 from mechdesign.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
-
-# ------------------------------------------------------------------------------------------------
-# Exact mechanisms near tables of floats: equations by elimination, inequalities by mixing.
-
-
-class Equations:
-    """Equations in exact forms, solved for some of the variables by the others.
-
-    Parameters
-    ----------
-    forms : iterable of Affine
-        Each is to be 0.
-    near : numpy.ndarray of float64
-        Where solutions will be asked for: of the variables of an equation, one that is large there
-        is expressed by the others.
-
-    Raises Infeasible where the equations contradict each other.
-    """
-
-    def __init__(self, forms: Iterable[Affine], near: Floats) -> None:
-        self.solved: dict[int, Affine] = {}
-        for form in sorted(forms, key=lambda form: len(form.terms)):
-            rest = self._substituted(form)
-            if rest.is_constant:
-                if rest.constant:
-                    raise Infeasible("no mechanism satisfies all the equations (proved)")
-                continue
-            v = max(rest.terms, key=lambda v: abs(float(rest.terms[v]) * near[v]))
-            self.solved[v] = Affine.variable(v) - rest / rest.terms[v]
-
-    def _substituted(self, form: Affine) -> Affine:
-        while known := self.solved.keys() & form.terms.keys():
-            for v in known:
-                if v in form.terms:
-                    form = form + form.terms[v] * (self.solved[v] - Affine.variable(v))
-        return form
-
-    def solution(self, near: Floats) -> list[Fraction]:
-        """An exact solution near a table of floats, flat."""
-        x = [rational(value) for value in near.tolist()]
-        for v in reversed(self.solved):
-            x[v] = self.solved[v].at(x.__getitem__, Fraction)
-        return x
-
-
-def least_share(
-    forms: Iterable[Affine], x: Sequence[Fraction], inside: Sequence[Fraction]
-) -> Fraction | None:
-    """The least share of ``inside`` in a mixture with ``x`` that makes no form negative.
-
-    None where there is none: a form is negative at ``inside``, or at ``x`` and 0 there. The share
-    is a multiple of 2^-60 unless it is 1.
-    """
-    share = Fraction(0)
-    for form in forms:
-        here, there = form.at(x.__getitem__, Fraction), form.at(inside.__getitem__, Fraction)
-        if there < 0 or (there == 0 and here < 0):
-            return None
-        if here < 0:
-            share = max(share, here / (here - there))
-    return min(Fraction(1), Fraction(-(-share * (1 << 60) // 1), 1 << 60))
-
-
-def mixed(x: Sequence[Fraction], inside: Sequence[Fraction], share: Fraction) -> list[Fraction]:
-    """``(1 - share) x + share inside``."""
-    return [a + share * (b - a) for a, b in zip(x, inside, strict=True)]
-
 
 _ROUNDS = 60
 """The most linear programs that are solved for one certificate."""
@@ -139,10 +78,10 @@ def minimised(
     free = Costs([[0] * program.inputs.size] * program.outputs.size)
     groups = mechanism_program(program.outputs, program.inputs, privacy, free, wanted).constraints
     polytope = Polytope(program.size, groups)
-    suggested = conic.optimum(statement, polytope, 1.0)
+    suggested = optimum(statement, polytope, 1.0)
     scale = abs(_float_objective(program, suggested.clip(_LEAST)))
     if not 1e-2 < scale < 1e2 and 0 < scale < math.inf:  # tolerances of solvers are absolute
-        suggested = conic.optimum(statement, polytope, scale)
+        suggested = optimum(statement, polytope, scale)
     mechanism = _repaired(statement, polytope, privacy, suggested)
     found = _planes(program, polytope, suggested.clip(_LEAST))
     certificate = _certified(program, mechanism, wanted, found)
@@ -159,19 +98,19 @@ def _repaired(
     program = statement.program
     forms = list(polytope.forms(equality=False))
     tight = np.zeros(len(forms), dtype=np.bool_)
-    inside, margin = conic.interior(statement, polytope, tight)
+    inside, margin = interior(statement, polytope, tight)
     if margin < 1e-7:
-        tight = conic.always_tight(statement, polytope)
-        inside, margin = conic.interior(statement, polytope, tight)
+        tight = always_tight(statement, polytope)
+        inside, margin = interior(statement, polytope, tight)
     if margin <= 0:
         raise Infeasible("no mechanism satisfies the convex constraints with a margin")
     fixed = [form for form, always in zip(forms, tight, strict=True) if always]
     slack = [form for form, always in zip(forms, tight, strict=True) if not always]
     equations = Equations([*polytope.forms(equality=True), *fixed], inside.ravel())
-    x, interior = equations.solution(suggested.ravel()), equations.solution(inside.ravel())
-    share = least_share(slack, x, interior)
+    x, inner = equations.solution(suggested.ravel()), equations.solution(inside.ravel())
+    share = least_share(slack, x, inner)
     while share is not None:
-        entries = np.array(mixed(x, interior, share), dtype=object)
+        entries = np.array(mixed(x, inner, share), dtype=object)
         rows = entries.reshape(program.outputs.size, program.inputs.size).tolist()
         mechanism = Mechanism(rows, privacy, outputs=program.outputs, inputs=program.inputs)
         if _satisfied(program, mechanism):
@@ -266,3 +205,70 @@ def _certified(
         return ConvexCertificate.of(
             program, mechanism, found.planes, found.multipliers, certificate
         )
+
+
+# ------------------------------------------------------------------------------------------------
+# Exact mechanisms near tables of floats: equations by elimination, inequalities by mixing.
+
+
+class Equations:
+    """Equations in exact forms, solved for some of the variables by the others.
+
+    Parameters
+    ----------
+    forms : iterable of Affine
+        Each is to be 0.
+    near : numpy.ndarray of float64
+        Where solutions will be asked for: of the variables of an equation, one that is large there
+        is expressed by the others.
+
+    Raises Infeasible where the equations contradict each other.
+    """
+
+    def __init__(self, forms: Iterable[Affine], near: Floats) -> None:
+        self.solved: dict[int, Affine] = {}
+        for form in sorted(forms, key=lambda form: len(form.terms)):
+            rest = self._substituted(form)
+            if rest.is_constant:
+                if rest.constant:
+                    raise Infeasible("no mechanism satisfies all the equations (proved)")
+                continue
+            v = max(rest.terms, key=lambda v: abs(float(rest.terms[v]) * near[v]))
+            self.solved[v] = Affine.variable(v) - rest / rest.terms[v]
+
+    def _substituted(self, form: Affine) -> Affine:
+        while known := self.solved.keys() & form.terms.keys():
+            for v in known:
+                if v in form.terms:
+                    form = form + form.terms[v] * (self.solved[v] - Affine.variable(v))
+        return form
+
+    def solution(self, near: Floats) -> list[Fraction]:
+        """An exact solution near a table of floats, flat."""
+        x = [rational(value) for value in near.tolist()]
+        for v in reversed(self.solved):
+            x[v] = self.solved[v].at(x.__getitem__, Fraction)
+        return x
+
+
+def least_share(
+    forms: Iterable[Affine], x: Sequence[Fraction], inside: Sequence[Fraction]
+) -> Fraction | None:
+    """The least share of ``inside`` in a mixture with ``x`` that makes no form negative.
+
+    None where there is none: a form is negative at ``inside``, or at ``x`` and 0 there. The share
+    is a multiple of 2^-60 unless it is 1.
+    """
+    share = Fraction(0)
+    for form in forms:
+        here, there = form.at(x.__getitem__, Fraction), form.at(inside.__getitem__, Fraction)
+        if there < 0 or (there == 0 and here < 0):
+            return None
+        if here < 0:
+            share = max(share, here / (here - there))
+    return min(Fraction(1), Fraction(-(-share * (1 << 60) // 1), 1 << 60))
+
+
+def mixed(x: Sequence[Fraction], inside: Sequence[Fraction], share: Fraction) -> list[Fraction]:
+    """``(1 - share) x + share inside``."""
+    return [a + share * (b - a) for a, b in zip(x, inside, strict=True)]

@@ -8,9 +8,10 @@ multipliers of its planes mix those of one node to a single plane.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -19,129 +20,11 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from mechdesign.base.linear_algebra import Booleans, Floats
-from mechdesign.convex.atoms import rational
-from mechdesign.convex.certificate import Polytope, matrix_of_forms
+from mechdesign.convex.atoms import Affine, rational
 from mechdesign.convex.reading import ConvexProgram, SupportingPlane, load
 from mechdesign.convex.statement import Statement
 from mechdesign.exceptions import Infeasible, SolverFailure
-
-# ------------------------------------------------------------------------------------------------
-# Convex programs over mechanisms in floats, by the conic solvers of cvxpy.
-#
-# Nothing here is trusted: it only suggests tables.
-
-
-_FILTERS = Lock()
-
-_ATTEMPTS: tuple[tuple[str, dict[str, float]], ...] = (
-    ("CLARABEL", {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}),
-    ("CLARABEL", {}),
-    ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 100_000}),
-)
-"""Solvers with their options, in the order in which they are tried."""
-
-
-def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:
-    """The table of least objective, about; shape (outputs, inputs).
-
-    Solvers are given the objective divided by ``scale``.
-
-    Raises
-    ------
-    Infeasible
-        The solver found none that satisfies the constraints.
-    SolverFailure
-        No solver came to an end.
-    """
-    cvxpy, table = load(), statement.variable
-    lower, bounds = polytope.inequalities
-    constraints = [*_equations(statement, polytope), table >= 0, *statement.constraints]
-    if len(bounds):
-        constraints.append(lower @ cvxpy.vec(table, order="C") >= bounds)
-    _solved(cvxpy.Problem(cvxpy.Minimize(statement.objective / scale), constraints))
-    return _value(table)
-
-
-def interior(statement: Statement, polytope: Polytope, tight: Booleans) -> tuple[Floats, float]:
-    """A table far from every constraint but the ``tight`` ones, and how far.
-
-    Parameters
-    ----------
-    statement : Statement
-        Its convex constraints are satisfied with a margin, too.
-    polytope : Polytope
-        Privacy and properties.
-    tight : numpy.ndarray of bool
-        Which inequalities hold with equality for every such table, entries of the table at the end.
-    """
-    cvxpy, table = load(), statement.variable
-    margin = cvxpy.Variable()
-    left, bounds = _all_inequalities(polytope)
-    constraints = [*_equations(statement, polytope), margin <= 1]
-    x = cvxpy.vec(table, order="C")
-    constraints.append(left[~tight] @ x >= bounds[~tight] + margin)
-    if tight.any():
-        constraints.append(left[tight] @ x == bounds[tight])
-    for constraint in statement.constraints:
-        constraints.append(constraint.expr + margin <= 0)
-    _solved(cvxpy.Problem(cvxpy.Maximize(margin), constraints))
-    return _value(table), float(margin.value)
-
-
-def always_tight(statement: Statement, polytope: Polytope) -> Booleans:
-    """Which inequalities hold with equality for every mechanism, entries at the end.
-
-    Each has a slack of its own in the program, small enough that all that can be slack are so at
-    once.
-    """
-    cvxpy, table = load(), statement.variable
-    left, bounds = _all_inequalities(polytope)
-    slack = cvxpy.Variable(len(bounds))
-    x = cvxpy.vec(table, order="C")
-    constraints = [*_equations(statement, polytope), left @ x >= bounds + slack, slack >= 0]
-    constraints.append(slack <= 1e-3)
-    _solved(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(slack)), constraints))
-    return np.asarray(slack.value) < 1e-8
-
-
-def _all_inequalities(polytope: Polytope) -> tuple[Any, Floats]:
-    from scipy import sparse
-
-    lower, bounds = polytope.inequalities
-    unit = sparse.eye_array(polytope.size, format="csr")
-    joined = sparse.csr_array(sparse.vstack([lower, unit], format="csr"))
-    return joined, np.concatenate([bounds, np.zeros(polytope.size)])
-
-
-def _equations(statement: Statement, polytope: Polytope) -> Sequence[Any]:
-    left, right = polytope.equalities
-    return [left @ load().vec(statement.variable, order="C") == right]
-
-
-def _value(table: Any) -> Floats:
-    return np.asarray(table.value, dtype=np.float64)
-
-
-def _solved(problem: Any) -> None:
-    """Solve by the first solver that comes to an end."""
-    cvxpy, reasons = load(), []
-    for solver, options in _ATTEMPTS:
-        try:
-            # Filters belong to the whole process: threads take turns, and other warnings are shown
-            with _FILTERS, warnings.catch_warnings():
-                # Of inaccurate solutions: they are certified later
-                warnings.filterwarnings("ignore", module=r"(cvxpy|mechdesign\.convex)\b")
-                problem.solve(solver=solver, **options)
-        except (cvxpy.SolverError, ArithmeticError, ValueError) as error:
-            reasons.append(f"{solver}: {error}")
-            continue
-        if problem.status in ("optimal", "optimal_inaccurate"):
-            return
-        if problem.status == "infeasible":
-            raise Infeasible("no mechanism satisfies all the constraints at this privacy")
-        reasons.append(f"{solver}: {problem.status}")
-    raise SolverFailure(f"no conic solver found an optimum: {'; '.join(reasons)[:300]}")
-
+from mechdesign.lp.constraints import Constraints
 
 _TOLERANCE = 1e-10
 """Of the solver: the least that it accepts."""
@@ -322,3 +205,194 @@ def _unit(values: Floats) -> Floats:
     """Absolute values, and 1 in the place of those that are tiny or not finite."""
     sizes = np.abs(values)
     return np.where(np.isfinite(sizes) & (sizes > 1e-12), sizes, 1.0)
+
+
+# ------------------------------------------------------------------------------------------------
+# Convex programs over mechanisms in floats, by the conic solvers of cvxpy.
+#
+# Nothing here is trusted: it only suggests tables.
+
+
+_FILTERS = Lock()
+
+_ATTEMPTS: tuple[tuple[str, dict[str, float]], ...] = (
+    ("CLARABEL", {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}),
+    ("CLARABEL", {}),
+    ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 100_000}),
+)
+"""Solvers with their options, in the order in which they are tried."""
+
+
+def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:
+    """The table of least objective, about; shape (outputs, inputs).
+
+    Solvers are given the objective divided by ``scale``.
+
+    Raises
+    ------
+    Infeasible
+        The solver found none that satisfies the constraints.
+    SolverFailure
+        No solver came to an end.
+    """
+    cvxpy, table = load(), statement.variable
+    lower, bounds = polytope.inequalities
+    constraints = [*_equations(statement, polytope), table >= 0, *statement.constraints]
+    if len(bounds):
+        constraints.append(lower @ cvxpy.vec(table, order="C") >= bounds)
+    _solved(cvxpy.Problem(cvxpy.Minimize(statement.objective / scale), constraints))
+    return _value(table)
+
+
+def interior(statement: Statement, polytope: Polytope, tight: Booleans) -> tuple[Floats, float]:
+    """A table far from every constraint but the ``tight`` ones, and how far.
+
+    Parameters
+    ----------
+    statement : Statement
+        Its convex constraints are satisfied with a margin, too.
+    polytope : Polytope
+        Privacy and properties.
+    tight : numpy.ndarray of bool
+        Which inequalities hold with equality for every such table, entries of the table at the end.
+    """
+    cvxpy, table = load(), statement.variable
+    margin = cvxpy.Variable()
+    left, bounds = _all_inequalities(polytope)
+    constraints = [*_equations(statement, polytope), margin <= 1]
+    x = cvxpy.vec(table, order="C")
+    constraints.append(left[~tight] @ x >= bounds[~tight] + margin)
+    if tight.any():
+        constraints.append(left[tight] @ x == bounds[tight])
+    for constraint in statement.constraints:
+        constraints.append(constraint.expr + margin <= 0)
+    _solved(cvxpy.Problem(cvxpy.Maximize(margin), constraints))
+    return _value(table), float(margin.value)
+
+
+def always_tight(statement: Statement, polytope: Polytope) -> Booleans:
+    """Which inequalities hold with equality for every mechanism, entries at the end.
+
+    Each has a slack of its own in the program, small enough that all that can be slack are so at
+    once.
+    """
+    cvxpy, table = load(), statement.variable
+    left, bounds = _all_inequalities(polytope)
+    slack = cvxpy.Variable(len(bounds))
+    x = cvxpy.vec(table, order="C")
+    constraints = [*_equations(statement, polytope), left @ x >= bounds + slack, slack >= 0]
+    constraints.append(slack <= 1e-3)
+    _solved(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(slack)), constraints))
+    return np.asarray(slack.value) < 1e-8
+
+
+def _all_inequalities(polytope: Polytope) -> tuple[Any, Floats]:
+    from scipy import sparse
+
+    lower, bounds = polytope.inequalities
+    unit = sparse.eye_array(polytope.size, format="csr")
+    joined = sparse.csr_array(sparse.vstack([lower, unit], format="csr"))
+    return joined, np.concatenate([bounds, np.zeros(polytope.size)])
+
+
+def _equations(statement: Statement, polytope: Polytope) -> Sequence[Any]:
+    left, right = polytope.equalities
+    return [left @ load().vec(statement.variable, order="C") == right]
+
+
+def _value(table: Any) -> Floats:
+    return np.asarray(table.value, dtype=np.float64)
+
+
+def _solved(problem: Any) -> None:
+    """Solve by the first solver that comes to an end."""
+    cvxpy, reasons = load(), []
+    for solver, options in _ATTEMPTS:
+        try:
+            # Filters belong to the whole process: threads take turns, and other warnings are shown
+            with _FILTERS, warnings.catch_warnings():
+                # Of inaccurate solutions: they are certified later
+                warnings.filterwarnings("ignore", module=r"(cvxpy|mechdesign\.convex)\b")
+                problem.solve(solver=solver, **options)
+        except (cvxpy.SolverError, ArithmeticError, ValueError) as error:
+            reasons.append(f"{solver}: {error}")
+            continue
+        if problem.status in ("optimal", "optimal_inaccurate"):
+            return
+        if problem.status == "infeasible":
+            raise Infeasible("no mechanism satisfies all the constraints at this privacy")
+        reasons.append(f"{solver}: {problem.status}")
+    raise SolverFailure(f"no conic solver found an optimum: {'; '.join(reasons)[:300]}")
+
+
+# ------------------------------------------------------------------------------------------------
+# The mechanisms with given privacy and properties, as exact constraints and as float matrices.
+
+
+@dataclass(frozen=True)
+class Polytope:
+    """Points x >= 0 with exact linear constraints.
+
+    Attributes
+    ----------
+    size : int
+        The number of variables.
+    groups : tuple of Constraints
+        All constraints but x >= 0.
+    """
+
+    size: int
+    groups: tuple[Constraints, ...]
+
+    def forms(self, equality: bool) -> Iterator[Affine]:
+        """The forms that are 0, or those that are at least 0, x >= 0 among them at the end."""
+        for group in self.groups:
+            if group.equality == equality:
+                for cells in group.cells.tolist():
+                    terms: dict[int, Fraction] = {}
+                    for v, a in zip(cells, group.coefficients, strict=True):
+                        terms[v] = terms.get(v, Fraction(0)) + a
+                    yield Affine(-group.bound, {v: a for v, a in terms.items() if a})
+        if not equality:
+            yield from map(Affine.variable, range(self.size))
+
+    @cached_property
+    def equalities(self) -> tuple[sparse.csr_array, Floats]:
+        """A and b of the constraints A x = b."""
+        return matrix_of([g for g in self.groups if g.equality], self.size)
+
+    @cached_property
+    def inequalities(self) -> tuple[sparse.csr_array, Floats]:
+        """A and b of the constraints A x >= b, without x >= 0."""
+        return matrix_of([g for g in self.groups if not g.equality], self.size)
+
+
+def matrix_of(groups: Sequence[Constraints], variables: int) -> tuple[sparse.csr_array, Floats]:
+    """The constraints of some groups as a sparse matrix and their right sides, in floats."""
+    rows, cells, values, bounds = [], [], [], []
+    count = 0
+    for group in groups:
+        number, terms = group.cells.shape
+        rows.append(np.repeat(np.arange(count, count + number), terms))
+        cells.append(group.cells.ravel())
+        values.append(np.tile([float(c) for c in group.coefficients], number))
+        bounds.append(np.full(number, float(group.bound)))
+        count += number
+    if not count:
+        return sparse.csr_array((0, variables)), np.zeros(0)
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(cells)))
+    matrix = sparse.csr_array(sparse.coo_array(entries, shape=(count, variables)))
+    return matrix, np.concatenate(bounds)
+
+
+def matrix_of_forms(forms: Iterable[Affine], variables: int) -> tuple[sparse.csr_array, Floats]:
+    """The coefficients of some forms as a sparse matrix, and their constants, in floats."""
+    rows, cells, values, constants = [], [], [], []
+    for r, form in enumerate(forms):
+        constants.append(float(form.constant))
+        for v, coefficient in form.terms.items():
+            rows.append(r)
+            cells.append(v)
+            values.append(float(coefficient))
+    matrix = sparse.coo_array((values, (rows, cells)), shape=(len(constants), variables))
+    return sparse.csr_array(matrix), np.array(constants)
