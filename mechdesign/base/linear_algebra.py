@@ -1,4 +1,4 @@
-"""Names for the types of arrays."""
+"""Types of arrays, BLAS on one thread, and factors of positive semidefinite matrices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+# ------------------------------------------------------------------------------------------------
+# Names for the types of arrays.
+
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]

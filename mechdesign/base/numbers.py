@@ -21,37 +21,6 @@ from flint import arb, ctx, fmpq
 from mechdesign.base.text import from_text, shown
 from mechdesign.exceptions import InexactNumber, InvalidCount
 
-# ------------------------------------------------------------------------------------------------
-# Ball arithmetic (python-flint): its precision belongs to the whole process, and is set here only.
-#
-# A computation sets the precision of all that it does, so that its numbers are the same whatever
-# the caller uses balls for.
-
-
-_LOCK = RLock()
-
-
-@contextmanager
-def precision(bits: int = 53) -> Iterator[None]:
-    """Balls have this many bits within (by default as floats), and as many as before afterwards.
-
-    It decorates functions, too. Threads take turns: one that comes meanwhile waits for the end.
-    Nothing in it may wait for another thread.
-    """
-    with _LOCK:
-        before = ctx.prec
-        try:
-            ctx.prec = bits
-            yield
-        finally:
-            ctx.prec = before
-
-
-def ball(x: Fraction) -> arb:
-    """A rational number as a ball of the present precision."""
-    return arb(fmpq(x.numerator, x.denominator))
-
-
 Rational: TypeAlias = Fraction | int | str | Decimal
 """What is accepted where an exact number is wanted.
 
@@ -169,6 +138,37 @@ def _legible(limit: int) -> str:
     """A limit for a message: large powers of two as such."""
     power = limit.bit_length() - 1
     return f"2^{power}" if power >= 24 and limit == 1 << power else str(limit)
+
+
+# ------------------------------------------------------------------------------------------------
+# Ball arithmetic (python-flint): its precision belongs to the whole process, and is set here only.
+#
+# A computation sets the precision of all that it does, so that its numbers are the same whatever
+# the caller uses balls for.
+
+
+_LOCK = RLock()
+
+
+@contextmanager
+def precision(bits: int = 53) -> Iterator[None]:
+    """Balls have this many bits within (by default as floats), and as many as before afterwards.
+
+    It decorates functions, too. Threads take turns: one that comes meanwhile waits for the end.
+    Nothing in it may wait for another thread.
+    """
+    with _LOCK:
+        before = ctx.prec
+        try:
+            ctx.prec = bits
+            yield
+        finally:
+            ctx.prec = before
+
+
+def ball(x: Fraction) -> arb:
+    """A rational number as a ball of the present precision."""
+    return arb(fmpq(x.numerator, x.denominator))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -1,23 +1,4 @@
-"""The least variance of a workload for tables whose second moments of W are bounded.
-
-W is what `mechdesign.accounting.shuffled` sums (`mechdesign.local.windows`). Let u be a row of a
-table, divided by its mean over the items, pi its probability for uniform inputs, and m the least
-entry of u. Then sum pi u = 1; the information is M = sum pi u u'; and the mean over all pairs of
-the second moment of W is, with V(u) the variance of the entries and e = e^epsilon,
-
-    sum pi ((e - 1)^2 + V(u) (1 + e^2 + 2 e / (k - 1))) / m,
-
-at most what the worst pair may have. All three are linear in pi: the least of tr(G M^-1) is a
-convex program over distributions of rows, and any multipliers give a lower bound. With S >= 0 that
-has the eigenvectors of the centred G, c >= 0 and numbers l that add up to 0,
-
-    tr(G M^-1) + tr(S M) >= 2 tr((G S)^(1/2)),
-
-and what is left is the largest of u'S u - c (...) / m + l'u over all rows with the least entry m: a
-quadratic form. Where its eigenvalues are positive it is convex, so that it is largest for a row
-with one high entry; where they are negative it is at most 0. For histograms that is exact: no
-table is better than randomised response.
-"""
+"""Upper bounds on the values of patterns that are not priced one by one."""
 
 from __future__ import annotations
 
@@ -31,6 +12,28 @@ from scipy.special import expit, logit
 from mechdesign.base.linear_algebra import Floats
 from mechdesign.local.optimality import Criterion
 from mechdesign.local.patterns import Patterns
+
+# ------------------------------------------------------------------------------------------------
+# The least variance of a workload for tables whose second moments of W are bounded.
+#
+# W is what `mechdesign.accounting.shuffled` sums (`mechdesign.local.windows`). Let u be a row of a
+# table, divided by its mean over the items, pi its probability for uniform inputs, and m the least
+# entry of u. Then sum pi u = 1; the information is M = sum pi u u'; and the mean over all pairs of
+# the second moment of W is, with V(u) the variance of the entries and e = e^epsilon,
+#
+#     sum pi ((e - 1)^2 + V(u) (1 + e^2 + 2 e / (k - 1))) / m,
+#
+# at most what the worst pair may have. All three are linear in pi: the least of tr(G M^-1) is a
+# convex program over distributions of rows, and any multipliers give a lower bound. With S >= 0
+# that has the eigenvectors of the centred G, c >= 0 and numbers l that add up to 0,
+#
+#     tr(G M^-1) + tr(S M) >= 2 tr((G S)^(1/2)),
+#
+# and what is left is the largest of u'S u - c (...) / m + l'u over all rows with the least entry m:
+# a quadratic form. Where its eigenvalues are positive it is convex, so that it is largest for a row
+# with one high entry; where they are negative it is at most 0. For histograms that is exact: no
+# table is better than randomised response.
+
 
 _LARGEST_LOG = 300.0
 

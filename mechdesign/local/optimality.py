@@ -1,11 +1,4 @@
-"""Convex design: the weights of rows that minimise the average variance of a workload.
-
-Let the rows of a mechanism be theta_s s, and p the prior of the inputs. The best unbiased estimate
-of the frequencies has the information matrix M = sum_s theta_s s s' / (p's), linear in theta, and
-queries with the Gram matrix G have the sum of variances tr(G M^-1) - sum_x p_x G_xx when inputs are
-drawn from p: an A-optimal design. With u = s / (p's) and pi = theta (p's), the probability of the
-output, M = sum_s pi_s u u' where sum_s pi_s u = 1.
-"""
+"""Weights of rows that minimise the average variance, or that of the worst input."""
 
 from __future__ import annotations
 
@@ -16,6 +9,15 @@ import numpy as np
 import scipy.linalg
 
 from mechdesign.base.linear_algebra import Floats
+
+# ------------------------------------------------------------------------------------------------
+# Convex design: the weights of rows that minimise the average variance of a workload.
+#
+# Let the rows of a mechanism be theta_s s, and p the prior of the inputs. The best unbiased
+# estimate of the frequencies has the information matrix M = sum_s theta_s s s' / (p's), linear in
+# theta, and queries with the Gram matrix G have the sum of variances tr(G M^-1) - sum_x p_x G_xx
+# when inputs are drawn from p: an A-optimal design. With u = s / (p's) and pi = theta (p's), the
+# probability of the output, M = sum_s pi_s u u' where sum_s pi_s u = 1.
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def variances_by_input(table: Floats, gram: Floats, prior: Floats) -> Floats:
 # ------------------------------------------------------------------------------------------------
 # Weights of rows, and a prior of inputs, for the least variance of the worst input.
 #
-# With the words of `mechdesign.local.optimality`, let f(theta, p) = tr(G M^-1) - sum_x p_x G_xx
+# With the words above, let f(theta, p) = tr(G M^-1) - sum_x p_x G_xx
 # be the average variance, for the prior p, of rows with the weights theta. It is convex in theta.
 # It is concave in p, as the least over all unbiased estimates of what is linear in p. So the least
 # variance of the worst input is f at a saddle point, and the estimate that is best for that prior

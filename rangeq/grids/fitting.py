@@ -1,7 +1,4 @@
-"""Phase 2, removing negativity and inconsistency: distributions that agree on every attribute.
-
-Multi-dimensional ranges, section 4.2.
-"""
+"""From noisy grids to distributions that agree with one another."""
 
 from __future__ import annotations
 
@@ -17,6 +14,12 @@ from frequency.postprocess import norm_sub
 from mechdesign.base.linear_algebra import Floats, Integers, Items
 from rangeq.core.halving import halved
 from rangeq.grids.cells import Edges, Grid, common, refined
+
+# ------------------------------------------------------------------------------------------------
+# Phase 2, removing negativity and inconsistency: distributions that agree on every attribute.
+#
+# Multi-dimensional ranges, section 4.2.
+
 
 _MOST_ROUNDS = 50
 _TOLERANCE = 1e-9

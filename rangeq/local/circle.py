@@ -1,4 +1,4 @@
-"""Coordinates on a circular domain in which all that is stationary there is diagonal."""
+"""Circular hierarchies: coordinates, variances of cuts, and inverses of Toeplitz matrices."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ import scipy
 
 from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.core.node_law import NodeLaw
+
+# ------------------------------------------------------------------------------------------------
+# Coordinates on a circular domain in which all that is stationary there is diagonal.
+
 
 Transform = npt.NDArray[np.complex128]
 """What `numpy.fft.rfft` gives: shape (..., size // 2 + 1)."""

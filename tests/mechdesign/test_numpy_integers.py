@@ -23,7 +23,7 @@ from mechdesign import (
     properties,
     symbolic,
 )
-from mechdesign.local import patterns as linear_queries
+from mechdesign.local import patterns
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
 from mechdesign.requirements import AtLeast, Within
 from mechdesign.symbolic import closed_forms
@@ -76,8 +76,8 @@ CASES: dict[str, Callable[[Callable[[int], Any]], Any]] = {
     "HRR, every alpha": lambda i: closed_forms.hadamard(i(4)),
     "sets, every alpha": lambda i: closed_forms.subset_selection(i(9), i(4)),
     "parametric": lambda i: str(symbolic.parametric(i(1))),
-    "marginals": lambda i: linear_queries.marginals([i(2), i(3)], i(1)).tolist(),
-    "parities": lambda i: linear_queries.parities(i(3), i(2)).tolist(),
+    "marginals": lambda i: patterns.marginals([i(2), i(3)], i(1)).tolist(),
+    "parities": lambda i: patterns.parities(i(3), i(2)).tolist(),
 }
 
 

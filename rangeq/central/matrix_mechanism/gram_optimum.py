@@ -191,8 +191,8 @@ def _norm(matrix: Floats) -> float:
 # How small the error of prefixes or ranges can be under Gaussian noise: proved, up to 2^20 cells.
 #
 # The error of a strategy A with X = A'A and columns of norms of at most 1 is tr(G X^+), and for all
-# mu >= 0, with M = diag(mu), it is at least (tr (M^(1/2) G M^(1/2))^(1/2))^2 / sum(mu): see
-# `rangeq.central.matrix_mechanism.gram_optimum`. Prefixes of weight p and ranges of weight r have
+# mu >= 0, with M = diag(mu), it is at least (tr (M^(1/2) G M^(1/2))^(1/2))^2 / sum(mu), as
+# above. Prefixes of weight p and ranges of weight r have
 #
 #     G[i, j] = (p + r (i + 1)) (size - j)  for i <= j,
 #

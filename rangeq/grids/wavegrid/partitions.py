@@ -1,4 +1,4 @@
-"""Categories through random partitions into a few sets, for which no two are neighbours."""
+"""Sets of values of which a report tells one, and random partitions of categories into such."""
 
 from __future__ import annotations
 
@@ -82,6 +82,10 @@ class ValueSets(ABC):
     def probabilities(self) -> Floats:
         """Of the configurations."""
         return np.bincount(self.deck) / len(self.deck)
+
+
+# ------------------------------------------------------------------------------------------------
+# Categories through random partitions into a few sets, for which no two are neighbours.
 
 
 _TIMES = ((0, 0), (1, 2), (2, 3), (3, 1))

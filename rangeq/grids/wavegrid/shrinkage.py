@@ -1,4 +1,4 @@
-"""Kinds of functions of an attribute of which products are local terms of its pairs."""
+"""Local terms of pairs: their kinds, and the posteriors of their coefficients."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import numpy as np
 
 from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.grids.wavegrid.interactions import Pair, terms
+
+# ------------------------------------------------------------------------------------------------
+# Kinds of functions of an attribute of which products are local terms of its pairs.
+
 
 LEVELS = 6
 """Of dyadic intervals of an attribute's values: down to a 64th."""

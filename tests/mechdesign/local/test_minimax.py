@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mechdesign.local import optimality as minimax
+from mechdesign.local import optimality
 from mechdesign.local.optimality import least_favourable, saddle_point, variances_by_input
 from mechdesign.local.workload_mechanism import workload_optimal
 from tests.general_solver import solve
@@ -26,13 +26,13 @@ def test_derivatives_are_limits_of_differences():
     G, prior, rows = some_gram(k, 1)[1], some_prior(k, 2), all_rows(k, 3.0)
     theta = np.random.default_rng(3).random(len(rows))
     x = np.concatenate([theta, prior])
-    _, slope, hessian = minimax._derivatives(G, rows, theta, prior)
+    _, slope, hessian = optimality._derivatives(G, rows, theta, prior)
     for place in range(len(x)):
         up, down = x.copy(), x.copy()
         up[place] += step
         down[place] -= step
-        more = minimax._derivatives(G, rows, *np.split(up, [len(rows)]))
-        less = minimax._derivatives(G, rows, *np.split(down, [len(rows)]))
+        more = optimality._derivatives(G, rows, *np.split(up, [len(rows)]))
+        less = optimality._derivatives(G, rows, *np.split(down, [len(rows)]))
         assert (more[0] - less[0]) / (2 * step) == pytest.approx(slope[place], abs=1e-6)
         np.testing.assert_allclose((more[1] - less[1]) / (2 * step), hessian[place], atol=1e-5)
 
@@ -46,7 +46,7 @@ def test_at_the_saddle_point_no_input_and_no_row_is_better(seed, ratio):
     np.testing.assert_allclose(theta @ rows, 1, rtol=1e-8)
     assert prior.sum() == pytest.approx(1)
     assert prior.min() > 0
-    value, slope, _ = minimax._derivatives(G, rows, theta, prior)
+    value, slope, _ = optimality._derivatives(G, rows, theta, prior)
     # No input is worse than the mean, and no row would lower it
     assert slope[-5:].max() == pytest.approx(value, rel=1e-5)
     size = value + prior @ np.diag(G)

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from frequency.postprocess import norm_sub
-from rangeq.local import circle_smoothing as positive_smoothing
+from rangeq.local import circle_smoothing
 from rangeq.local import circle_smoothing as smoothing
 from rangeq.local.circle import items_of
 from rangeq.local.circle_smoothing import Smoothing
@@ -441,7 +441,7 @@ def test_the_distribution_is_that_of_a_general_solver(
     quick = of.distribution().distribution
     deviation = np.sqrt(of._curve[0].mean())
     assert np.abs(np.cumsum(quick - expected)).max() < 0.1 * deviation  # 0.02 is wanted, in steps
-    monkeypatch.setattr(positive_smoothing, "_TURNS", 200_000)
+    monkeypatch.setattr(circle_smoothing, "_TURNS", 200_000)
     monkeypatch.setattr(smoothing, "_PRECISION", 1e-9)
     found = of.distribution().distribution
     assert np.abs(np.cumsum(found - expected)).max() < 1e-5
@@ -477,7 +477,7 @@ def test_a_mean_that_is_a_distribution_is_the_answer() -> None:
 def test_a_problem_that_is_not_solved_in_time_still_gives_a_distribution(
     turns: int, monkeypatch
 ) -> None:
-    monkeypatch.setattr(positive_smoothing, "_TURNS", turns)
+    monkeypatch.setattr(circle_smoothing, "_TURNS", turns)
     for kind in ("edge", "spikes"):
         result, converged = model(24, 23, kind, 1e5).distribution()
         assert converged is (turns > 1)

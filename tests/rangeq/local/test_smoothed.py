@@ -40,7 +40,6 @@ from rangeq import (
 from rangeq.core.intervals import InvalidRange
 from rangeq.core.tree import WORKLOADS
 from rangeq.local import circle_smoothing
-from rangeq.local import circle_smoothing as positive_smoothing
 from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import round_up
 from rangeq.local.optimisation import CircleLevels, least_shares
@@ -580,7 +579,7 @@ def test_an_estimate_that_has_not_converged_says_so(monkeypatch) -> None:
     aggregate = protocol.simulate(np.bincount([3], minlength=64) * 10_000, np.random.default_rng(1))
     assert protocol.estimate(aggregate).converged
     for module, names in (
-        (positive_smoothing, ("_TURNS",)),
+        (circle_smoothing, ("_TURNS",)),
         (circle_smoothing, ("_STEPS", "_BRIEFLY")),
     ):
         with monkeypatch.context() as patched:

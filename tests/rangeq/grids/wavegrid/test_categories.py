@@ -20,8 +20,7 @@ from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
 from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.grids import WaveEstimate, WaveGrid, best
-from rangeq.grids.wavegrid import local_terms, shrinkage
-from rangeq.grids.wavegrid import posterior as category_scales
+from rangeq.grids.wavegrid import local_terms, posterior, shrinkage
 from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
@@ -125,7 +124,7 @@ def test_scales_of_categories_maximise_the_evidence(
 ) -> None:
     """Against a search that looks at the evidence of a dense Gaussian alone."""
     rng, tau = np.random.default_rng(4), 0.4
-    for module in (shrinkage, category_scales):
+    for module in (shrinkage, posterior):
         monkeypatch.setattr(module, "SCALES", np.array([tau]))
     table = np.outer(rng.dirichlet(np.full(6, 9.0)), rng.dirichlet(np.full(5, 9.0)))
     table[2] *= np.array([3.0, 1.0, 0.4, 0.4, 0.4])  # the only row that is unlike the others
