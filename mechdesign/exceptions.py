@@ -132,17 +132,31 @@ class InvalidFile(MechanismError, ValueError):
 
 
 class IrregularFile(MechanismError, OSError):
-    """A named pipe, a device, a socket or a directory where a regular file is expected."""
+    """A named pipe, a device, a socket or a directory where a regular file is expected.
+
+    Attributes: ``path``.
+    """
 
     def __init__(self, path: str) -> None:
+        self.path = path
         super().__init__(f"{path}: not a regular file, which is what is read and written here")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path,)
 
 
 class DiskFull(MechanismError, OSError):
-    """There is no room for a file on its disk. Nothing was written; what was there is unchanged."""
+    """There is no room for a file on its disk. Nothing was written; what was there is unchanged.
+
+    Attributes: ``path``.
+    """
 
     def __init__(self, path: str) -> None:
+        self.path = path
         super().__init__(f"{path}: there is no room on the disk; nothing was written")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path,)
 
 
 class InvalidTable(MechanismError, ValueError):

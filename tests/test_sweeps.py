@@ -76,6 +76,7 @@ def grids(where: Sweep) -> list[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.of_rounding  # workers are not perturbed
 @pytest.mark.parametrize("measure", [marginals, grids])
 def test_processes_and_clusters_compute_what_one_process_computes(
     measure: Callable[[Sweep], list[Any]], scheduler: str
