@@ -46,25 +46,7 @@ class Cluster(Pool):
         return 2 * max(1, self._threads())
 
     def submit(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """A future of ``function(argument)``.
-
-        Parameters
-        ----------
-        function : callable
-            It may be called again where a worker was lost.
-        argument : object
-            What it is called with.
-
-        Returns
-        -------
-        distributed.Future
-            For `finished` and `result`.
-
-        Raises
-        ------
-        WorkersLost
-            The workers, the scheduler or the client are gone.
-        """
+        """A future of ``function(argument)``."""
         with _lost():  # the same path may hold another file in another call: not pure
             return self.client.submit(function, argument, pure=False)
 
@@ -160,20 +142,7 @@ def _privatized(protocol: Any, part: Any, seed: Sequence[int] | None) -> Reports
 
 
 def aggregate(protocol: Any, reports: da.Array) -> Any:
-    """Reports as integers, lazily, merged in a tree: no process needs all blocks at once.
-
-    Parameters
-    ----------
-    protocol : Channel or Protocol
-        What the reports are of.
-    reports : dask.array.Array
-        One row a user, such as `privatize` returns.
-
-    Returns
-    -------
-    dask.delayed.Delayed
-        Of the `Aggregate`.
-    """
+    """Reports as integers, lazily, merged in a tree: no process needs all blocks at once."""
     parts = [delayed(protocol.aggregate)(block) for block in reports.to_delayed().ravel()]
     while len(parts) > 1:
         parts = [delayed(_sum)(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]

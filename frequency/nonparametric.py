@@ -36,20 +36,7 @@ def likeliest_mixture(kernel: Any, counts: Array, tolerance: float = 1e-8) -> Ar
     quadratic programming*, JCGS 29 (2020), the sum is free in the model: the maximum of
     the objective less the sum of the weights has sum 1 of itself.
 
-    Parameters
-    ----------
-    kernel : numpy.ndarray or scipy.sparse array
-        Shape (rows, atoms): non-negative likelihoods of each row under each atom; every row has one
-        that is positive. The factors of rows cancel.
-    counts : numpy.ndarray of float64
-        Shape (rows,): how often each row was observed, above 0.
-    tolerance : float, default 1e-8
-        The bound at which it returns, per observation, in natural logarithms.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (atoms,): weights, most of them 0, with sum 1.
+    Shapes: `kernel` (rows, atoms), `counts` (rows,); returns (atoms,).
     """
     share = counts / counts.sum()
     columns = scipy.sparse.csc_array(kernel)

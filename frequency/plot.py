@@ -21,28 +21,7 @@ def frequencies(
 ) -> Figure:
     """The estimated frequencies with confidence intervals, largest first.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        At least one report.
-    truth : array_like, optional
-        Shape (items,): the true fractions, for a study where they are known; drawn as crosses.
-    labels : sequence of str, optional
-        Names of the items, as many as the estimate has; None: their numbers.
-    confidence : float, default 0.95
-        Of each interval by itself, in (0, 1).
-    largest : int, default 40
-        How many items to draw, at least 1.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel, with the true fractions where they are known.
-
-    Raises
-    ------
-    ValueError
-        No reports, or a length that does not fit.
+    Shapes: `truth` (items,).
     """
     count = len(estimate.frequencies)
     items = np.arange(count) if estimate.items is None else estimate.items

@@ -160,22 +160,7 @@ class Frequencies(Task):
         return one if self.days == 1 else f"{one} on one day"
 
     def epsilons(self, epsilon: float | Fraction) -> tuple[Fraction, float | Rational]:
-        """What the reports of several days tell about a value, and what those of one day tell.
-
-        Parameters
-        ----------
-        epsilon : float or Fraction
-            What they tell about all values of a user, above 0.
-
-        Returns
-        -------
-        total : Fraction
-            epsilon / (changes + 1), of a permanent report.
-        day : number
-            The one given; or the least decimal for which the predicted error of the mean over the
-            days is at most 1.1 times the least, in the limit of many items: by the best sets for
-            the day, at the same sizes for the permanent reports.
-        """
+        """What the reports of several days tell about a value, and what those of one day tell."""
         total = exact_epsilon(epsilon) / (self.changes + 1)
         if self.day is not None:
             return total, self.day
@@ -546,20 +531,6 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
 
     By the union bound over the levels, for normal errors, among items that are otherwise rare: as
     `Found.complete_above` says afterwards, with the cuts of the run.
-
-    Parameters
-    ----------
-    protocol : PrefixProtocol
-        Over prefixes.
-    n : int
-        The number of users, at least 1.
-    confidence : float, default 0.95
-        The probability, strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        A fraction of the users; infinite if there is none.
     """
     channel = protocol.channel
     long = isinstance(channel, SpeltPrefixes)

@@ -47,31 +47,6 @@ def release_column(
 
     What is written has the separator and the byte order mark of what is read, the line ends of
     RFC 4180, and quotes where they are needed.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        What the counts are released by.
-    source, target : Path
-        The file to read, and the one to write.
-    column : str or sequence of str
-        The name of the column of true counts; of pairs of counts those of both. That of what is
-        released, counts or bands such as 5-9, has it too, and is last.
-    keep : sequence of str, optional
-        The names of columns to copy unchanged; none unless given.
-    separator : str, optional
-        ``,``, ``;``, ``|`` or a tab. None: the one that splits the header line into the most cells.
-    rng : numpy.random.Generator, optional
-        As for `Mechanism.release`.
-    spreadsheet : bool, default False
-        Whether texts that spreadsheets take for formulas get an apostrophe.
-
-    Raises
-    ------
-    ValueError
-        There are not as many columns of true counts as the mechanism takes.
-    InvalidTable
-        The file has no such columns, no rows, or a malformed line, which the message names.
     """
     names = [column] if isinstance(column, str) else [*column]
     values, pairs = mechanism.output_values, isinstance(mechanism.input_values, CountPairs)

@@ -42,20 +42,7 @@ _DIGITS = 6
 def incompatible(
     request: Request, progress: Callable[[str], None] | None = None
 ) -> Incompatible | None:
-    """The error for a request that no mechanism meets; None if one does. Either is proved.
-
-    Parameters
-    ----------
-    request : Request
-        What is asked for, privacy included.
-    progress : callable, optional
-        Is called with a short text at each stage.
-
-    Raises
-    ------
-    SolverFailure
-        Something could not be decided exactly.
-    """
+    """The error for a request that no mechanism meets; None if one does. Either is proved."""
     say = progress or (lambda text: None)
     say("looking for a contradiction")
     proof = refutation(request)
@@ -123,16 +110,6 @@ def smallest_conflict(request: Request) -> FarkasProof:
     met by a mechanism. So a smallest set that has one in common with some corrections is a smallest
     conflict if it is a conflict at all; if not, it leads to another correction (Ignatiev, Previti,
     Liffiton and Marques-Silva, CP 2015). All that is said about sets of requirements is proved.
-
-    Parameters
-    ----------
-    request : Request
-        One that no mechanism meets.
-
-    Raises
-    ------
-    SolverFailure
-        It could not be decided exactly whether some of the requirements conflict.
     """
     # The properties by their numbers, and then privacy: of two conflicts that are equally small,
     # one without privacy says more.
@@ -170,18 +147,6 @@ def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
     Both are proved. Their epsilons follow each other among the numbers of six significant digits,
     unless one between them could not be decided exactly. All smaller epsilons are then impossible,
     and all larger ones possible, if no property becomes stronger with epsilon.
-
-    Parameters
-    ----------
-    proof : FarkasProof
-        That no mechanism meets a request at its own privacy.
-
-    Returns
-    -------
-    possible : Privacy or None
-        None if none was found up to `LARGEST_EPSILON`.
-    impossible : Privacy
-        Its epsilon is at least that of the request.
     """
     request = proof.request
     up, down = Context(_DIGITS, ROUND_CEILING), Context(_DIGITS, ROUND_FLOOR)

@@ -96,14 +96,6 @@ def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[
     """Write ``path`` in the format of its suffix: .json, .csv or .npz.
 
     An existing file is replaced in one step or not at all.
-
-    Raises
-    ------
-    PrivacyViolation
-        The table does not keep the privacy it claims; nothing is written.
-    ValueError
-        Another suffix; or a JSON file that `load` would refuse, since it takes too long to check,
-        or since the text of a property of the certificate stands for another property.
     """
     writers: dict[str, Callable[[IO[bytes], Table], None]] = {
         ".json": partial(_json, certificate),
@@ -154,13 +146,6 @@ def load(
     """Read a JSON file, and check digest, table, privacy and certificate.
 
     Without ``certificate`` that of the file is neither read nor returned.
-
-    Raises
-    ------
-    InvalidFile
-        Not such a file, another version, truncated, or changed since it was written.
-    InvalidMechanism, PrivacyViolation, CertificateRejected
-        It is intact but claims what is not true.
     """
     loose = {version: dict.fromkeys(fields, ANYTHING) for version, fields in _VERSIONS.items()}
     content = content_of(path, FORMAT, loose)  # `checked` looks at what is needed
@@ -171,17 +156,7 @@ def load(
 
 
 def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | None]:
-    """The table and certificate of a mechanism in a file, after every claim in it was checked.
-
-    Parameters
-    ----------
-    content : object
-        A mechanism as `from_json` reads it, which may be malformed.
-    place : str
-        Where it was read, for the messages of errors.
-    work : Work
-        The work that is left for the file; the estimate of what the check takes is deducted.
-    """
+    """The table and certificate of a mechanism in a file, after every claim in it was checked."""
     with intact(place):
         labelled = isinstance(content, dict) and not content.keys().isdisjoint(_VALUES)
         record(_VERSIONS[2 if labelled else 1]).require(content)

@@ -43,13 +43,7 @@ class IndexTable(np.ndarray[tuple[int, ...], np.dtype[np.int64]]):
 
     @property
     def truth(self) -> Integers:
-        """The numbers of the cells in which the output is true, one for each input.
-
-        Raises
-        ------
-        NotSquare
-            For some input no output is true.
-        """
+        """The numbers of the cells in which the output is true, one for each input."""
         true = self._true()
         cells: Integers = self[true.argmax(axis=0), np.arange(self.inputs.size)]
         return cells

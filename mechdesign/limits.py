@@ -80,20 +80,7 @@ def _limbs(value: int) -> int:
 
 
 def check_affordable(content: dict[str, Any], work: Work) -> None:
-    """Refuse a mechanism, as it is in a file, that would take too long to check.
-
-    Parameters
-    ----------
-    content : dict
-        What `mechdesign.files.described` makes. Other errors in it are not reported here.
-    work : Work
-        The work that is left for the file; the estimate is deducted.
-
-    Raises
-    ------
-    ValueError
-        The estimate exceeds `WORK` for each megabyte, or there are more than `MOST_PROPERTIES`.
-    """
+    """Refuse a mechanism, as it is in a file, that would take too long to check."""
     rows = content["weights"]
     outputs, inputs = len(rows), max(map(len, rows), default=0)
     entry = max((limbs(weight) for row in rows for weight in row), default=1)

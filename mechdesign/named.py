@@ -46,19 +46,7 @@ def geometric(
 def geometric_weights(n: int, a: Number) -> Weights[Number]:
     """The entries of GM times their common denominator, and that denominator.
 
-    Parameters
-    ----------
-    n : int
-        The number of respondents, at least 1.
-    a : Fraction or flint.fmpz_poly
-        alpha, as a number or as a polynomial in alpha.
-
-    Returns
-    -------
-    weights : list of list of Fraction or flint.fmpz_poly
-        Shape (n + 1, n + 1): rows are outputs.
-    denominator : Fraction or flint.fmpz_poly
-        What every column of the weights sums to.
+    The result has shape (n + 1, n + 1).
     """
     one = a**0
     weights = [
@@ -87,19 +75,7 @@ def explicit_fair(
 def explicit_fair_weights(n: int, a: Number) -> Weights[Number]:
     """The entries of EM times their common denominator, and that denominator.
 
-    Parameters
-    ----------
-    n : int
-        The number of respondents, at least 0.
-    a : Fraction or flint.fmpz_poly
-        alpha, as a number or as a polynomial in alpha.
-
-    Returns
-    -------
-    weights : list of list of Fraction or flint.fmpz_poly
-        Shape (n + 1, n + 1): rows are outputs.
-    denominator : Fraction or flint.fmpz_poly
-        What every column of the weights sums to.
+    The result has shape (n + 1, n + 1).
     """
     weights = [[a ** explicit_fair_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
     return weights, sum((row[0] for row in weights), 0 * a)
@@ -146,19 +122,7 @@ def krr(
 def krr_weights(k: int, a: Number) -> Weights[Number]:
     """The entries of GRR times their common denominator, and that denominator.
 
-    Parameters
-    ----------
-    k : int
-        The number of items, at least 1.
-    a : Fraction or flint.fmpz_poly
-        alpha, as a number or as a polynomial in alpha.
-
-    Returns
-    -------
-    weights : list of list of Fraction or flint.fmpz_poly
-        Shape (k, k): rows are outputs.
-    denominator : Fraction or flint.fmpz_poly
-        What every column of the weights sums to.
+    The result has shape (k, k).
     """
     one = a**0
     weights = [[one if i == j else a for j in range(k)] for i in range(k)]

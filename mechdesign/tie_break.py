@@ -27,21 +27,7 @@ _PRIME = (1 << 61) - 1
 
 
 def no_worse(table: Table, certificate: Certificate) -> list[Linear]:
-    """The requirement that a mechanism costs no more than ``certificate.objective``.
-
-    Parameters
-    ----------
-    table : Table
-        A table with the outputs and inputs of the mechanisms.
-    certificate : Certificate
-        Which loss, and how much is allowed.
-
-    Returns
-    -------
-    list of Linear
-        One, of an inequality, or in a worst case of one for each input; none if nothing costs
-        anything.
-    """
+    """The requirement that a mechanism costs no more than ``certificate.objective``."""
     costs = certificate.loss.costs(table.output_values, table.input_values)
     weights = certificate.loss.weights(table.inputs)
     columns = [
@@ -67,19 +53,6 @@ def is_unique(table: Table, certificates: Iterable[Certificate]) -> bool:
 
     Where the last program and the table are unchanged by the central reflection, only such tables
     are compared: `design` returns no other.
-
-    Parameters
-    ----------
-    table : Table
-        What the certificates are about, which were verified.
-    certificates : iterable of Certificate
-        Without gap; the last of them states all that the others do.
-
-    Returns
-    -------
-    bool
-        False also where it is not decided: of more than 4096 variables, and where neither
-        certificate is strictly complementary.
     """
     zero, equations, variables = set[int](), list[Mapping[int, Fraction]](), 0
     for certificate in certificates:

@@ -97,28 +97,7 @@ def least_unbiased_variances(
 ) -> tuple[Fraction, ...]:
     """The least variance of an unbiased estimate of the count, for each true count; GM attains it.
 
-    Parameters
-    ----------
-    n : int
-        The largest count, at least 0.
-    privacy : Privacy, float, Fraction, int, str or Decimal, optional
-        Between adjacent counts; or its epsilon.
-    alpha : Fraction, int, str or Decimal, optional
-        Instead: exp(-epsilon), exact.
-
-    Returns
-    -------
-    tuple of Fraction
-        Shape (n + 1,): no mechanism with any outputs has an unbiased estimate of less variance at
-        that count.
-
-    Raises
-    ------
-    NoUnbiasedEstimate
-        alpha is 1, and n is not 0.
-
-    >>> least_unbiased_variances(2, alpha="1/2")
-    (Fraction(7, 3), Fraction(8, 3), Fraction(7, 3))
+    The result has shape (n + 1,).
     """
     n = whole(n, "n", what="a whole number of respondents")
     a = Privacy.of(privacy, alpha=alpha).alpha
@@ -147,38 +126,7 @@ def least_variance(
     be. For n = 8, alpha = 9/10 and WH + CM the standard error is 10.90, the bound 10.75; WM
     has 19.5.
 
-    Parameters
-    ----------
-    n : int
-        The largest count, at least 0; at most 32 where GM lacks a property.
-    privacy : Privacy, float, Fraction, int, str or Decimal
-        Or its epsilon, between counts that differ by one: see `Privacy.of`.
-        alpha = exp(-epsilon) below 1. Adjacent counts must be among its neighbours: "adjacent", a
-        distance, or "all".
-    properties : iterable of Property, type or str, optional
-        As for `design`.
-    prior : sequence of Fraction, int, str or Decimal, optional
-        Weights of the true counts, shape (n + 1,), that sum to one; uniform if None.
-    progress : bool, default False
-        Show what is going on, on standard error.
-
-    Returns
-    -------
-    LeastVariance
-        The mechanism, its estimate, the exact variance and the bound.
-
-    Raises
-    ------
-    ValueError
-        Neighbours listed one by one or by a metric; or n above 32 where GM lacks a property.
-    NoUnbiasedEstimate
-        alpha is 1.
-    Infeasible
-        No mechanism that has the properties and an unbiased estimate was found.
-
-    >>> found = least_variance(8, Privacy(alpha="9/10"))
-    >>> round(float(found.variance) ** 0.5, 3), found.variance == found.bound
-    (10.748, True)
+    Shapes: `prior` (n + 1,).
     """
     privacy = Privacy.of(privacy)
     n = whole(n, "n", what="a whole number of respondents")

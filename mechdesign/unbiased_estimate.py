@@ -163,13 +163,6 @@ class ApproximateEstimate(NamedTuple):
         """The numbers of ``UnbiasedEstimate(table)``, many times as fast where they are long.
 
         They are enclosed by intervals of increasing precision, and exact if none is enough.
-
-        Raises
-        ------
-        NoUnbiasedEstimate
-            There is none.
-        OverflowError
-            A variance exceeds what a float can hold.
         """
         if table.outputs == table.inputs and isinstance(table.input_values, Counts):
             columns = fmpz_mat([*zip(*table.weights, strict=True)])
@@ -213,19 +206,8 @@ def _solutions(
 ) -> list[fmpq_mat | None]:
     """For each goal the t with ``columns t = goal`` of least mean square, or None if there is none.
 
-    Parameters
-    ----------
-    columns : flint.fmpz_mat
-        The columns of a table times its denominator, shape (inputs, outputs).
-    goals : sequence of sequence of flint.fmpq
-        Times the same denominator, shape (goals, inputs).
-    prior : sequence of flint.fmpq
-        Of the inputs, shape (inputs,): with it outputs have the probabilities of the mean square.
-
-    Returns
-    -------
-    list of (flint.fmpq_mat or None)
-        Shape (outputs, 1) each; 0 for outputs that never occur.
+    Shapes: `columns` (inputs, outputs), `goals` (goals, inputs), `prior` (inputs,); returns
+    (outputs, 1).
     """
     if columns.nrows() == columns.ncols():
         try:

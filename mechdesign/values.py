@@ -211,20 +211,7 @@ def values_of(values: Values | int) -> Values:
 
 
 def numbers_of(values: Values, given: npt.ArrayLike) -> Integers:
-    """The numbers of true counts among the inputs ``values``.
-
-    Parameters
-    ----------
-    values : Values
-        `Counts` from 0, or `CountPairs`.
-    given : array_like of int
-        Of any shape; of pairs with a last axis of length two.
-
-    Raises
-    ------
-    InvalidCount
-        Names the first that is not among them.
-    """
+    """The numbers of true counts among the inputs ``values``."""
     if not isinstance(values, CountPairs):
         return checked_counts(given, values.size - 1)
     pairs = given if isinstance(given, np.ndarray) else np.asarray(given)
@@ -241,11 +228,6 @@ def distances(outputs: Values, inputs: Values) -> Integers:
 
     That of two counts is their difference; that of a count from a band is 0 inside; that of pairs
     is the sum of both differences.
-
-    Raises
-    ------
-    InvalidMechanism
-        Outputs of this kind do not fit inputs of that kind.
     """
     if isinstance(outputs, CountPairs) and isinstance(inputs, CountPairs):
         apart = outputs.coordinates[:, None] - inputs.coordinates[None]
@@ -254,13 +236,7 @@ def distances(outputs: Values, inputs: Values) -> Integers:
 
 
 def errors(outputs: Values, inputs: Values) -> Integers:
-    """Every output minus every input: shape (outputs, inputs); of a band its nearest count.
-
-    Raises
-    ------
-    InvalidMechanism
-        Outputs of this kind have no such difference from inputs of that kind.
-    """
+    """Every output minus every input: shape (outputs, inputs); of a band its nearest count."""
     if isinstance(inputs, Counts):
         counts = inputs.coordinates[:, 0]
         if isinstance(outputs, Counts):

@@ -23,26 +23,7 @@ def cdf(
 ) -> Figure:
     """The estimated cumulative distribution with its band, the deciles, and the truth if known.
 
-    Parameters
-    ----------
-    estimate : RangeEstimate
-        At least one report.
-    truth : array_like, optional
-        Shape (domain,): the true fraction of every item, for a study where it is known.
-    confidence : float, default 0.95
-        In (0, 1): of the band at each item, and of each decile's interval, by itself.
-    xlabel : str, default "item"
-        What the items are.
-
-    Returns
-    -------
-    Figure
-        Of matplotlib: ``figure.savefig(...)``.
-
-    Raises
-    ------
-    ValueError
-        No reports, or a truth of another length.
+    Shapes: `truth` (domain,).
     """
     if estimate.n == 0:
         raise ValueError("there is nothing to draw: no reports")

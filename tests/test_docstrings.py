@@ -73,7 +73,7 @@ def is_code(member: Any) -> bool:
 
 def silent_code(cls: type) -> set[str]:
     """Methods and properties that neither this class nor one that it inherits from describes."""
-    family = [base for base in cls.__mro__ if ours(base)]
+    family = [base for base in cls.__mro__ if base is not object]
     return {
         name
         for name, member in members(cls)

@@ -125,20 +125,7 @@ class TruthOrLie:
 
 
 def root(value: Fraction, degree: int = 2) -> Fraction:
-    """A rational at most the root of ``value``, and within one part in 2^64 of it.
-
-    Parameters
-    ----------
-    value : Fraction
-        At least 1.
-    degree : int, default 2
-        Of the root, at least 1.
-
-    Returns
-    -------
-    Fraction
-        The root, rounded down to a multiple of 2^-64.
-    """
+    """A rational at most the root of ``value``, and within one part in 2^64 of it."""
     power = (value.numerator << 64 * degree) // value.denominator
     if degree == 2:
         return Fraction(isqrt(power), WORD)
@@ -153,19 +140,7 @@ def root(value: Fraction, degree: int = 2) -> Fraction:
 def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
     """Uniform integers in 0 .. k-1, by rejection: exactly uniform.
 
-    Parameters
-    ----------
-    size : int
-        The number of draws, at least 0.
-    k : int
-        1 <= k <= 2^63.
-    source : callable
-        Gives as many random 64-bit words as it is asked for.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (size,).
+    The result has shape (size,).
     """
     if k & (k - 1) == 0:
         return (
@@ -210,19 +185,7 @@ def chances(
     A word is compared with the first 64 binary places of the probability, and where it equals them,
     which is hardly ever, another one with the places that follow.
 
-    Parameters
-    ----------
-    probabilities : sequence of Fraction
-        Each from 0 to 1.
-    which : numpy.ndarray of int64
-        Shape (size,): the place of each bit's probability among them.
-    source : callable
-        Gives as many random 64-bit words as it is asked for.
-
-    Returns
-    -------
-    numpy.ndarray of bool
-        Shape (size,).
+    Shapes: `which` (size,); returns (size,).
     """
     parts = [divmod(probability * WORD, 1) for probability in probabilities]
     certain = np.array([places == WORD for places, _ in parts])
@@ -243,22 +206,7 @@ def bernoulli_bits(size: int, numerator: int, source: BitSource, denominator: in
     most significant place first. Half of the bits are decided at each place, so that a word needs
     about eight random words and not sixty-four.
 
-    Parameters
-    ----------
-    size : int
-        The number of words, at least 0.
-    numerator : int
-        0 .. denominator - 1: that of the probability.
-    source : callable
-        Gives as many random 64-bit words as it is asked for.
-    denominator : int, default 2^64
-        That of the probability, at least 1. Where it is no power of 2, places are looked at until
-        all bits are decided.
-
-    Returns
-    -------
-    numpy.ndarray of uint64
-        Shape (size,).
+    The result has shape (size,).
     """
     result = np.zeros(size, dtype=np.uint64)
     undecided = np.full(size, WORD - 1, dtype=np.uint64)
@@ -327,19 +275,7 @@ class UnaryBits:
     def draw(self, places: npt.NDArray[np.int64], width: int, source: BitSource) -> Words:
         """The bits of users at these places, ``width`` each.
 
-        Parameters
-        ----------
-        places : numpy.ndarray of int64
-            Shape (users,), each in 0 .. width - 1.
-        width : int
-            The number of places, at least 1.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        numpy.ndarray of uint64
-            Shape (users, ceil(width / 64)): rows of words, lowest bits first.
+        Shapes: `places` (users,); returns (users, ceil(width / 64)).
         """
         users, lanes = len(places), -(-width // 64)
         words = bernoulli_bits(users * lanes, self.other, source).reshape(users, lanes)

@@ -67,18 +67,6 @@ def orders_near(target: float, low: int, high: int) -> Iterator[int]:
     """The orders of fields in low .. high that are nearest to a target.
 
     At most two: the nearest at or above it (brought into the range), and the nearest below.
-
-    Parameters
-    ----------
-    target : float
-        The order wished for.
-    low, high : int
-        The least and the largest order allowed, at least 2.
-
-    Returns
-    -------
-    iterator of int
-        Prime powers up to 256, and primes.
     """
     start = math.ceil(max(low, min(high, target)))
     for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
@@ -105,24 +93,6 @@ def best_order(
 
     Orders near ``target`` are compared. Tables of q^t numbers are allowed up to `TABLE_LIMIT` or 8
     times the domain.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items, at least 1.
-    target : float
-        The order of least variance if every order were a field's.
-    least_t : int
-        The least dimension allowed.
-    capacity : callable
-        Maps q and t to how many items fit.
-    variance : callable
-        Maps q and t to what is to be least.
-
-    Returns
-    -------
-    tuple
-        q and t.
     """
     limit = max(TABLE_LIMIT, 8 * domain)
     found: list[tuple[float, int, int]] = []
@@ -207,18 +177,7 @@ class Field:
         return -self._digits % self.p @ self._place
 
     def add(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
-        """Sums of elements, entry by entry (arrays broadcast).
-
-        Parameters
-        ----------
-        a, b : numpy.ndarray of integers
-            Elements 0 .. q-1, of shapes that broadcast.
-
-        Returns
-        -------
-        numpy.ndarray of integers
-            Elements, of the common shape.
-        """
+        """Sums of elements, entry by entry (arrays broadcast)."""
         if self.p == 2:
             return a ^ b
         if self.k == 1:
@@ -231,18 +190,7 @@ class Field:
         return (-a) % self.q if self.k == 1 else self._negative[a]
 
     def multiply(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
-        """Products of elements, entry by entry (arrays broadcast).
-
-        Parameters
-        ----------
-        a, b : numpy.ndarray of integers
-            Elements 0 .. q-1, of shapes that broadcast.
-
-        Returns
-        -------
-        numpy.ndarray of integers
-            Elements, of the common shape.
-        """
+        """Products of elements, entry by entry (arrays broadcast)."""
         return self.products.ravel()[a * self.q + b] if self.q <= _TABLED else a * b % self.q
 
     def inverse(self, a: AnyIntegers) -> AnyIntegers:
@@ -287,25 +235,7 @@ def field_of(q: int) -> Field:
 
 @lru_cache(maxsize=16)
 def space(q: int, t: int) -> VectorSpace:
-    """F_q^t; its tables are made once for each q and t.
-
-    Parameters
-    ----------
-    q : int
-        The order of the field: a prime, or a prime power up to 256.
-    t : int
-        The dimension, at least 1.
-
-    Returns
-    -------
-    VectorSpace
-        The space.
-
-    Raises
-    ------
-    ValueError
-        There is no such field, or more than 2^53 vectors.
-    """
+    """F_q^t; its tables are made once for each q and t."""
     return VectorSpace(q, t)
 
 
@@ -348,18 +278,7 @@ class VectorSpace:
         return total.astype(np.uint8).ravel()
 
     def dot(self, a: AnyIntegers, x: AnyIntegers) -> npt.NDArray[np.int64]:
-        """<a, x> in F_q of vectors given as integers.
-
-        Parameters
-        ----------
-        a, x : numpy.ndarray of integers
-            Vectors 0 .. q^t - 1, of one shape.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Elements of F_q, of that shape.
-        """
+        """<a, x> in F_q of vectors given as integers."""
         if self.q == 2:
             return (np.bitwise_count(a & x) & 1).astype(np.int64)
         base = self.q**self._chunk
@@ -394,17 +313,7 @@ class VectorSpace:
     def scale(self, c: AnyIntegers, a: AnyIntegers) -> npt.NDArray[np.int64]:
         """The vectors c a.
 
-        Parameters
-        ----------
-        c : numpy.ndarray of integers
-            Elements of F_q.
-        a : numpy.ndarray of integers
-            Vectors 0 .. q^t - 1, of the shape of ``c``.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Vectors, of that shape.
+        Shapes: `a` like `c`.
         """
         if self.q == 2:
             return (c * a).astype(np.int64)
@@ -418,20 +327,7 @@ class VectorSpace:
         return result
 
     def digit(self, a: AnyIntegers, place: AnyIntegers) -> AnyIntegers:
-        """Coordinates of vectors.
-
-        Parameters
-        ----------
-        a : numpy.ndarray of integers
-            Vectors 0 .. q^t - 1.
-        place : numpy.ndarray of integers
-            Which coordinate, 0 .. t - 1: of a shape that broadcasts.
-
-        Returns
-        -------
-        numpy.ndarray of integers
-            Elements of F_q, of the common shape.
-        """
+        """Coordinates of vectors."""
         return a // self.powers[place] % self.q
 
     def leading(self, a: AnyIntegers) -> AnyIntegers:
@@ -455,18 +351,7 @@ class VectorSpace:
         return unit - power + (power - 1) // (self.q - 1), lead
 
     def rank(self, vectors: Sequence[int]) -> int:
-        """How many of the vectors are independent, at most.
-
-        Parameters
-        ----------
-        vectors : sequence of int
-            Vectors 0 .. q^t - 1.
-
-        Returns
-        -------
-        int
-            The dimension of what they span.
-        """
+        """How many of the vectors are independent, at most."""
         field, basis = self.field, dict[int, AnyIntegers]()
         for vector in vectors:
             digits = self.digit(np.array(vector), np.arange(self.t))
@@ -556,18 +441,7 @@ class VectorSpace:
     def incident(self, counts: npt.NDArray[Any], wanted: int | None = None) -> npt.NDArray[Any]:
         """For every vector x, the sum over directions a of counts[a, <a, x>].
 
-        Parameters
-        ----------
-        counts : numpy.ndarray
-            Shape (..., directions, q). Integers of any type (at least 0, summing to less than 2^63)
-            give exact int64 sums; floats give floats.
-        wanted : int, optional
-            For the first so many vectors, 1 to q^t; None: for all.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (..., wanted).
+        Shapes: `counts` (..., directions, q); returns (..., wanted).
         """
         if self.t == 1:
             return counts[
@@ -585,17 +459,7 @@ class VectorSpace:
     def through(self, counts: npt.NDArray[Any], wanted: int | None = None) -> npt.NDArray[Any]:
         """For every direction x, the sum of counts[a] over the directions a with <a, x> = 0.
 
-        Parameters
-        ----------
-        counts : numpy.ndarray
-            Shape (..., directions): as for `incident`.
-        wanted : int, optional
-            For the first so many directions; None: for all.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (..., wanted).
+        Shapes: `counts` (..., directions); returns (..., wanted).
         """
         wanted = self.directions if wanted is None else wanted
         rows = counts.reshape(-1, self.directions)
@@ -676,15 +540,7 @@ class VectorSpace:
 
         It is the adjoint of `incident`.
 
-        Parameters
-        ----------
-        weights : numpy.ndarray of float64
-            Shape (..., q^t).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (..., directions, q).
+        Shapes: `weights` (..., q^t); returns (..., directions, q).
         """
         if self.t == 1:
             return weights[..., None, :].astype(np.float64)
@@ -740,18 +596,7 @@ def _butterfly(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
 
 
 def binary_basis(numbers: Iterable[int]) -> list[int]:
-    """Independent ones of some numbers, whose binary digits are vectors over F_2, reduced.
-
-    Parameters
-    ----------
-    numbers : iterable of int
-        At least 0.
-
-    Returns
-    -------
-    list of int
-        They span what the numbers do, and their highest digits are all different.
-    """
+    """Independent ones of some numbers, whose binary digits are vectors over F_2, reduced."""
     basis: list[int] = []
     for number in numbers:
         for other in basis:  # whose highest digit no later one has
@@ -764,20 +609,7 @@ def binary_basis(numbers: Iterable[int]) -> list[int]:
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
     """The (unnormalised) Walsh-Hadamard transform over the last axis.
 
-    Parameters
-    ----------
-    values : array_like
-        Shape (..., 2^m): integers, whose transform is exact in int64, or floats.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the same shape: entry b is the sum over x of (-1)^(b . x) values[x].
-
-    Raises
-    ------
-    ValueError
-        The last axis does not have the length of a power of two.
+    Shapes: `values` (..., 2^m).
     """
     array = np.asarray(values)
     if array.dtype.kind in "biu":

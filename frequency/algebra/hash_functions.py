@@ -66,20 +66,7 @@ class PublicBits:
     def bits(
         self, row: npt.NDArray[np.int64], features: tuple[Words, Words]
     ) -> npt.NDArray[np.uint8]:
-        """The bits of items under some of the functions, as 0 and 1.
-
-        Parameters
-        ----------
-        row : numpy.ndarray of int64
-            The functions, 0 .. rows - 1.
-        features : tuple of (numpy.ndarray of uint64, numpy.ndarray of uint64)
-            ``features(items)``; the shape of the items broadcasts against that of ``row``.
-
-        Returns
-        -------
-        numpy.ndarray of uint8
-            0 or 1, of the common shape.
-        """
+        """The bits of items under some of the functions, as 0 and 1."""
         x, cube = features
         linear, cubic, constant = self._table
         word = (linear[row] & x) ^ (cubic[row] & cube)
@@ -215,38 +202,12 @@ class Coins:
         return _mixed(_mixed(users + np.uint64(self._seed)) + at * _GOLDEN)
 
     def uniform(self, place: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
-        """Public numbers in 0 .. k-1, each with probability 1 / k to within 2^-64.
-
-        Parameters
-        ----------
-        place : array_like
-            As for `words`.
-        k : int
-            1 <= k <= 2^32.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Of the shape of ``words(place)``.
-        """
+        """Public numbers in 0 .. k-1, each with probability 1 / k to within 2^-64."""
         return scaled(self.words(place), k)
 
 
 def scaled(words: Words, k: int) -> npt.NDArray[np.int64]:
-    """The whole part of k times each word's fraction of 2^64.
-
-    Parameters
-    ----------
-    words : numpy.ndarray of uint64
-        Of any shape.
-    k : int
-        1 <= k <= 2^32.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Of the words' shape, in 0 .. k-1.
-    """
+    """The whole part of k times each word's fraction of 2^64."""
     half, factor = np.uint64(32), np.uint64(k)
     low = (words & np.uint64(0xFFFFFFFF)) * factor >> half
     return ((words >> half) * factor + low >> half).astype(np.int64)

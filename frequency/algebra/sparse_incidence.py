@@ -20,19 +20,7 @@ _LARGEST = 1 << 16
 def walkable(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> bool:
     """Whether `walked` takes these, and is faster than `VectorSpace.incident`.
 
-    Parameters
-    ----------
-    space : VectorSpace
-        F_q^t.
-    counts : numpy.ndarray of int64
-        Shape (..., directions, q).
-    domain : int
-        How many vectors are asked about.
-
-    Returns
-    -------
-    bool
-        Only for a single plane over a prime field.
+    Shapes: `counts` (..., directions, q).
     """
     if space.t != 2 or space.field.k > 1 or space.q > _LARGEST or counts.ndim != 2:
         return False
@@ -43,19 +31,7 @@ def walkable(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> 
 def walked(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> npt.NDArray[np.int64]:
     """The first ``domain`` entries of ``space.incident(counts)``, for what is `walkable`.
 
-    Parameters
-    ----------
-    space : VectorSpace
-        F_q^2, q prime.
-    counts : numpy.ndarray of int64
-        Shape (directions, q), of a sum below 2^63.
-    domain : int
-        How many entries are wanted, 1 to q^2.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (domain,).
+    Shapes: `counts` (directions, q); returns (domain,).
     """
     q, rows = space.q, -(-domain // space.q)
     result = np.zeros((rows, q), dtype=np.int64)

@@ -270,25 +270,7 @@ class Aggregate:
 
 
 def pack(header: dict[str, Any], body: bytes) -> bytes:
-    """A message, read back by `unpack`.
-
-    Parameters
-    ----------
-    header : dict
-        What JSON can hold; without "version" it is that of aggregates.
-    body : bytes
-        The numbers.
-
-    Returns
-    -------
-    bytes
-        The magic word, the header's length and text, the body.
-
-    Raises
-    ------
-    ValueError
-        The header is too long to be read back.
-    """
+    """A message, read back by `unpack`."""
     text = canonical({"version": VERSION, **header}).encode()
     if len(text) > JSON_BYTES:
         raise ValueError(f"a header of {len(text)} bytes, more than the {JSON_BYTES} that are read")
@@ -298,28 +280,7 @@ def pack(header: dict[str, Any], body: bytes) -> bytes:
 def unpack(
     message: bytes | memoryview, kind: str, versions: Mapping[int, Mapping[str, FieldType]]
 ) -> tuple[dict[str, Any], memoryview]:
-    """Header and body of a message.
-
-    Parameters
-    ----------
-    message : bytes or memoryview
-        All bytes of it.
-    kind : str
-        What it must hold.
-    versions : mapping of int to mapping of str to FieldType
-        What its version may be, and the fields of its header beside "version" and "kind": these
-        and no others.
-
-    Returns
-    -------
-    tuple
-        The header as a dictionary, and the body as a memoryview.
-
-    Raises
-    ------
-    ValueError
-        With the reason, for anything that `pack` has not made of such a header.
-    """
+    """Header and body of a message."""
     message = memoryview(message)
     if message[:4] != _MAGIC:
         raise ValueError(f"not a message of this library: it begins with {bytes(message[:4])!r}")
@@ -341,20 +302,7 @@ def unpack(
 
 
 def beginning(stream: IO[bytes], most: int) -> bytes:
-    """The first bytes of a message, with all of its header, for `unpack`.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where a message may begin; then it is where the body does.
-    most : int
-        How long a header is read at most, in bytes.
-
-    Returns
-    -------
-    bytes
-        Eight bytes and the header; fewer where there are no more, or this is no message.
-    """
+    """The first bytes of a message, with all of its header, for `unpack`."""
     start = stream.read(8)
     length = int.from_bytes(start[4:], "little") if start[:4] == _MAGIC else 0
     return start + stream.read(min(length, most))
@@ -377,18 +325,7 @@ def message_kind(path: str | os.PathLike[str]) -> str:
 
 
 def differing(ours: str, theirs: str) -> str:
-    """How two protocols differ: "A and of B, which differ in ...".
-
-    Parameters
-    ----------
-    ours, theirs : str
-        Their parameters as canonical JSON.
-
-    Returns
-    -------
-    str
-        Text that follows the word "of" in a message.
-    """
+    """How two protocols differ: "A and of B, which differ in ..."."""
     try:
         mine, other = from_json(ours), from_json(theirs)
         names = [content["protocol"] for content in (mine, other)]

@@ -112,22 +112,7 @@ def about_ranges(
     variance: Callable[[Integers, Integers], Any],
     interval: Callable[[Integers, Integers, float], ConfidenceInterval],
 ) -> Answer:
-    """The answer about a union of closed ranges of which only each by itself has a known variance.
-
-    Parameters
-    ----------
-    value : float or numpy.ndarray
-        The answer.
-    runs : sequence of tuple
-        The ranges: see `Condition.runs`.
-    variance, interval : callable
-        Of a range, by its ends, and for a confidence.
-
-    Returns
-    -------
-    Answer
-        Its variance is unknown unless there is one range.
-    """
+    """The answer about a union of ranges of which only each by itself has a known variance."""
     if len(runs) != 1:
         return Answer(value, None, SUM_OF_RANGES)
     ((first, last),) = runs
@@ -143,19 +128,7 @@ def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> An
 
     So a question is answered alike by itself and among others.
 
-    Parameters
-    ----------
-    told : Answer
-        To all of the questions.
-    single : numpy.ndarray of bool
-        Which are about single items, of the questions' shape.
-    items : Answer
-        To these questions, shape (items,).
-
-    Returns
-    -------
-    Answer
-        With the values of ``told``.
+    Shapes: `items` (items,).
     """
 
     def interval(confidence: float) -> ConfidenceInterval:
@@ -267,31 +240,7 @@ class Conditions(NamedTuple):
 
 
 def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Conditions:
-    """What ``answer(where)`` is asked, checked.
-
-    Parameters
-    ----------
-    where : mapping, or int, list, tuple or numpy.ndarray
-        For each attribute that matters, by its name or its place, what it must be: an item, a list
-        (or set, or range) of items of which it is one, or a tuple ``(first, last)`` of the ends of
-        a closed range. Ends may be integer arrays or lists, and an integer array in place of an
-        item is many questions, too: all arrays broadcast. Of a single attribute the mapping may be
-        left out.
-    names : sequence of str
-        Of the attributes.
-    sizes : sequence of int
-        How many items each has.
-
-    Returns
-    -------
-    Conditions
-        What is asked.
-
-    Raises
-    ------
-    InvalidQuestion
-        Anything else: the first thing wrong.
-    """
+    """What ``answer(where)`` is asked, checked."""
     if not isinstance(where, Mapping):
         if len(names) > 1:
             raise InvalidQuestion(
@@ -324,22 +273,7 @@ def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Condit
 
 
 def place_of(name: Any, names: Sequence[str], error: type[Exception] = InvalidQuestion) -> int:
-    """Where an attribute stands, given by its name or by its place.
-
-    Parameters
-    ----------
-    name : str or int
-        The name, or the place 0 .. attributes - 1.
-    names : sequence of str
-        Of the attributes.
-    error : type
-        What is raised for an attribute that is not there.
-
-    Returns
-    -------
-    int
-        The place.
-    """
+    """Where an attribute stands, given by its name or by its place."""
     if isinstance(name, str) and name in names:
         return list(names).index(name)
     if is_whole(name) and 0 <= name < len(names):
@@ -401,39 +335,13 @@ def of_each(confidence: float, questions: int) -> float:
     """The confidence of each of several intervals with which all of them hold at once.
 
     By Bonferroni's inequality, which holds however the answers depend on each other.
-
-    Parameters
-    ----------
-    confidence : float
-        With which all hold, strictly between 0 and 1.
-    questions : int
-        How many, at least 1.
-
-    Returns
-    -------
-    float
-        What `Answer.interval` takes.
-
-    Raises
-    ------
-    ValueError
-        Another confidence.
-
-    >>> round(of_each(0.95, 1), 12), round(of_each(0.95, 100), 12)
-    (0.95, 0.9995)
     """
     normal_quantile(confidence)  # refuses what is none
     return 1 - (1 - confidence) / questions
 
 
 def normal_quantile(confidence: float) -> float:
-    """The z such that a normal error stays within z deviations with this probability.
-
-    Raises
-    ------
-    ValueError
-        The confidence is not strictly between 0 and 1.
-    """
+    """The z such that a normal error stays within z deviations with this probability."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     # The lower tail, which is exact where the confidence is near 1

@@ -95,23 +95,7 @@ def of_two_likelihoods(
     high: Fraction,
     together: Callable[[tuple[int, ...]], Fraction],
 ) -> JointLaw:
-    """The joint law of different values, by inclusion and exclusion.
-
-    Parameters
-    ----------
-    values : int
-        How many there are, at least 1.
-    low, high : Fraction
-        The two likelihoods.
-    together : callable
-        From the numbers of at least one of the values to the probability that a report is likely
-        under all of these.
-
-    Returns
-    -------
-    JointLaw
-        Of all values.
-    """
+    """The joint law of different values, by inclusion and exclusion."""
     numbers = range(values)
     chances = {
         chosen: together(chosen) if chosen else Fraction(1)
@@ -144,22 +128,7 @@ def attack_law(joint: JointLaw) -> PairLaw:
 def two_likelihoods(
     low: Fraction, high: Fraction, together: Fraction, always: Fraction = Fraction(0)
 ) -> PairLaw:
-    """The pair law of reports that are likely or unlikely under a value, by fact 1.
-
-    Parameters
-    ----------
-    low, high : Fraction
-        The likelihoods, relative to a law of reports that depends on no value: low < 1 < high.
-    together : Fraction
-        The probability that a report is likely under both of two values, or less.
-    always : Fraction, default 0
-        The probability that it is likely under all values, or less; at most ``together``.
-
-    Returns
-    -------
-    PairLaw
-        Under the blanket, which is the less likely value, but where all are likely.
-    """
+    """The pair law of reports that are likely or unlikely under a value, by fact 1."""
     likely, ratio, one = (1 - low) / (high - low), high / low, Fraction(1)
     together = max(together, 2 * likely - 1)
     return merged(
@@ -174,22 +143,7 @@ def two_likelihoods(
 
 
 def law_above(blanket: Fraction, ratio: Fraction, apart: Fraction) -> PairLaw:
-    """A pair law above those of all pairs of values, by fact 2.
-
-    Parameters
-    ----------
-    blanket : Fraction
-        The sum over all reports of the least probability under any value.
-    ratio : Fraction
-        The largest ratio of two probabilities of a report, at least 1.
-    apart : Fraction
-        The largest total variation distance of two laws, or more.
-
-    Returns
-    -------
-    PairLaw
-        Of likelihoods 1 and the ratio.
-    """
+    """A pair law above those of all pairs of values, by fact 2."""
     if ratio == 1:
         return ALIKE
     likely = (1 - blanket) / ((ratio - 1) * blanket)
@@ -198,18 +152,7 @@ def law_above(blanket: Fraction, ratio: Fraction, apart: Fraction) -> PairLaw:
 
 
 def law_of_ratio(ratio: Fraction) -> PairLaw:
-    """A pair law above those of all reports whose probabilities have at most this ratio: fact 3.
-
-    Parameters
-    ----------
-    ratio : Fraction
-        At least 1.
-
-    Returns
-    -------
-    PairLaw
-        That of binary randomised response.
-    """
+    """A pair law above those of all reports whose probabilities have at most this ratio: fact 3."""
     return (
         two_likelihoods(2 / (ratio + 1), 2 * ratio / (ratio + 1), Fraction(0))
         if ratio > 1

@@ -63,23 +63,7 @@ def _parsed(epsilon: float | Rational) -> Privacy:
 
 
 def local_privacy(epsilon: float | Rational) -> Privacy:
-    """Local privacy, in which every two items are neighbours: parsed once for all of a protocol.
-
-    Parameters
-    ----------
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
-
-    Returns
-    -------
-    Privacy
-        Its alpha is a rational number of at least exp(-epsilon).
-
-    Raises
-    ------
-    ValueError
-        Another epsilon.
-    """
+    """Local privacy, in which every two items are neighbours: parsed once for all of a protocol."""
     try:
         hash(epsilon)
     except TypeError:

@@ -90,19 +90,7 @@ def maximised(
     is tried with a power a that doubles from step to step while the likelihood does not fall, and
     comes down to 1 otherwise.
 
-    Parameters
-    ----------
-    likelihood : Likelihood
-        With at least one report.
-    tolerance : float
-        It ends when the log-likelihood is proved to be within so many nats of its maximum.
-    max_iterations : int
-        Or after so many steps, at least 1.
-
-    Returns
-    -------
-    tuple
-        The frequencies, shape (items,), non-negative of sum 1, and how the search ended.
+    The result has shape (items,).
     """
     n = float(likelihood.counts.sum())
     estimate = np.full(likelihood.items, 1 / likelihood.items)
@@ -148,22 +136,6 @@ def stopped_early(
 
     Li et al., SIGMOD 2020, algorithm 1 and section 5.5: it stops when a round changes the
     log-likelihood by less than 10^-3 exp(epsilon) (EM) or 10^-3 (EMS), or after 10,000 rounds.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-        With at least one report.
-    shape : tuple of int
-        Of the ordered axes of items, as many as the likelihood has.
-    epsilon : float
-        The privacy loss of a report.
-    smooth : bool
-        EMS instead of EM.
-
-    Returns
-    -------
-    Fit
-        Its frequencies have that shape.
     """
     threshold = 1e-3 * (1.0 if smooth else math.exp(min(epsilon, 700.0)))
     f = np.full(likelihood.items, 1 / likelihood.items)
@@ -214,26 +186,8 @@ def of_signs(
     A report of index j is + with probability (1 + contrast m_j) / 2, where m_j is the mean of the
     users' signs there.
 
-    Parameters
-    ----------
-    items : int
-        The number of items.
-    drawn : numpy.ndarray of float64 or float
-        How many reports drew each index; where sums alone are counted, how many are expected to.
-        It is taken to be no less than the sum of the signs allows.
-    sums : numpy.ndarray of float64
-        Shape (indices,): of the reported signs.
-    contrast : float
-        The mean of a reported sign times the true one.
-    means : callable
-        From a distribution of the items, shape (items,), to m, shape (indices,).
-    transposed : callable
-        Its transpose: from shape (indices,) to shape (items,).
-
-    Returns
-    -------
-    Likelihood
-        The kinds are + at each index, then - at each.
+    Shapes: `sums` (indices,), `means` (items,) or (indices,), `transposed` (indices,) or
+    (items,).
     """
     times = np.maximum(drawn, np.abs(sums))
 

@@ -413,25 +413,7 @@ def checked_users(n: int) -> int:
 
 
 def variance_of(n: int, per_user: Any) -> Any:
-    """``per_user / n``: a float if it is one number.
-
-    Parameters
-    ----------
-    n : int
-        The number of users, at least 1.
-    per_user : array_like
-        Variances with a single user.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Variances with n users, of the same shape.
-
-    Raises
-    ------
-    ValueError
-        ``n`` is no number of users.
-    """
+    """``per_user / n``: a float if it is one number."""
     result = np.asarray(per_user, dtype=np.float64) / checked_users(n)
     return float(result) if np.ndim(result) == 0 else result
 
@@ -439,19 +421,7 @@ def variance_of(n: int, per_user: Any) -> Any:
 def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
     """Weights of chosen items as weights of the whole domain.
 
-    Parameters
-    ----------
-    weights : numpy.ndarray of float64
-        Shape (sums, items).
-    items : numpy.ndarray of int64 or None
-        Shape (items,), which items these are; None: the first of the domain, or all.
-    domain : int
-        The number of items.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (sums, domain): 0 for items that were not chosen.
+    Shapes: `weights` (sums, items), `items` (items,); returns (sums, domain).
     """
     first = weights.shape[1]
     if items is None and first == domain:
@@ -466,17 +436,7 @@ def in_blocks(weights: Floats, size: int) -> Iterator[Floats]:
 
     Short transforms are fastest together, long ones by themselves.
 
-    Parameters
-    ----------
-    weights : numpy.ndarray of float64
-        Shape (sums, items).
-    size : int
-        The length of the transform of a sum, at least 1.
-
-    Yields
-    ------
-    numpy.ndarray of float64
-        Shape (some of the sums, items); a single empty block if there are no sums.
+    Shapes: `weights` (sums, items); yields (some of the sums, items).
     """
     step = max(1, _IN_CACHE // size)
     for start in range(0, max(len(weights), 1), step):
@@ -492,28 +452,8 @@ def variance_of_scores(
     one with item v contributes w_v on average: the variance is the mean square of what is
     contributed less the sum of f_v w_v^2, divided by n.
 
-    Parameters
-    ----------
-    n : int
-        The number of users, at least 1.
-    scores : numpy.ndarray of float64
-        Shape (sums, kinds).
-    kinds : numpy.ndarray of float64
-        Shape (kinds,): the probability of each kind of report, for a random user.
-    weights : numpy.ndarray of float64
-        Shape (sums, items).
-    frequencies : numpy.ndarray of float64
-        Shape (items,): the fractions of the users.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (sums,).
-
-    Raises
-    ------
-    ValueError
-        ``n`` is no number of users.
+    Shapes: `scores` (sums, kinds), `kinds` (kinds,), `weights` (sums, items), `frequencies`
+    (items,); returns (sums,).
     """
     result: Floats = (scores**2 @ kinds - weights**2 @ frequencies) / checked_users(n)
     return result
@@ -522,19 +462,7 @@ def variance_of_scores(
 def population_mean(chosen: Floats, zero: Floats, frequencies: Floats) -> Floats:
     """The mean over users of a function of their item.
 
-    Parameters
-    ----------
-    chosen : numpy.ndarray of float64
-        Shape (sums, items): its values for the items.
-    zero : numpy.ndarray of float64
-        Shape (sums, 1): its value for all other items.
-    frequencies : numpy.ndarray of float64
-        Shape (items,): the fractions of the users who hold the items.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (sums,).
+    Shapes: `chosen` (sums, items), `zero` (sums, 1), `frequencies` (items,); returns (sums,).
     """
     result: Floats = chosen @ frequencies + zero[:, 0] * (1 - frequencies.sum())
     return result

@@ -21,22 +21,7 @@ def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:
     item that reaches it and the first after which all do; the first alone would be biased low by
     the noise. Monotone in phi.
 
-    Parameters
-    ----------
-    cdf : numpy.ndarray of float64
-        Shape (items,), of sum about 1.
-    phi : array_like
-        In [0, 1]: a number, or an array.
-
-    Returns
-    -------
-    int or numpy.ndarray
-        Items, of the shape of ``phi``.
-
-    Raises
-    ------
-    ValueError
-        For a phi outside of [0, 1], or a cdf that is not known.
+    Shapes: `cdf` (items,); returns like `phi`.
     """
     if np.isnan(cdf[-1]):
         raise ValueError("no reports: there are no quantiles")
@@ -51,22 +36,7 @@ def woodruff(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
     the first from which on its lower end does. An end is beyond the quantile only if the band
     misses the cdf right there, so noise elsewhere widens the interval but never makes it wrong.
 
-    Parameters
-    ----------
-    band : ConfidenceInterval
-        Of the cdf at each item: shape (items,).
-    phi : array_like
-        In [0, 1]: a number, or an array.
-
-    Returns
-    -------
-    tuple
-        The first and the last item, ints or arrays of the shape of ``phi``.
-
-    Raises
-    ------
-    ValueError
-        For a phi outside of [0, 1].
+    Shapes: `band` (items,); returns like `phi`.
     """
     wanted = fractions(phi)
     return (
@@ -76,25 +46,7 @@ def woodruff(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
 
 
 def place_along(attribute: str | int | None, names: Sequence[str]) -> int:
-    """The place of the attribute of which quantiles are wanted.
-
-    Parameters
-    ----------
-    attribute : str, int or None
-        By name or by place; None: the only one.
-    names : sequence of str
-        Of the attributes.
-
-    Returns
-    -------
-    int
-        The place.
-
-    Raises
-    ------
-    InvalidQuestion
-        No such attribute, or none where there are several.
-    """
+    """The place of the attribute of which quantiles are wanted."""
     if attribute is not None:
         return place_of(attribute, names)
     if len(names) > 1:
@@ -107,17 +59,7 @@ def place_along(attribute: str | int | None, names: Sequence[str]) -> int:
 def first_reaching(cdf: Floats, phi: Floats) -> Integers:
     """The first items with at least phi at or below them.
 
-    Parameters
-    ----------
-    cdf : numpy.ndarray of float64
-        Shape (items,).
-    phi : numpy.ndarray of float64
-        From 0 to 1.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shaped like ``phi``; the last item where none reaches it.
+    Shapes: `cdf` (items,); returns like `phi`.
     """
     # A cdf summed up in floats may end just below 1
     found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)
@@ -127,17 +69,7 @@ def first_reaching(cdf: Floats, phi: Floats) -> Integers:
 def reaching_for_good(cdf: Floats, phi: Floats) -> Integers:
     """The first items with at least phi at or below them and all later ones.
 
-    Parameters
-    ----------
-    cdf : numpy.ndarray of float64
-        Shape (items,).
-    phi : numpy.ndarray of float64
-        From 0 to 1.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shaped like ``phi``; the last item where none does.
+    Shapes: `cdf` (items,); returns like `phi`.
     """
     return first_reaching(np.minimum.accumulate(cdf[::-1])[::-1], phi)
 

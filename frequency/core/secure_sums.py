@@ -71,17 +71,7 @@ def signed_places(sign_sums: Sequence[SignSum]) -> Items:
 def split_signs(counts: npt.NDArray[np.int8], sign_sums: Sequence[SignSum]) -> npt.NDArray[np.int8]:
     """Measurements, from the counts of one report each.
 
-    Parameters
-    ----------
-    counts : numpy.ndarray of int8
-        Shape (users, counts): -1, 0 or 1 each.
-    sign_sums : sequence of SignSum
-        Which of them are signs.
-
-    Returns
-    -------
-    numpy.ndarray of int8
-        Shape (users, numbers of a measurement): 0 or 1.
+    Shapes: `counts` (users, counts); returns (users, numbers of a measurement).
     """
     minus = counts[:, signed_places(sign_sums)] < 0
     return np.concatenate([counts > 0, minus], axis=1).astype(np.int8)
@@ -103,30 +93,7 @@ class DrawnSums(NamedTuple):
 
 
 def joined_signs(sums: Any, n: int, size: int, sign_sums: Sequence[SignSum]) -> DrawnSums:
-    """The counts of n reports, from the sums of their measurements.
-
-    Parameters
-    ----------
-    sums : array_like
-        Of the measurements of all reports, one-dimensional.
-    n : int
-        The number of reports.
-    size : int
-        How many counts there are.
-    sign_sums : sequence of SignSum
-        Which of them are sums of signs.
-
-    Returns
-    -------
-    DrawnSums
-        The counts, and of how many reports each is.
-
-    Raises
-    ------
-    IncompatibleAggregate
-        Another number of sums, one that is not an integer from 0 to n, or numbers of signs that no
-        n reports have.
-    """
+    """The counts of n reports, from the sums of their measurements."""
     places = signed_places(sign_sums)
     # Not asarray: that makes floats of integers of which some are 2^63 and more
     exact = sums if isinstance(sums, np.ndarray) else np.array(sums, dtype=object)

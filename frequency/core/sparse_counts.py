@@ -78,13 +78,7 @@ class SparseCounts:
 
     @staticmethod
     def from_bytes(body: memoryview, shape: tuple[int, ...], number: object) -> SparseCounts:
-        """What `to_bytes` wrote of so many counts that are not 0.
-
-        Raises
-        ------
-        ValueError
-            It cannot have written this.
-        """
+        """What `to_bytes` wrote of so many counts that are not 0."""
         size = math.prod(shape)
         if type(number) is not int or size >= 1 << 53 or number < 0 or not _pays(number, size):
             raise ValueError(f"{number} counts of {size} are not written by their places")
@@ -106,18 +100,7 @@ class SparseCounts:
 
 
 def sparse(counts: npt.NDArray[np.int64]) -> SparseCounts | npt.NDArray[np.int64]:
-    """The counts that are not 0, where they are few; otherwise all, made read-only.
-
-    Parameters
-    ----------
-    counts : numpy.ndarray of int64
-        Of any shape.
-
-    Returns
-    -------
-    SparseCounts or numpy.ndarray of int64
-        Which of them depends on the counts alone.
-    """
+    """The counts that are not 0, where they are few; otherwise all, made read-only."""
     if counts.size > _SMALL and _pays(int(np.count_nonzero(counts)), counts.size):
         places = np.flatnonzero(counts)
         return SparseCounts(counts.shape, places, counts.ravel()[places].astype(np.int64))

@@ -14,19 +14,7 @@ def shared_out(weights: Floats, n: int, rng: np.random.Generator) -> Items:
     The numbers of items in any run from the first one on are off by less than one, and not by the
     root of n as if they were drawn one by one.
 
-    Parameters
-    ----------
-    weights : numpy.ndarray of float64
-        Shape (items,): not negative, and not all 0.
-    n : int
-        How many, at least 0.
-    rng : numpy.random.Generator
-        To round and to shuffle with.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (n,).
+    Shapes: `weights` (items,); returns (n,).
     """
     parts = np.cumsum(weights)
     parts = parts / parts[-1] * n
@@ -38,29 +26,7 @@ def shared_out(weights: Floats, n: int, rng: np.random.Generator) -> Items:
 def checked_sample(
     n: int, number: int, reports: int, rng: np.random.Generator | None
 ) -> tuple[int, int, np.random.Generator]:
-    """How many records and samples are asked for, and what to draw with.
-
-    Parameters
-    ----------
-    n : int
-        Records in a sample.
-    number : int
-        Samples.
-    reports : int
-        That the estimate is from.
-    rng : numpy.random.Generator or None
-        None: a fresh one.
-
-    Returns
-    -------
-    tuple
-        The three of them, checked.
-
-    Raises
-    ------
-    ValueError
-        No number of records or samples, or no reports.
-    """
+    """How many records and samples are asked for, and what to draw with."""
     records = whole(n, "n", 1, what="a number of records")
     samples = whole(number, "number", 1, what="a number of samples")
     if not reports:

@@ -52,19 +52,7 @@ class Sample(NamedTuple):
 def cells(n: int, counts: npt.ArrayLike, view: int = 0) -> Sample:
     """How many of n reports are of each kind.
 
-    Parameters
-    ----------
-    n : int
-        The number of reports, at least 0.
-    counts : array_like
-        Shape (cells,), or any that is flattened to it: integers of sum n.
-    view : int, default 0
-        As in `Sample`.
-
-    Returns
-    -------
-    Sample
-        With ``fixed``, and the spread estimated from the counts.
+    Shapes: `counts` (cells,).
     """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     return Sample(n, sums, sums / max(n, 1), fixed=True, view=view)
@@ -73,19 +61,7 @@ def cells(n: int, counts: npt.ArrayLike, view: int = 0) -> Sample:
 def public(n: int, counts: npt.ArrayLike, probabilities: Sequence[float] | Floats) -> Sample:
     """How many of n reports are of each kind, where the kinds' probabilities are known.
 
-    Parameters
-    ----------
-    n : int
-        The number of reports, at least 0.
-    counts : array_like
-        Shape (cells,), or any that is flattened to it: integers of sum n.
-    probabilities : sequence of float or numpy.ndarray of float64
-        Shape (cells,), of sum 1.
-
-    Returns
-    -------
-    Sample
-        With ``fixed`` and ``known``.
+    Shapes: `counts` (cells,), `probabilities` (cells,).
     """
     return Sample(
         n,
@@ -100,19 +76,7 @@ def public(n: int, counts: npt.ArrayLike, probabilities: Sequence[float] | Float
 def signs(n: int, counts: npt.ArrayLike, share: float) -> Sample:
     """The sums of the signs of each index.
 
-    Parameters
-    ----------
-    n : int
-        The number of reports, at least 0.
-    counts : array_like
-        Shape (indices,), or any that is flattened to it: integers of at most n in absolute value.
-    share : float
-        The probability with which a report draws each index.
-
-    Returns
-    -------
-    Sample
-        One cell for each index.
+    Shapes: `counts` (indices,).
     """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     return Sample(n, sums, np.full(len(sums), share), sums / max(n, 1))
@@ -123,19 +87,7 @@ def bits(n: int, counts: npt.ArrayLike, q: float) -> Sample:
 
     A bit is 1 with probability ``q`` unless it is that of the user's item.
 
-    Parameters
-    ----------
-    n : int
-        The number of reports, at least 0.
-    counts : array_like
-        Shape (bits,), or any that is flattened to it: integers in 0 .. n.
-    q : float
-        0 to 1.
-
-    Returns
-    -------
-    Sample
-        One cell for each bit.
+    Shapes: `counts` (bits,).
     """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     mean = sums / max(n, 1)

@@ -45,22 +45,7 @@ class ItemErrors:
 
     @classmethod
     def of(cls, oracle: Oracle, users: int, population: int, confusion: float = 0.0) -> ItemErrors:
-        """The errors of a frequency oracle.
-
-        Parameters
-        ----------
-        oracle : Oracle
-            Whose estimates they are.
-        users, population : int
-            The number of reports, and of the users of whom they are a random part.
-        confusion : float, default 0.0
-            The variance that other items add to every estimate, at least 0.
-
-        Returns
-        -------
-        ItemErrors
-            Of the oracle's estimates from so many reports.
-        """
+        """The errors of a frequency oracle."""
         return cls(
             users,
             population,
@@ -90,20 +75,6 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
     It is exact for oracles that count supporters or signs; for others errors are taken for normal.
     The supporters of an item that nobody holds are binomial, which far in the tail is not normal:
     with large epsilon or few users noise reaches further.
-
-    Parameters
-    ----------
-    oracle : Oracle
-        Whose estimates are meant.
-    users : int
-        The number of reports, at least 1.
-    alpha : float
-        A probability, strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        A fraction of the users.
     """
     if isinstance(oracle, PureOracle):
         supporters = reach(users, float(oracle.q), alpha)
@@ -116,40 +87,13 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
 def noise_of_signs(scale: float, users: int, frequency: Any) -> Any:
     """The variance of the mean of signs times a scale, whose mean is the frequency.
 
-    Parameters
-    ----------
-    scale : float
-        What a sign is multiplied with, at least 1.
-    users : int
-        The number of signs, at least 1.
-    frequency : float or numpy.ndarray
-        True frequencies, 0 to 1.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        Squared fractions of the users, of the shape of ``frequency``.
+    The result is shaped like `frequency`.
     """
     return (scale**2 - frequency) / users
 
 
 def null_of_signs(scale: float, users: int, alpha: float) -> float:
-    """What the mean of fair signs times a scale exceeds with probability ``alpha`` at most.
-
-    Parameters
-    ----------
-    scale : float
-        What a sign is multiplied with, at least 1.
-    users : int
-        The number of signs, at least 1.
-    alpha : float
-        A probability, strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        A fraction of the users.
-    """
+    """What the mean of fair signs times a scale exceeds with probability ``alpha`` at most."""
     return scale * (2 * reach(users, 0.5, alpha) - users) / users
 
 
@@ -157,20 +101,6 @@ def reach(users: int, q: float, alpha: float) -> int:
     """The least number that a binomial count exceeds with probability ``alpha`` at most.
 
     It is found however small ``alpha`` is.
-
-    Parameters
-    ----------
-    users : int
-        The number of trials, at least 1.
-    q : float
-        The probability of success, 0 to 1.
-    alpha : float
-        A probability, above 0.
-
-    Returns
-    -------
-    int
-        In 0 .. users.
     """
     return bisect_left(
         range(users), True, key=lambda k: bool(scipy.special.betainc(k + 1, users - k, q) <= alpha)

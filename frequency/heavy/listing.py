@@ -29,34 +29,7 @@ def listed(
 ) -> Found:
     """The candidates that are frequent enough.
 
-    Parameters
-    ----------
-    universe : Universe
-        What items are made of.
-    words : numpy.ndarray of uint64
-        Shape (candidates,): those that passed the ``gates``.
-    estimates : numpy.ndarray of float64
-        Shape (candidates,): their estimated frequencies.
-    considered : int
-        How many candidates there were before the gates.
-    errors : ItemErrors
-        Of the estimates.
-    gates : sequence of callable
-        What the candidates passed: each maps frequencies to the probability that an item is lost
-        there, at most.
-    k : int or None
-        At most so many items; None: no limit.
-    threshold : float or None
-        The least estimated frequency: as for `HeavyHitterProtocol.find`.
-    confidence : float
-        Of the intervals and of the default threshold, strictly between 0 and 1.
-    estimated : callable, optional
-        The estimates of any other words, of the same errors; None: there are none.
-
-    Returns
-    -------
-    Found
-        The items, most frequent first.
+    Shapes: `words` (candidates,), `estimates` (candidates,).
     """
     noise = errors.beyond((1 - confidence) / considered)
     least = (
@@ -110,21 +83,7 @@ def half_of(
 ) -> Floats:
     """Half of the lengths of the intervals of items that were chosen from so many.
 
-    Parameters
-    ----------
-    errors : EstimateErrors or None
-        Of the estimates; None only without items.
-    considered : int
-        How many items there were to choose from.
-    frequencies : numpy.ndarray of float64
-        Shape (items,): the estimates.
-    confidence : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (items,).
+    Shapes: `frequencies` (items,); returns (items,).
     """
     if errors is None or not len(frequencies):
         return np.zeros(len(frequencies))
@@ -137,22 +96,7 @@ def half_of(
 
 
 def nothing(universe: Universe, confidence: float, n: int) -> Found:
-    """The list from too few reports to say anything.
-
-    Parameters
-    ----------
-    universe : Universe
-        What items are made of.
-    confidence : float
-        What was asked for, strictly between 0 and 1.
-    n : int
-        The number of reports, at least 0.
-
-    Returns
-    -------
-    Found
-        A list without items, whose noise is infinite.
-    """
+    """The list from too few reports to say anything."""
     none = np.zeros(0)
     words = np.zeros(0, dtype=np.uint64)
     return Found(

@@ -387,19 +387,7 @@ class Prefixes(Mixture):
 def without_sharing(cells: list[tuple[float, Items]], estimates: Floats, heavy: Items) -> Floats:
     """Estimates less what the heavy ones among them add to all that share cells with them.
 
-    Parameters
-    ----------
-    cells : list of tuple of (float, numpy.ndarray of int64)
-        What `Prefixes.cells_of` found.
-    estimates : numpy.ndarray of float64
-        Shape (prefixes,).
-    heavy : numpy.ndarray of int64
-        The places of the heavy ones.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (prefixes,): corrected estimates.
+    Shapes: `estimates` (prefixes,); returns (prefixes,).
     """
     shared = np.zeros((len(estimates), len(heavy)))
     for share, mine in cells:

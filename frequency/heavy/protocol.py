@@ -144,22 +144,7 @@ class HeavyHitterProtocol(Protocol):
 
 
 def check_request(k: int | None, threshold: float | None, confidence: float) -> None:
-    """Refuse what `HeavyHitterProtocol.find` cannot be asked for.
-
-    Parameters
-    ----------
-    k : int or None
-        At most so many items.
-    threshold : float or None
-        The least estimated frequency.
-    confidence : float
-        Of the intervals and of the default threshold.
-
-    Raises
-    ------
-    ValueError
-        One of them is out of range.
-    """
+    """Refuse what `HeavyHitterProtocol.find` cannot be asked for."""
     if k is not None:
         whole(k, "k", 1, what="a number of items")
     if threshold is not None and not (

@@ -49,11 +49,6 @@ def code_lengths() -> list[int]:
     Codes are numbers in ascending order of their lengths, and of bytes among those of one length.
     The first is 0; each is one more than the one before, and as many zeros behind it as it is
     longer.
-
-    Returns
-    -------
-    list of int
-        256 numbers; that of byte 0 is for the end of the text.
     """
     known = {byte: length for length, some in _CODES.items() for byte in some}
     rare = dict.fromkeys((*range(128), *range(194, 245)), _RAREST)

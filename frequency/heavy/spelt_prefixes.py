@@ -57,20 +57,6 @@ class SpeltPrefixes(Prefixes):
         The i-th length gets users in proportion to 1 / i. So what a word of i lengths is found by
         is, up to a logarithm, what it would be if all users were asked about these lengths alone,
         for each i.
-
-        Parameters
-        ----------
-        spelling : Spelling
-            Of the texts.
-        epsilon : float, Fraction, int, str or Decimal
-            The privacy loss of one report.
-        seed : int
-            Of the public hash functions, at least 0.
-
-        Returns
-        -------
-        SpeltPrefixes
-            The channel.
         """
         lengths = (*range(_FIRST, spelling.most, _STEP), spelling.most)
         total = sum(Fraction(1, i + 1) for i in range(len(lengths)))
@@ -139,21 +125,7 @@ class SpeltPrefixes(Prefixes):
         The heaviest are taken first, and their shares from all others; then the next ones, as long
         as any are heavy without what the heavier ones add to them.
 
-        Parameters
-        ----------
-        tables : list of PartEstimates
-            What `tables` found for the level.
-        prefixes : numpy.ndarray of uint64
-            Shape (prefixes, limbs).
-        estimates : numpy.ndarray of float64
-            Shape (prefixes,), from `children`.
-        least : float
-            The estimate from which on a prefix is heavy.
-
-        Returns
-        -------
-        tuple of numpy.ndarray
-            Shape (prefixes,) each: corrected estimates, and which prefixes are heavy.
+        Shapes: `prefixes` (prefixes, limbs), `estimates` (prefixes,); returns (prefixes,).
         """
         cells = self.cells_of(tables, prefixes)
         heavy, result = np.zeros(len(prefixes), dtype=np.bool_), estimates.copy()
@@ -170,19 +142,7 @@ class SpeltPrefixes(Prefixes):
     ) -> list[PartEstimates]:
         """The tables of all users but those with some prefixes.
 
-        Parameters
-        ----------
-        tables : list of PartEstimates
-            What `tables` found for a level.
-        prefixes : numpy.ndarray of uint64
-            Shape (prefixes, limbs): different ones.
-        held : numpy.ndarray of float64
-            Shape (prefixes,): their frequencies.
-
-        Returns
-        -------
-        list of PartEstimates
-            With the other users' frequencies, still as fractions of all.
+        Shapes: `prefixes` (prefixes, limbs), `held` (prefixes,).
         """
         found = []
         for table in tables:
@@ -334,17 +294,7 @@ class Walk:
     def estimated(self, words: Words, ends: Items) -> Floats:
         """The estimates of words from all who report on prefixes that decide them.
 
-        Parameters
-        ----------
-        words : numpy.ndarray of uint64
-            Shape (words, limbs), different ones.
-        ends : numpy.ndarray of int64
-            Shape (words,): the numbers of the first lengths at which they have ended.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (words,): NaN where nobody reported.
+        Shapes: `words` (words, limbs), `ends` (words,); returns (words,).
         """
         total = np.zeros(len(words))
         for number, one in enumerate(self._reached):

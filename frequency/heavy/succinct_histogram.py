@@ -728,29 +728,6 @@ def best_sizes(
 
     What is found is what `SuccinctHistogram.expected` says, for the decoding of sums. Of sizes that
     find nearly as rare items, within a twentieth, the fewest channels are chosen.
-
-    Parameters
-    ----------
-    bits : int
-        The length of an item, 1 .. 64.
-    epsilon : float
-        The privacy loss of one report.
-    n : int
-        The number of users, at least 1.
-    beta : float
-        The probability to miss an item, strictly between 0 and 1.
-    hashes, channels, symbol : int, optional
-        What is given; None: chosen.
-
-    Returns
-    -------
-    Sizes
-        The best.
-
-    Raises
-    ------
-    ValueError
-        Nothing can be found: the message says how many users, or which epsilon, it takes.
     """
     found = list(_findable(bits, epsilon, n, beta, hashes, channels, symbol))
     least = min((frequency for frequency, _ in found), default=math.inf)

@@ -56,25 +56,6 @@ def listed_texts(
 
     Of k at most those are listed whose estimates stand out most from their noise: what is found of
     long texts is found by few users.
-
-    Parameters
-    ----------
-    universe : Universe
-        Of the texts.
-    walk : Walk
-        What was reached.
-    k : int or None
-        At most so many texts; None: no limit.
-    threshold : float or None
-        The least estimated frequency: as for `HeavyHitterProtocol.find`.
-    confidence : float
-        Of the intervals and of the default threshold, strictly between 0 and 1.
-
-    Returns
-    -------
-    Found
-        The texts, most frequent first. What it may have missed is said of texts that are no longer
-        than the longest one listed.
     """
     if not walk.users[0]:
         return nothing(universe, confidence, walk.population)

@@ -33,34 +33,14 @@ class IdleReporting(Protocol):
     def idle(self, users: int, source: BitSource) -> Reports:
         """The reports of users without an item.
 
-        Parameters
-        ----------
-        users : int
-            How many, at least 0.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            Shape (users,), of the channel's ``report_dtype``.
+        The result has shape (users,).
         """
         ...
 
     def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports:
         """One private report for each item.
 
-        Parameters
-        ----------
-        values : array_like
-            The items, one a user.
-        rng : numpy.random.Generator or None
-            See `Channel.privatize`.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            Shape (users,), of the channel's ``report_dtype``.
+        The result has shape (users,).
         """
         ...
 
@@ -319,25 +299,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
 
 def code_of(bits: int, symbol: int | None) -> Code:
-    """The code of these symbols, or the best one. ValueError for symbols without room.
-
-    Parameters
-    ----------
-    bits : int
-        The length of an item, 1 .. 64.
-    symbol : int or None
-        The length of a symbol; None: `Code.best`.
-
-    Returns
-    -------
-    Code
-        The code of such items.
-
-    Raises
-    ------
-    ValueError
-        A parameter out of range.
-    """
+    """The code of these symbols, or the best one. ValueError for symbols without room."""
     return Code.best(bits) if symbol is None else Code(bits, symbol)
 
 

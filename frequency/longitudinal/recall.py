@@ -25,24 +25,7 @@ class Kept(Protocol):
 def those_who_report(users: npt.ArrayLike | None, of: int, values: int) -> Items:
     """Which users take part on a day.
 
-    Parameters
-    ----------
-    users : array_like or None
-        Different numbers of users; None: all.
-    of : int
-        How many users there are.
-    values : int
-        How many values there are, of those who take part.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (those who take part,).
-
-    Raises
-    ------
-    ValueError
-        A number that is no user's, or occurs twice; or another number of values.
+    The result has shape (those who take part,).
     """
     if users is None:
         who = np.arange(of)
@@ -58,21 +41,7 @@ def those_who_report(users: npt.ArrayLike | None, of: int, values: int) -> Items
 def recalled(kept: Kept, who: Items, items: Items, draw: Callable[[Items], Reports]) -> Reports:
     """Some users' permanent reports about these items; those missing are drawn and kept.
 
-    Parameters
-    ----------
-    kept : object
-        What all users keep: it is added to.
-    who : numpy.ndarray of int64
-        Shape (some,): different users.
-    items : numpy.ndarray of int64
-        Shape (some, ...): an item for each.
-    draw : callable
-        Maps places among these users to as many new permanent reports.
-
-    Returns
-    -------
-    structured numpy.ndarray
-        Shape (some,): copies.
+    Shapes: `who` (some,), `items` (some, ...); returns (some,).
     """
     ranks, held = np.arange(len(kept.items)), kept.held[who]
     same = (kept.items[:, who] == items).all(axis=tuple(range(2, kept.items.ndim)))

@@ -54,20 +54,6 @@ def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...],
 
     >>> covering(4, 2, 3)
     ((0, 1, 2), (0, 1, 3), (0, 2, 3))
-
-    Parameters
-    ----------
-    attributes : int
-        How many there are.
-    covered : int
-        How many must be together, 1 <= covered.
-    size : int
-        How many a set has, covered <= size <= attributes.
-
-    Returns
-    -------
-    tuple of tuples of int
-        The sets, the numbers of their attributes ascending.
     """
     left = dict.fromkeys(combinations(range(attributes), covered))
     blocks = []
@@ -89,25 +75,7 @@ def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...],
 
 
 def adaptive(cells: int, epsilon: float | Rational) -> Oracle:
-    """GRR or OUE, whichever has the lower variance for so many cells.
-
-    Parameters
-    ----------
-    cells : int
-        The number of cells, at least 1.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-
-    Returns
-    -------
-    Oracle
-        GRR or OUE over the cells.
-
-    Raises
-    ------
-    ValueError
-        An epsilon out of range.
-    """
+    """GRR or OUE, whichever has the lower variance for so many cells."""
     grr, oue = GRR(cells, epsilon), OUE(cells, epsilon)
     return grr if cells == 1 or grr.difference_variance(1) <= oue.difference_variance(1) else oue
 
@@ -293,21 +261,7 @@ def _slopes(held: Floats, cells: list[Items], sizes: list[int], weights: Floats)
     that the marginals allow are those of the factors, and the slopes are the sum of functions of
     the marginals' cells that is nearest to the weights, in mean square over the distribution.
 
-    Parameters
-    ----------
-    held : numpy.ndarray of float64
-        The distribution, flat.
-    cells : list of numpy.ndarray of int64
-        The cell of each marginal that each of its cells is in.
-    sizes : list of int
-        How many cells each marginal has.
-    weights : numpy.ndarray of float64
-        Of the sums: shape (sums, cells).
-
-    Returns
-    -------
-    list of numpy.ndarray of float64
-        For each marginal shape (sums, its cells).
+    Shapes: `weights` (sums, cells); returns (sums, its cells).
     """
     starts = np.cumsum([0, *sizes])
     columns = np.concatenate([start + cell for start, cell in zip(starts, cells, strict=False)])
@@ -328,18 +282,6 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
     The distances are weighted by the views' precisions. Dykstra's algorithm alternates between
     marginals that agree and tables that are not negative; what is left below 0 by then is mixed
     away with the uniform marginals, which keeps the agreement.
-
-    Parameters
-    ----------
-    overlap : Overlap
-        The views, and how precise each is.
-    tables : sequence of numpy.ndarray of float64
-        The marginal of each view, one axis an attribute.
-
-    Returns
-    -------
-    list of numpy.ndarray of float64
-        Of the same shapes: non-negative, of sum 1, and equal where views overlap.
     """
     domain, views = overlap.domain, overlap.views
     shapes = [table.shape for table in tables]
@@ -404,20 +346,7 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
 
 
 def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Reconstruction]:
-    """The distribution of most entropy with these marginals, by iterative scaling.
-
-    Parameters
-    ----------
-    domain : Domain
-        The attributes.
-    known : dict of tuple of str to numpy.ndarray of float64
-        The marginal of each set of attributes, one axis an attribute: non-negative, of sum 1.
-
-    Returns
-    -------
-    tuple
-        The distribution, one axis an attribute of the domain, and how the scaling ended.
-    """
+    """The distribution of most entropy with these marginals, by iterative scaling."""
     result = np.full(domain.shape, 1 / domain.size)
     places = [
         tuple(axis for axis, name in enumerate(domain) if name not in names) for names in known

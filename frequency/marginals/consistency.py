@@ -99,20 +99,7 @@ class Overlap:
         return result
 
     def marginal(self, effects: dict[Names, Floats], attributes: Names) -> Floats:
-        """The marginal of attributes that a view holds together; it sums to 1.
-
-        Parameters
-        ----------
-        effects : dict of tuple of str to numpy.ndarray of float64
-            What `effects` found.
-        attributes : tuple of str
-            In the order asked for.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            One axis an attribute, in that order.
-        """
+        """The marginal of attributes that a view holds together; it sums to 1."""
         shape = self.domain.project(attributes).shape
         result = np.full(shape, 1 / math.prod(shape))
         for names in self.subsets(attributes):
@@ -122,22 +109,7 @@ class Overlap:
 
 
 def effect(table: Floats, held: Names, names: Names) -> Floats:
-    """The effect of some of a table's attributes: what no fewer of them explain.
-
-    Parameters
-    ----------
-    table : numpy.ndarray of float64
-        A marginal, one axis an attribute.
-    held : tuple of str
-        The attributes of the table's axes.
-    names : tuple of str
-        Those whose effect is asked for, in the order asked for.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        One axis for each of ``names``, of mean 0 along each axis.
-    """
+    """The effect of some of a table's attributes: what no fewer of them explain."""
     axes = tuple(axis for axis, name in enumerate(held) if name not in names)
     result: Floats = table.sum(axis=axes) if axes else table
     left = [name for name in held if name in names]
@@ -226,17 +198,7 @@ class ConsistentEstimate(MarginalEstimate):
     def noise_of(self, sums: Sequence[tuple[Names, Floats]]) -> Floats:
         """The variances of sums of cells of several marginals, added up, as if users were drawn.
 
-        Parameters
-        ----------
-        sums : sequence of tuple
-            Attributes that a view holds together, and weights of the cells of their marginal:
-            shape (sums, cells), of as many sums for each marginal.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (sums,): with what drawing all users from a larger population would add. Infinite
-            if nobody reported on some of the attributes.
+        Shapes: `sums` (sums, cells); returns (sums,).
         """
         overlap, channel = self.overlap, self._views.channel
         rows: dict[int, Floats] = {}

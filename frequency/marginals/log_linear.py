@@ -59,17 +59,7 @@ _WIDEST = 4.0
 def characters(domain: Domain, names: Sequence[str]) -> Items:
     """The a that are not 0 at some attributes, and 0 at all others.
 
-    Parameters
-    ----------
-    domain : Domain
-        All attributes.
-    names : sequence of str
-        Some of them.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (characters, attributes of the domain).
+    The result has shape (characters, attributes of the domain).
     """
     found = np.array(
         list(product(*(range(1, domain[name]) for name in names))), dtype=np.int64
@@ -82,19 +72,8 @@ def characters(domain: Domain, names: Sequence[str]) -> Items:
 def cas(shape: Sequence[int], indices: Items, cells: Items) -> Floats:
     """The values of h_a in some cells.
 
-    Parameters
-    ----------
-    shape : sequence of int
-        The numbers of values.
-    indices : numpy.ndarray of int64
-        The a: shape (characters, attributes).
-    cells : numpy.ndarray of int64
-        The records: shape (cells, attributes).
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (characters, cells).
+    Shapes: `indices` (characters, attributes), `cells` (cells, attributes); returns
+    (characters, cells).
     """
     turns = np.zeros((len(indices), len(cells)))
     for place, size in enumerate(shape):

@@ -43,22 +43,7 @@ def moments_in(names: Names) -> list[Names]:
 
 
 def linear_variance(domain: Domain, names: Names, variances: Mapping[Names, float]) -> float:
-    """The mean variance of a cell of a marginal that is made of moments.
-
-    Parameters
-    ----------
-    domain : Domain
-        The attributes.
-    names : tuple of str
-        Those of the marginal, in the domain's order.
-    variances : mapping of tuple of str to float
-        Of a moment of each set: see `MarginalProtocol.moment_variances`.
-
-    Returns
-    -------
-    float
-        Of fractions.
-    """
+    """The mean variance of a cell of a marginal that is made of moments."""
     total = sum(parameters_of(domain, inside) * variances[inside] for inside in moments_in(names))
     return total / domain.project(names).size ** 2
 
@@ -173,18 +158,7 @@ class FittedErrors:
         return fit.covariances, squares
 
     def on_populations(self, variances: Mapping[Names, float]) -> tuple[tuple[str, float], ...]:
-        """The predicted root mean square error of a cell.
-
-        Parameters
-        ----------
-        variances : mapping of tuple of str to float
-            Of a moment of each set of attributes: see `MarginalProtocol.moment_variances`.
-
-        Returns
-        -------
-        tuple of (str, float)
-            For each population its name and the error.
-        """
+        """The predicted root mean square error of a cell."""
         counts = [parameters_of(self.domain, names) for names in self._sets]
         precisions = np.repeat([1 / max(variances[names], _EXACT) for names in self._sets], counts)
         views = self.domain.views(self.k)

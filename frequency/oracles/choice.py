@@ -30,13 +30,7 @@ an epsilon; or, for as many items as it has, an oracle or a mechanism of `mechde
 
 
 def require_choice(choice: Any) -> None:
-    """Refuse what is no choice of an oracle.
-
-    Raises
-    ------
-    ValueError
-        Another name, or another type.
-    """
+    """Refuse what is no choice of an oracle."""
     if isinstance(choice, str):
         if choice not in NAMED:
             raise ValueError(f"oracle must be one of {', '.join(NAMED)}; unknown: {shown(choice)}")
@@ -48,25 +42,7 @@ def require_choice(choice: Any) -> None:
 
 
 def choices_of(oracle: Any, levels: int) -> tuple[OracleChoice, ...]:
-    """A choice for each of some levels.
-
-    Parameters
-    ----------
-    oracle : str, callable, Oracle, Mechanism, or sequence of these
-        One for all levels, or one for each.
-    levels : int
-        How many there are.
-
-    Returns
-    -------
-    tuple
-        One for each level.
-
-    Raises
-    ------
-    ValueError
-        What is no choice, or another number of them.
-    """
+    """A choice for each of some levels."""
     given = tuple(oracle) if isinstance(oracle, (tuple, list)) else (oracle,) * levels
     for choice in given:
         require_choice(choice)
@@ -86,31 +62,7 @@ def name_of(choice: OracleChoice) -> str:
 
 
 def oracle_over(choice: OracleChoice, domain: int, epsilon: float | Rational) -> Oracle:
-    """The oracle that is meant.
-
-    Parameters
-    ----------
-    choice : str, callable, Oracle or Mechanism
-        See `OracleChoice`.
-    domain : int
-        The number of items that it tells of, at least 1.
-    epsilon : float, Fraction, int, str or Decimal
-        What the privacy loss of one report may be.
-
-    Returns
-    -------
-    Oracle
-        Of so many items, by its exact audit within epsilon.
-
-    Raises
-    ------
-    ValueError
-        What is no choice, or an oracle of another number of items.
-    TypeError
-        What was called made no oracle.
-    PrivacyViolation
-        The oracle loses more than epsilon, or a mechanism protects neighbouring counts only.
-    """
+    """The oracle that is meant."""
     require_choice(choice)
     if isinstance(choice, str):
         return NAMED[choice](domain, epsilon)

@@ -170,29 +170,7 @@ class SignSketch(SignChannel, Sketch):
 
 
 def checked_size(name: str, value: object, least: int, most: int = 1 << 32) -> int:
-    """``value`` as Python's integer.
-
-    Parameters
-    ----------
-    name : str
-        What it is called in error messages.
-    value : object
-        The number given.
-    least : int
-        The least that it may be.
-    most : int, default 2^32
-        The most that it may be.
-
-    Returns
-    -------
-    int
-        The same number, ``least`` .. ``most``.
-
-    Raises
-    ------
-    ValueError
-        Anything else.
-    """
+    """``value`` as Python's integer."""
     return whole(value, name, least, most)
 
 

@@ -30,20 +30,7 @@ from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 
 def points(q: int, t: int) -> int:
-    """The number of points, and of hyperplanes, of the projective space of F_q^t.
-
-    Parameters
-    ----------
-    q : int
-        The order of the field, at least 2.
-    t : int
-        The dimension, at least 0.
-
-    Returns
-    -------
-    int
-        (q^t - 1) / (q - 1): 0 for t = 0.
-    """
+    """The number of points, and of hyperplanes, of the projective space of F_q^t."""
     number: int = (q**t - 1) // (q - 1)
     return number
 

@@ -30,17 +30,7 @@ from mechdesign.symbolic.rational_function import ALPHA, rational
 def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:
     """The number of ones in each of the first columns of bit-packed rows.
 
-    Parameters
-    ----------
-    bits : numpy.ndarray of uint8
-        Shape (rows, bytes), the least significant bit first.
-    columns : int
-        How many columns to count.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (columns,).
+    Shapes: `bits` (rows, bytes); returns (columns,).
     """
     total = np.zeros(8 * bits.shape[1], dtype=np.int64)
     # 255 ones still fit in a byte, and adding bytes is fast
@@ -84,20 +74,7 @@ class BitVector(PureOracle, PublicCoinChannel):
 
 
 def symmetric_proof(places: int, name: str, source: str = "") -> CompositionProof:
-    """That bits told by randomised response keep alpha: two items change two of them.
-
-    Parameters
-    ----------
-    places : int
-        The number of bits, at least 1.
-    name, source : str
-        What is private, and where it is shown.
-
-    Returns
-    -------
-    CompositionProof
-        Of the two bits, each with half of epsilon, and all others.
-    """
+    """That bits told by randomised response keep alpha: two items change two of them."""
     half, one = Fraction(1, 2), rational(1)
     changed = favouring(1, 1, name="randomised response of a bit that two items change")
     truth = one / rational(1 + ALPHA)
@@ -111,17 +88,7 @@ def symmetric_proof(places: int, name: str, source: str = "") -> CompositionProo
 def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
     """Rows of words as rows of bytes with the bits of items beyond the domain cleared.
 
-    Parameters
-    ----------
-    words : numpy.ndarray of uint64
-        Shape (users, ceil(domain / 64)).
-    domain : int
-        The number of bits to keep, at least 1.
-
-    Returns
-    -------
-    numpy.ndarray of uint8
-        Shape (users, ceil(domain / 8)).
+    Shapes: `words` (users, ceil(domain / 64)); returns (users, ceil(domain / 8)).
     """
     bits = words.astype("<u8").view(np.uint8)[:, : -(-domain // 8)]
     if domain % 8:
@@ -130,20 +97,7 @@ def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
 
 
 def unary_step(bits: UnaryBits, places: int) -> dict[str, Any]:
-    """The step of a description that draws so many bits.
-
-    Parameters
-    ----------
-    bits : UnaryBits
-        How each is drawn.
-    places : int
-        How many, at least 1.
-
-    Returns
-    -------
-    dict
-        See ``docs/wire.md``.
-    """
+    """The step of a description that draws so many bits."""
     own, other = json_integer(bits.own), json_integer(bits.other)
     return {"do": "bits", "places": places, "own": own, "other": other}
 

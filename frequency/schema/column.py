@@ -212,13 +212,7 @@ class Column:
         return None if is_nothing(found) else found
 
     def factors(self) -> Factors:
-        """The different values, and which of them each row has.
-
-        Raises
-        ------
-        InvalidCell
-            The first object that is no text, number, truth, date or time.
-        """
+        """The different values, and which of them each row has."""
         if self._coded is not None:
             places, categories = self._coded
             inner = categories.factors()
@@ -254,18 +248,7 @@ class Column:
         return Factors(codes, values)
 
     def numbers(self, words: Sequence[str] = ()) -> Parsed:
-        """The column as numbers.
-
-        Parameters
-        ----------
-        words : sequence of str
-            Texts that are no numbers and may be there.
-
-        Raises
-        ------
-        InvalidCell
-            The first value that is no number.
-        """
+        """The column as numbers."""
         if self._array.dtype.kind in "iu":
             return Parsed(self._array, np.False_ if self._absent is None else self._absent)
         if self._array.dtype.kind == "f":
@@ -287,18 +270,7 @@ class Column:
         return self._parsed(number_of, "a number", np.float64, words)  # which finds what is wrong
 
     def times(self, words: Sequence[str] = ()) -> Parsed:
-        """The column as times to the second, rounded down.
-
-        Parameters
-        ----------
-        words : sequence of str
-            Texts that are no times and may be there.
-
-        Raises
-        ------
-        InvalidCell
-            The first value that is no date or time, or one with a time zone.
-        """
+        """The column as times to the second, rounded down."""
         if self._array.dtype.kind == "M":
             absent = np.isnat(self._array)
             absent = absent if self._absent is None else absent | self._absent
@@ -385,16 +357,6 @@ def texts_of(value: Any) -> tuple[str, ...]:
     A text stands for itself. A number is written in full: 7 for 7.0, 0.5, 0.00001. A truth is
     true or false. A date is 2013-01-31, a time 2013-01-31T09:30:00, perhaps with a blank for the T.
     Midnight is the date, since data frames have times for dates. An interval of pandas is (0, 5].
-
-    Parameters
-    ----------
-    value : object
-        As a column holds it.
-
-    Returns
-    -------
-    tuple of str
-        None of them where no label spells the value.
     """
     value = plain(value)
     if isinstance(value, str):
@@ -487,26 +449,7 @@ def _second_of(value: Any) -> np.datetime64 | None:
 
 
 def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
-    """Columns of a table.
-
-    Parameters
-    ----------
-    table : DataFrame or mapping
-        Of pandas, polars, pyarrow or another library that narwhals reads; or columns by their
-        names. Where there is one name: perhaps the column itself.
-    names : tuple of str
-        The columns that are needed.
-
-    Returns
-    -------
-    list of Column
-        In this order, of one length.
-
-    Raises
-    ------
-    UnknownColumn
-        One that is missing or there twice, columns of different lengths, or what is no table.
-    """
+    """Columns of a table."""
     if isinstance(table, Mapping):
         there, column = list(table), table.__getitem__
     else:

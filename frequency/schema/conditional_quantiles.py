@@ -49,20 +49,7 @@ class ConditionalQuantiles:
     def bins(self, phi: npt.ArrayLike) -> Integers:
         """The bins of quantiles; where the answers cross more than once, the middle.
 
-        Parameters
-        ----------
-        phi : array_like
-            In [0, 1].
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Of the shape of ``phi``.
-
-        Raises
-        ------
-        ValueError
-            A phi outside of [0, 1], or nobody is estimated to meet the condition.
+        The result is shaped like `phi`.
         """
         self._require_users()
         return np.asarray(quantile(self.cumulative / self.cumulative[-1], phi))
@@ -77,24 +64,7 @@ class ConditionalQuantiles:
         Where the interval of the difference holds 0. Its standard error is taken as if both of its
         answers erred together, whatever their correlation.
 
-        Parameters
-        ----------
-        phi : array_like
-            In [0, 1].
-        confidence : float
-            In (0, 1).
-
-        Returns
-        -------
-        tuple of numpy.ndarray
-            The first and the last bins, of the shape of ``phi``.
-
-        Raises
-        ------
-        ValueError
-            As for `bins`, and for a confidence out of range.
-        UnknownVariance
-            The errors of answers are not known.
+        The result is shaped like `phi`.
         """
         self._require_users()
         z, wanted = normal_quantile(confidence), fractions(phi)[..., None]

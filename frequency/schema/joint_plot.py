@@ -82,32 +82,7 @@ def heat_map(
     chance: these must hold for all cells at once. All bins are as wide as each other, whatever
     their widths in units.
 
-    Parameters
-    ----------
-    attributes : sequence of ItemAttribute
-        Two: along the horizontal and the vertical axis.
-    values : array_like
-        Shape (items of the first, items of the second), finite.
-    interval : tuple of array_like, optional
-        Of each value, such that all of them hold at once: see `frequency.core.answer.of_each`.
-        None: unknown, and values that are not above 0 are blank.
-    measure : str, default "fraction of the users"
-        What the values are.
-    confidence : float, default 0.95
-        With which all the intervals hold at once.
-    caption : str, default ""
-        A remark above the panel.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel with a colour scale, unless all cells are blank; cells have their values printed
-        where these have room.
-
-    Raises
-    ------
-    ValueError
-        Nothing to draw, or shapes that do not fit.
+    Shapes: `values` (items of the first, items of the second).
     """
     table, ends = finite(values, interval)
     _fits(table, attributes)
@@ -158,23 +133,7 @@ def maps(
 ) -> Figure:
     """Cells at places of the plane, by colour: a panel for each table, of one colour scale.
 
-    Parameters
-    ----------
-    corners : numpy.ndarray of float64
-        Shape (across + 1, along + 1, 2): where the borders of cells meet.
-    panels : mapping of str to numpy.ndarray of float64
-        Title -> values of the cells: shape (across, along).
-    labels : tuple of str
-        Of the axes.
-    aspect : float
-        How long a unit of the vertical axis is, in those of the horizontal one.
-    measure : str
-        What the values are.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The panels beside each other, with a colour scale from 0.
+    Shapes: `corners` (across + 1, along + 1, 2), `panels` (across, along).
     """
     low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
     across, up = (high - low) * [1.0, aspect]
@@ -303,24 +262,7 @@ def mosaic(
     of the second's within it, and these by those of the third's. What is below 0 is drawn as 0, and
     the rest is made to sum to 1; the caption says how much that changed.
 
-    Parameters
-    ----------
-    attributes : sequence of ItemAttribute
-        Two or three, of at most `MOST_COLUMNS` items, and then `MOST_PARTS` each.
-    values : array_like
-        Shape (items of each), finite, of positive sum.
-    interval, measure, confidence, caption : optional
-        As for `heat_map`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel.
-
-    Raises
-    ------
-    ValueError
-        Nothing to draw, shapes that do not fit, or too many items.
+    Shapes: `values` (items of each).
     """
     table, ends = finite(values, interval)
     _fits(table, attributes)

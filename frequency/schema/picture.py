@@ -35,31 +35,7 @@ def picture_of(
     confidence: float,
     shares: bool = False,
 ) -> Figure:
-    """The picture of an estimate: see `SurveyEstimate.plot`.
-
-    Parameters
-    ----------
-    estimate : SurveyEstimate
-        What is drawn.
-    attributes : sequence of str or None
-        The names of those that are drawn; None: all.
-    kind : str or None
-        One of `Kind`; None: the one that fits.
-    confidence : float
-        Of the intervals.
-    shares : bool, default False
-        Draw fractions of the users, also of a release.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel.
-
-    Raises
-    ------
-    ValueError
-        A kind that the attributes do not fit, or no reports.
-    """
+    """The picture of an estimate: see `SurveyEstimate.plot`."""
     known = estimate.schema.names
     wanted = known if attributes is None else attributes
     places = [place_of(name, known) for name in ([wanted] if isinstance(wanted, str) else wanted)]

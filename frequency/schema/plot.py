@@ -62,38 +62,7 @@ def bars(
 ) -> Figure:
     """A bar for each item, with its interval.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        Of the items, from the top; long ones are cut.
-    values : array_like
-        Shape (items,): at least one, finite.
-    interval : tuple of array_like, optional
-        Of each value; None: unknown.
-    measure : str, default "fraction of the users"
-        What the values are.
-    truth : array_like, optional
-        Shape (items,): the true values, for a study where they are known; drawn as crosses.
-    largest : int, optional
-        Draw so many items, the largest first, at least 1; None: all, in the order given.
-    apart : int, default 0
-        How many of the last items, such as missing values, are set apart below the others.
-    marks : mapping of str to float, optional
-        Vertical lines: label -> value.
-    confidence : float, default 0.95
-        Of the intervals.
-    caption : str, default ""
-        A remark above the panel.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel.
-
-    Raises
-    ------
-    ValueError
-        Nothing to draw, or lengths that do not fit.
+    Shapes: `values` (items,), `truth` (items,).
     """
     centre, ends = finite(values, interval)
     count = len(centre)
@@ -162,39 +131,7 @@ def cumulative(
     Within a bin the line is straight in units; the band there reaches from the interval of the
     bin's lower edge to that of its upper one, and so holds however values lie within bins.
 
-    Parameters
-    ----------
-    edges : array_like
-        Shape (bins + 1,), ascending: numbers or datetime64, at least two. The axis is logarithmic
-        for bins whose ratios are more alike than their widths.
-    values : array_like
-        Shape (bins,): what is in each bin or in those before it. Finite.
-    interval : tuple of array_like, optional
-        Of each value; None: unknown.
-    xlabel, ylabel : str
-        What the edges and the values are.
-    whole : float, default 1
-        What all the bins hold: lines are drawn there and at 0.
-    steps : bool, default False
-        Bins are single values: the distribution rises at their lower edges, in steps.
-    truth : array_like, optional
-        Shape (bins,): the true values, for a study where they are known.
-    quantiles : tuple, optional
-        Heights, the places where the distribution reaches them, and the places' intervals or None.
-    confidence : float, default 0.95
-        Of each interval.
-    caption : str, default ""
-        A remark above the panel.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel.
-
-    Raises
-    ------
-    ValueError
-        Nothing to draw, or lengths that do not fit.
+    Shapes: `edges` (bins + 1,), `values` (bins,), `truth` (bins,).
     """
     heights, ends = finite(values, interval)
     cuts = _edges(edges, len(heights))
@@ -252,31 +189,7 @@ def histogram(
     confidence: float = 0.95,
     caption: str = "",
 ) -> Figure:
-    """The bins of a distribution: their values, or densities where their widths differ.
-
-    Parameters
-    ----------
-    edges, values, interval : array_like
-        As for `cumulative`, but each value is that of one bin.
-    xlabel, measure : str
-        What the edges and the values are.
-    unit : str, default ""
-        Of the edges.
-    confidence : float, default 0.95
-        Of each interval.
-    caption : str, default ""
-        A remark above the panel.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel.
-
-    Raises
-    ------
-    ValueError
-        Nothing to draw, or lengths that do not fit.
-    """
+    """The bins of a distribution: their values, or densities where their widths differ."""
     heights, ends = finite(values, interval)
     cuts = _edges(edges, len(heights))
     figure, axes = panel(xlabel)

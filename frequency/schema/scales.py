@@ -19,25 +19,7 @@ Interval: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 
 
 def finite(values: npt.ArrayLike, interval: Interval | None) -> tuple[Floats, Floats | None]:
-    """Values and the ends of their intervals, as they are drawn.
-
-    Parameters
-    ----------
-    values : array_like
-        Any numbers.
-    interval : tuple of array_like or None
-        The ends, each of the values' shape; None: unknown.
-
-    Returns
-    -------
-    tuple of (numpy.ndarray, numpy.ndarray or None)
-        The ends have shape (2, *that of the values).
-
-    Raises
-    ------
-    ValueError
-        None, or such as are not finite: then there were no reports.
-    """
+    """Values and the ends of their intervals, as they are drawn."""
     centre = np.asarray(values, dtype=np.float64)
     ends = None if interval is None else np.asarray(interval, dtype=np.float64)
     if ends is not None and ends.shape != (2, *centre.shape):
@@ -101,21 +83,7 @@ def is_logarithmic(edges: npt.ArrayLike) -> bool:
 def mark_units(
     axis: Axis, edges: npt.ArrayLike, end: float = np.inf, *, even: bool = False
 ) -> None:
-    """Mark an axis in units.
-
-    Parameters
-    ----------
-    axis : matplotlib.axis.Axis
-        Of `numbers`.
-    edges : array_like
-        Of the bins: numbers, of which integers are marked if they are integers, or if all lie half
-        between two; or dates.
-    end : float, default inf
-        Nothing is marked above it.
-    even : bool, default False
-        Bins are as wide as each other on this axis, whatever their widths in units: where these
-        differ, edges at equal steps are marked, since round numbers would crowd in a few bins.
-    """
+    """Mark an axis in units."""
     cuts = numbers(edges)
     if are_dates(edges):
         mark_dates(axis, cuts[0], cuts[-1])

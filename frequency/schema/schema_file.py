@@ -37,25 +37,7 @@ _WORDS = re.compile(
 
 
 def text_of(content: dict[str, Any], path: str | os.PathLike[str]) -> str:
-    """The text of a file.
-
-    Parameters
-    ----------
-    content : dict
-        As `Schema.content` gives it; with a digest, or without one for somebody to change it.
-    path : str or os.PathLike
-        Whose name says whether it is TOML or JSON.
-
-    Returns
-    -------
-    str
-        Which `content_in` reads.
-
-    Raises
-    ------
-    ValueError
-        The name ends in neither .toml nor .json.
-    """
+    """The text of a file."""
     full = {"format": FORMAT, "version": VERSION, **content}
     if _suffix(path) == ".json":
         return json.dumps(full, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -72,25 +54,7 @@ def save_content(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
 
 
 def content_in(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What such a file holds.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        TOML or JSON, by its name.
-
-    Returns
-    -------
-    dict
-        The content, unchecked, without the file's format and version.
-
-    Raises
-    ------
-    InvalidFile
-        It is no such file.
-    ValueError
-        Its name ends in neither .toml nor .json.
-    """
+    """What such a file holds."""
     suffix = _suffix(path)
     with opened(path) as stream:
         text = stream.read(JSON_BYTES + 1)

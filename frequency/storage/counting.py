@@ -90,20 +90,7 @@ class Part:
 
 
 def look(protocol: bytes, paths: tuple[str, ...]) -> list[Outline | str]:
-    """The outline of each file, or why it is refused.
-
-    Parameters
-    ----------
-    protocol : bytes
-        The pickled channel.
-    paths : tuple of str
-        The files to look at; no report is judged.
-
-    Returns
-    -------
-    list of Outline or str
-        One entry for each file: what it says of itself, or the reason as text.
-    """
+    """The outline of each file, or why it is refused."""
     channel, found = _unpickled(protocol), list[Outline | str]()
     for path in paths:
         try:
@@ -118,20 +105,6 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
 
     The reports of small files are counted together, as a count costs as the counts are many, but
     those of a file only when it has been read to its end. A file alone is counted as it is read.
-
-    Parameters
-    ----------
-    protocol : bytes
-        The pickled channel.
-    batch : int
-        How many reports to hold at a time, at least 1.
-    task : tuple of FilePiece
-        Small files as wholes, or one piece of a large one.
-
-    Returns
-    -------
-    Part
-        The counts, and one entry for each piece: refused ones add nothing.
     """
     channel = _unpickled(protocol)
     counts = np.zeros(channel.counts_shape, dtype=np.int64)
@@ -179,18 +152,7 @@ def narrowed(counts: Counts) -> Counts:
 
 
 def merge(first: Part, second: Part) -> Part:
-    """Two parts as one.
-
-    Parameters
-    ----------
-    first, second : Part
-        Counts of the same shape.
-
-    Returns
-    -------
-    Part
-        Their sum, in as few bytes as it needs, and the entries of both.
-    """
+    """Two parts as one."""
     counts = np.add(first.counts, second.counts, dtype=np.int64)
     return Part(narrowed(counts), first.entries + second.entries)
 
@@ -212,24 +174,7 @@ def settle(part: Part) -> Part:
 
 
 def pieces(path: str, outline: Outline, size: int, reports: int) -> Iterator[FilePiece]:
-    """A file in pieces of about so many reports.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    outline : Outline
-        What it says of itself.
-    size : int
-        Its length in bytes, shared out among the pieces.
-    reports : int
-        How many reports each piece but the last has at least. Groups are not split.
-
-    Returns
-    -------
-    iterator of FilePiece
-        All groups, each in one piece; the sizes add up to that of the file.
-    """
+    """A file in pieces of about so many reports."""
     first = held = before = 0
     for k, here in enumerate(outline.groups):
         held += here

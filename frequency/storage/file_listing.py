@@ -36,11 +36,6 @@ def listing_of(paths: Paths) -> Listing:
 
     Names that begin with "." or "_" are passed over. Links are followed; a directory is listed
     once, however many links lead to it, and by its own name if it is below one that was named.
-
-    Raises
-    ------
-    OSError, ValueError
-        A path that was named does not exist, cannot be listed, or is no regular file.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found = Listing()

@@ -44,20 +44,7 @@ def _format_of(path: str | os.PathLike[str]) -> type[ReportsFile]:
 
 
 def file_of(path: str | os.PathLike[str], channel: Channel) -> ReportsFile:
-    """A file of reports, by the format that its name says.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
-    channel : Channel
-        Of which it must hold reports.
-
-    Returns
-    -------
-    ReportsFile
-        Nothing has been read.
-    """
+    """A file of reports, by the format that its name says."""
     return _format_of(path)(path, channel)
 
 

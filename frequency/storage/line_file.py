@@ -248,15 +248,7 @@ def _regrouped(parts: Iterable[Reports], batch: int) -> Iterator[Reports]:
 def encode(content: Bytes) -> Bytes:
     """Base64 of rows of bytes.
 
-    Parameters
-    ----------
-    content : numpy.ndarray of uint8
-        Shape (rows, bytes).
-
-    Returns
-    -------
-    numpy.ndarray of uint8
-        Shape (rows, characters), with padding.
+    Shapes: `content` (rows, bytes); returns (rows, characters).
     """
     rows, size = content.shape
     padding = -size % 3
@@ -277,18 +269,7 @@ def encode(content: Bytes) -> Bytes:
 def decode(text: Bytes, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
     """Rows of bytes from their base64.
 
-    Parameters
-    ----------
-    text : numpy.ndarray of uint8
-        Shape (rows, characters), as many as `encode` makes.
-    size : int
-        How many bytes a row is.
-
-    Returns
-    -------
-    tuple
-        The rows, shape (rows, size), and which of them `encode` gives this text of; others are
-        arbitrary.
+    Shapes: `text` (rows, characters); returns (rows, size).
     """
     padding = -size % 3
     translated = bytearray(text).translate(_DIGITS)

@@ -30,20 +30,7 @@ def shuffled(
 
     Whatever their order was, the distribution of what comes out is the same.
 
-    Parameters
-    ----------
-    parts : iterable of structured numpy.ndarray
-        All of them are read before any comes out. Many are held in temporary files, which are gone
-        when the iteration or the process ends.
-    dtype : numpy.dtype
-        Of the reports.
-    source : BitSource
-        The randomness.
-
-    Yields
-    ------
-    structured numpy.ndarray
-        The reports of a pile, shape (reports,), at least one.
+    Each has shape (reports,).
     """
     with ExitStack() as stack:
         piles = [stack.enter_context(SpooledTemporaryFile(_HELD)) for _ in range(_PILES)]

@@ -167,27 +167,7 @@ def follow(parent: int) -> None:
 
 
 def in_order(pool: Pool, function: Callable[[_T], _R], arguments: Iterator[_T]) -> Iterator[_R]:
-    """``map(function, arguments)``, some calls ahead of whoever takes the results.
-
-    Parameters
-    ----------
-    pool : Pool
-        Where the calls run.
-    function : callable
-        A pure function.
-    arguments : iterator
-        Taken as `Pool.width` allows.
-
-    Returns
-    -------
-    iterator
-        The results, in the order of the arguments.
-
-    Raises
-    ------
-    WorkersLost
-        Nobody is left to do the work.
-    """
+    """``map(function, arguments)``, some calls ahead of whoever takes the results."""
     waiting: deque[Any] = deque()
     try:
         while True:

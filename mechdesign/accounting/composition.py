@@ -367,25 +367,6 @@ def pessimistic_pld(parts: Sequence[tuple[PrivacyLoss, int]], interval: float) -
     likelihood ratio, which raises delta at every epsilon, and far less than rounding all losses
     upwards would (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, PETS 2022). Probabilities are
     rounded up to floats. What dp_accounting makes of it is in its own floating-point arithmetic.
-
-    Parameters
-    ----------
-    parts : sequence of (PrivacyLoss, int)
-        At least one loss, and how many times each is composed.
-    interval : float
-        The step of the losses, above 0.
-
-    Returns
-    -------
-    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        Pessimistic, and the same for both orders of neighbours.
-
-    Raises
-    ------
-    ImportError
-        The package dp-accounting is not installed.
-    ValueError
-        An interval that is not a number above 0.
     """
     if not 0 < interval < math.inf:
         raise ValueError(f"the step of privacy losses must be a number above 0, got {interval}")

@@ -74,25 +74,7 @@ class DummyCounts:
     @classmethod
     @precision()
     def hiding(cls, ratio: Fraction, delta: Fraction) -> DummyCounts:
-        """Nearly the least dummies with ``H_ratio <= delta``.
-
-        Parameters
-        ----------
-        ratio : Fraction
-            Above 1.
-        delta : Fraction
-            Above 0.
-
-        Returns
-        -------
-        DummyCounts
-            With ``ratio * alpha**2 >= 1``.
-
-        Raises
-        ------
-        ValueError
-            It takes more dummies than `LARGEST_CENTRE` of a kind.
-        """
+        """Nearly the least dummies with ``H_ratio <= delta``."""
         alpha = Fraction(math.isqrt(math.ceil(_SCALE**2 / ratio) - 1) + 1, _SCALE)
         if alpha < 1:
 
@@ -132,23 +114,7 @@ class DummyCounts:
             return 2 * self.end - self.end**2 + more**2 * beyond
 
     def least_divergence(self, ratio: Fraction, kinds: Sequence[tuple[Fraction, Fraction]]) -> arb:
-        """A lower bound on the divergence of two counts when the report's kind is random.
-
-        Parameters
-        ----------
-        ratio : Fraction
-            At least 1.
-        kinds : sequence of (Fraction, Fraction)
-            The probabilities of the first kind and of the second: under one value, and then under
-            the other.
-
-        Returns
-        -------
-        arb
-            The larger advantage of two tests. They guess the first value where a count is at an end
-            that the second kind does not reach; the one also where both counts have the ratio
-            1 / alpha.
-        """
+        """A lower bound on the divergence of two counts when the report's kind is random."""
         with precision(_BITS):
             end, high, low = self.end, (1 + self.middle) / 2, (1 - self.middle) / 2
             # The probability of the guess if the report is of the first kind, the second, another
@@ -179,17 +145,7 @@ class DummyCounts:
     def draw(self, kinds: int, source: BitSource) -> npt.NDArray[np.int64]:
         """Independent numbers of dummies, exactly of this distribution.
 
-        Parameters
-        ----------
-        kinds : int
-            How many, at least 0.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (kinds,): 0 to 2 centre.
+        The result has shape (kinds,).
         """
         noise = DiscreteLaplace(alpha=self.alpha)
         result = noise.draw(kinds, source)

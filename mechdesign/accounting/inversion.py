@@ -207,20 +207,7 @@ class Mean:
     function: type[Function]
 
     def upper(self, smoothing: float) -> arb:
-        """At least the mean: a ball whose upper end is the bound.
-
-        Parameters
-        ----------
-        smoothing : float
-            The standard deviation of what is added to S, relative to that of the tilted S, or to
-            three times the distance in which its tail falls by e if that is less (down to a
-            twentieth).
-
-        Returns
-        -------
-        arb
-            The larger, the more was added.
-        """
+        """At least the mean: a ball whose upper end is the bound."""
         if self._most < _LEAST:
             return self._most
         with precision(self._precision):
@@ -257,18 +244,7 @@ class Mean:
         return float((terms.sum() - terms[0] / 2) * step / math.pi)
 
     def lower(self, smoothing: float) -> arb:
-        """At most the mean: a ball whose lower end is the bound.
-
-        Parameters
-        ----------
-        smoothing : float
-            As of `upper`, but of what is subtracted.
-
-        Returns
-        -------
-        arb
-            At least 0.
-        """
+        """At most the mean: a ball whose lower end is the bound."""
         if self._most < _LEAST:
             return arb(0)
         with precision(self._precision):

@@ -234,17 +234,7 @@ class TableLaws(PairLaws):
 def attack_laws_of(weights: Sequence[Sequence[int]]) -> tuple[PairLaw, ...]:
     """The laws when all other users hold one value, for the values that reveal a user the most.
 
-    Parameters
-    ----------
-    weights : sequence of sequence of int
-        Shape (outputs, inputs), no output impossible under some inputs only: probabilities in
-        units of the sum of each column.
-
-    Returns
-    -------
-    tuple of PairLaw
-        omega is the probability under the others' value. They are the ones with the largest
-        variance of first - second, in floats: which are taken is a choice, and each is exact.
+    Shapes: `weights` (outputs, inputs).
     """
     rows = [row for row in weights if any(row)]
     total = sum(row[0] for row in rows)

@@ -328,26 +328,7 @@ def dominating(
     bends, if they are not more. Between them it is linear, which is above, as call functions are
     convex.
 
-    Parameters
-    ----------
-    laws : sequence of (numpy.ndarray, numpy.ndarray, float)
-        The probabilities and the values of each, shapes (values,), and a constant that is added to
-        its call function; in floats.
-    ends : tuple of Fraction
-        No value of a law is below the first or above the second, which is larger.
-    calls : tuple of Fraction
-        At least all call functions, with their constants, at the two ends.
-    scale : float
-        At least the mean of the absolute values of each law, and of the numbers they are
-        differences of.
-    terms : int, default 1
-        How many roundings each probability has seen, at most; each value at most four.
-
-    Returns
-    -------
-    list of (Fraction, Fraction)
-        Probabilities above 0, which sum to 1, and values, ascending. The call function is that
-        of the law, and the second of ``calls`` as a constant.
+    Shapes: `laws` (values,).
     """
     points = _points(laws, ends)
     grid = np.array([float(point) for point in points])
@@ -382,18 +363,7 @@ def _points(
 
 
 def lower_hull(points: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-    """The corners of the largest convex function below some points.
-
-    Parameters
-    ----------
-    points : list of (Fraction, Fraction)
-        Ascending places, and heights.
-
-    Returns
-    -------
-    list of (Fraction, Fraction)
-        Some of the points, the first and the last one among them.
-    """
+    """The corners of the largest convex function below some points."""
     hull: list[tuple[Fraction, Fraction]] = []
     for x, y in points:
         while len(hull) > 1:
@@ -406,18 +376,7 @@ def lower_hull(points: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, 
 
 
 def masses(hull: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-    """The law with a call function, but for what is left of that at its last corner.
-
-    Parameters
-    ----------
-    hull : list of (Fraction, Fraction)
-        The corners of a convex function that falls, nowhere by more than 1.
-
-    Returns
-    -------
-    list of (Fraction, Fraction)
-        Probabilities above 0 and values.
-    """
+    """The law with a call function, but for what is left of that at its last corner."""
     slopes = [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in pairwise(hull)]
     bends = zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], hull, strict=True)
     return [(after - before, x) for before, after, (x, _) in bends if after > before]

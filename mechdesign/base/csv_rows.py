@@ -145,13 +145,7 @@ class CsvRows(NamedTuple):
     source: Path
 
     def places(self, names: Iterable[str]) -> list[int]:
-        """Return the places of columns in a row, from 0.
-
-        Raises
-        ------
-        InvalidTable
-            There is no column, or more than one, of some name; the message has the header.
-        """
+        """Return the places of columns in a row, from 0."""
         places = []
         for name in names:
             if self.header.count(name) != 1:
@@ -190,25 +184,6 @@ def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> Csv
 
     It has any line ends, quotes around separators and line ends, a byte order mark or none. Empty
     lines at the end are no rows; elsewhere they are refused.
-
-    Parameters
-    ----------
-    stream : text stream
-        At the beginning of the file, and opened with ``newline=""``.
-    source : Path
-        What errors call it.
-    separator : str, optional
-        One of `SEPARATORS`. None: the one that splits the header line into the most cells.
-
-    Returns
-    -------
-    CsvRows
-        The header has been read; the rows are read as they are asked for.
-
-    Raises
-    ------
-    InvalidTable
-        A malformed line, which the message names; of the rows, when they are asked for.
     """
     first = stream.readline(_HEADER)
     if len(first) == _HEADER:

@@ -39,20 +39,7 @@ class FieldType:
     check: Callable[[Any, str], None]
 
     def require(self, value: Any, place: str = "") -> Any:
-        """The value itself.
-
-        Parameters
-        ----------
-        value : object
-            As `from_json` reads it.
-        place : str, default ""
-            Where it was found, for the message.
-
-        Raises
-        ------
-        ValueError
-            It may not be there: the first thing wrong, what was expected and what was found.
-        """
+        """The value itself."""
         self.check(value, place)
         return value
 
@@ -183,16 +170,7 @@ _PLAIN = (bool, int, float, str, NoneType)
 
 
 def require_declared(kind: type, arguments: Mapping[str, Any]) -> None:
-    """Raise ValueError unless arguments have the types that a class declares of them.
-
-    Parameters
-    ----------
-    kind : type
-        A dataclass, or another class whose ``__init__`` has annotations.
-    arguments : mapping of str to object
-        By their names. Numbers, texts, flags, None and lists of them are looked at, what is of
-        another type is left to the class.
-    """
+    """Raise ValueError unless arguments have the types that a class declares of them."""
     declared = get_type_hints(kind if is_dataclass(kind) else vars(kind).get("__init__", kind))
     for name, value in arguments.items():
         if name in declared and not _is_of(value, declared[name]):

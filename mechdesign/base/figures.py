@@ -151,22 +151,7 @@ def panel(
     height: float = 4.0,
     grid: Literal["both", "x", "y"] = "both",
 ) -> tuple[Figure, Axes]:
-    """A figure with one panel: a light grid behind the data, and no frame.
-
-    Parameters
-    ----------
-    xlabel, ylabel : str
-        The labels of the axes; an empty one is for an axis of items, which explain themselves.
-    width, height : float
-        Of the figure, in inches.
-    grid : {"both", "x", "y"}
-        Where lines start.
-
-    Returns
-    -------
-    tuple of (matplotlib.figure.Figure, matplotlib.axes.Axes)
-        Numbers are marked on both axes, as many as have room.
-    """
+    """A figure with one panel: a light grid behind the data, and no frame."""
     with style(), rc_context({"axes.grid.axis": grid}):
         figure = Figure(figsize=(width, height))
         axes = figure.add_subplot()
@@ -178,20 +163,7 @@ def panel(
 
 
 def text_size(text: str, size: float | str | None = None) -> tuple[float, float]:
-    """The width and the height of a line of text, in points.
-
-    Parameters
-    ----------
-    text : str
-        One line.
-    size : float or str, optional
-        Of the font, in points or by name; None: that of tick labels.
-
-    Returns
-    -------
-    tuple of float
-        The height is that of a line, whatever the letters.
-    """
+    """The width and the height of a line of text, in points."""
     chosen = rcParams["xtick.labelsize"] if size is None else size
     return _text_size(text, chosen, *rcParams["font.family"], *rcParams["font.sans-serif"])
 
@@ -330,15 +302,7 @@ def mark_numbers(
 
 
 def mark_dates(axis: Axis, first: float, last: float) -> None:
-    """Mark dates on an axis, with labels that say no more than they must.
-
-    Parameters
-    ----------
-    axis : matplotlib.axis.Axis
-        Of days since 1970, as matplotlib counts them.
-    first, last : float
-        Between which dates are marked.
-    """
+    """Mark dates on an axis, with labels that say no more than they must."""
     untyped: Any = dates
     locator = untyped.AutoDateLocator(minticks=3, maxticks=8)
     ticks = np.asarray(locator.tick_values(untyped.num2date(first), untyped.num2date(last)))
@@ -348,13 +312,7 @@ def mark_dates(axis: Axis, first: float, last: float) -> None:
 
 
 def legend_above(figure: Figure) -> None:
-    """A legend above the panel, in as many columns as the figure has room for.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        All that has a label and is seen is named: see `legend_entries`.
-    """
+    """A legend above the panel, in as many columns as the figure has room for."""
     handles, labels = legend_entries(figure)
     if not labels:
         return
@@ -373,18 +331,7 @@ def legend_above(figure: Figure) -> None:
 
 
 def legend_entries(figure: Figure) -> tuple[list[Any], list[str]]:
-    """What a legend names: each label once, and none of what nobody sees.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Of one panel or more, whose scales are set.
-
-    Returns
-    -------
-    tuple of (list, list of str)
-        The first artist of each label that draws anything within its panel, and the labels.
-    """
+    """What a legend names: each label once, and none of what nobody sees."""
     found: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -415,40 +362,12 @@ def _is_seen(axes: Axes, artist: Any) -> bool:
 
 
 def caption_above(axes: Axes, text: str, width: int = 84) -> None:
-    """A remark above the left end of a panel.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        The panel.
-    text : str
-        What a reader of the picture must know.
-    width : int, default 84
-        How many characters a line has room for.
-    """
+    """A remark above the left end of a panel."""
     axes.set_title(fill(printable(text), width), fontsize=9, loc="left", parse_math=False)
 
 
 def fitting(labels: Sequence[str], most: int) -> list[str]:
-    """Labels cut to a length, and safe to print: at the end, or inside if they would look alike.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Any texts.
-    most : int
-        The most characters of each, at least 3.
-
-    Returns
-    -------
-    list of str
-        As many, with "…" where something is left out.
-
-    >>> fitting(["short", "a rather long label"], 10)
-    ['short', 'a rather …']
-    >>> fitting(["in work, for a wage", "in work, for oneself"], 9)
-    ['in w…wage', 'in w…self']
-    """
+    """Labels cut to a length, and safe to print: at the end, or inside if they would look alike."""
     safe = [printable(label) for label in labels]
     cut = [text if len(text) <= most else text[: most - 1] + "…" for text in safe]
     if len(set(cut)) == len(set(safe)):
@@ -460,18 +379,7 @@ def fitting(labels: Sequence[str], most: int) -> list[str]:
 
 
 def ink_on(colours: Floats) -> npt.NDArray[np.str_]:
-    """Black or white, whichever is legible on each colour.
-
-    Parameters
-    ----------
-    colours : numpy.ndarray of float64
-        Red, green and blue from 0 to 1 in the last dimension; more is left out.
-
-    Returns
-    -------
-    numpy.ndarray of str
-        Names of colours, without that dimension.
-    """
+    """Black or white, whichever is legible on each colour."""
     # Relative luminance, with the usual power law for sRGB; at 0.18 black and white contrast
     # equally.
     luminance = (colours[..., :3] ** 2.2) @ np.array([0.2126, 0.7152, 0.0722])

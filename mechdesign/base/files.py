@@ -16,29 +16,7 @@ from mechdesign.exceptions import DiskFull, IrregularFile
 
 
 def opened(path: str | os.PathLike[str], mode: str = "rb", **options: Any) -> IO[Any]:
-    """Open a regular file to read it: what every reader of files calls.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
-    mode : str, default "rb"
-        "rb" or "r".
-    **options : object
-        Further arguments of the built-in ``open``.
-
-    Returns
-    -------
-    file object
-        A stream at the beginning of the file.
-
-    Raises
-    ------
-    IrregularFile
-        A named pipe, for which one could wait for ever, a device or a socket.
-    OSError
-        It cannot be opened, or is a directory.
-    """
+    """Open a regular file to read it: what every reader of files calls."""
     return open(path, mode, opener=_regular, **options)
 
 
@@ -65,15 +43,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     If anything fails, the temporary file is removed and ``path`` is unchanged. The new file has
     the permission bits of the one that it replaces. If ``path`` is a symbolic link, its target is
     replaced.
-
-    Raises
-    ------
-    IrregularFile
-        ``path`` is not a regular file.
-    DiskFull
-        There is no room for the file.
-    OSError
-        ``path`` is a broken symbolic link or a directory, or cannot be written.
     """
     target = Path(os.path.realpath(path))
     mode = None

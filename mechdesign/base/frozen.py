@@ -6,14 +6,6 @@ from typing import Any
 
 
 def set_fields(instance: Any, **values: Any) -> None:
-    """Store values in a frozen dataclass; only for ``__init__`` and ``__post_init__``.
-
-    Parameters
-    ----------
-    instance : object
-        An instance that is still being made.
-    **values : object
-        The normalised values of its fields.
-    """
+    """Store values in a frozen dataclass; only for ``__init__`` and ``__post_init__``."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)

@@ -79,18 +79,7 @@ _ROUNDED = 2e-13
 def cholesky(product: Floats, diagonal: Floats) -> Floats:
     """Cholesky's factor of a product W W' plus a diagonal matrix, whatever their scales.
 
-    Parameters
-    ----------
-    product : numpy.ndarray of float64
-        Shape (rows, rows): positive semidefinite but for rounding.
-    diagonal : numpy.ndarray of float64
-        Shape (rows,), positive: of the diagonal matrix.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (rows, rows): lower triangular. The diagonal of what it is the factor of is larger
-        by what rounding may have taken away.
+    Shapes: `product` (rows, rows), `diagonal` (rows,); returns (rows, rows).
     """
     size = len(product)
     scale = np.sqrt(np.diag(product) + diagonal)
@@ -105,17 +94,7 @@ def posterior_root(root: Floats, product: Floats) -> tuple[Floats, float]:
     If the product is root' P root, U U' is the posterior covariance ((root root')^-1 + P)^-1, also
     where root has no inverse: positive semidefinite, and not by a difference.
 
-    Parameters
-    ----------
-    root : numpy.ndarray of float64
-        Shape (coordinates, rank).
-    product : numpy.ndarray of float64
-        Shape (rank, rank): W W', positive semidefinite but for rounding.
-
-    Returns
-    -------
-    tuple of (numpy.ndarray of float64, float)
-        Shape (coordinates, rank); log det (I + product).
+    Shapes: `root` (coordinates, rank), `product` (rank, rank).
     """
     triangle = cholesky(product, np.ones(len(product)))
     half = np.asarray(np.linalg.solve(triangle, root.T).T, dtype=np.float64)

@@ -34,18 +34,7 @@ _EXPONENT_LIMIT = 100_000
 
 
 def exact(value: Rational, name: str = "value") -> Fraction:
-    """``value`` as a Fraction, without rounding.
-
-    Raises
-    ------
-    InexactNumber
-        For a float (or anything else that is not a rational number).
-    ValueError
-        For a string that is not a number, an infinity or a NaN.
-
-    >>> exact("0.9"), exact("9/10"), exact(1)
-    (Fraction(9, 10), Fraction(9, 10), Fraction(1, 1))
-    """
+    """``value`` as a Fraction, without rounding."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Rational, Decimal, str)):
         raise InexactNumber(name, value)
     if isinstance(value, numbers.Rational):
@@ -68,16 +57,6 @@ def exact(value: Rational, name: str = "value") -> Fraction:
 
 def exact_sum(values: npt.NDArray[np.integer[Any]]) -> int:
     """The sum of an array of integers, which may exceed 64 bits.
-
-    Parameters
-    ----------
-    values : numpy.ndarray of integers
-        Of any shape, at most 2^31 of them.
-
-    Returns
-    -------
-    int
-        The sum: 0 of none.
 
     Examples
     --------
@@ -103,31 +82,7 @@ def whole(
     what: str = "an integer",
     error: type[Exception] = ValueError,
 ) -> int:
-    """``value`` as a Python int, if it is an integer from ``low`` to ``high``.
-
-    Parameters
-    ----------
-    value : object
-        What was given: an integer of Python or of numpy. A bool, a float and a string are refused.
-    name : str
-        What the argument is called, for the message.
-    low : int, default 0
-        The least that is accepted.
-    high : int, optional
-        The largest that is accepted; None: there is no limit.
-    what : str, default "an integer"
-        What is expected, for the message: ``"a number of users"``.
-    error : type, default ValueError
-        The type of error to raise.
-
-    Raises
-    ------
-    ValueError
-        Or ``error``: it is not such an integer. The message says what was expected and given.
-
-    >>> whole(3, "k", 1)
-    3
-    """
+    """``value`` as a Python int, if it is an integer from ``low`` to ``high``."""
     if not is_whole(value) or value < low or (high is not None and value > high):
         extent = f"at least {low}" if high is None else f"{low} to {_legible(high)}"
         raise error(f"{name} must be {what}, {extent}, got {shown(value)}")

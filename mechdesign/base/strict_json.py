@@ -28,24 +28,7 @@ JSON_BYTES = 1 << 28
 
 
 def from_json(text: str | bytes) -> Any:
-    """What a JSON text says, if it can be read in one way only.
-
-    Parameters
-    ----------
-    text : str or bytes
-        At most `JSON_BYTES` long; bytes are UTF-8.
-
-    Raises
-    ------
-    ValueError
-        The text is not JSON, is too long, is nested deeper than `JSON_DEPTH`, repeats a key of an
-        object, or contains a number that is not a finite float.
-
-    >>> from_json('{"alpha": "99/100", "alpha": "1/2"}')
-    Traceback (most recent call last):
-        ...
-    ValueError: the key 'alpha' occurs twice
-    """
+    """What a JSON text says, if it can be read in one way only."""
     if len(text) > JSON_BYTES:
         raise ValueError(f"{len(text)} bytes are more than the {JSON_BYTES} that are read")
     try:
@@ -96,21 +79,7 @@ def _finite(text: str) -> float:
 
 @contextmanager
 def intact(path: str | os.PathLike[str], what: str = "malformed") -> Iterator[None]:
-    """Turns the errors of malformed content into InvalidFile, in plain words.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file, for the message.
-    what : str, default "malformed"
-        What is said before the reason.
-
-    Raises
-    ------
-    InvalidFile
-        For whatever content raises that is not as it should be. InvalidFile and InvalidMechanism
-        themselves stay, and so do false claims, which are no ValueError.
-    """
+    """Turns the errors of malformed content into InvalidFile, in plain words."""
     try:
         yield
     except (InvalidFile, InvalidMechanism):
@@ -122,14 +91,7 @@ def intact(path: str | os.PathLike[str], what: str = "malformed") -> Iterator[No
 
 
 def require_same(written: Any, given: Any) -> None:
-    """Raise ValueError unless what was read is written as it was found, to the type.
-
-    Parameters
-    ----------
-    written, given : object
-        What would be written of an object that was read, and what it was read from: as JSON has
-        them. Fields may add up to one object in several ways, or contradict each other.
-    """
+    """Raise ValueError unless what was read is written as it was found, to the type."""
     spelt_, found = (json.dumps(one, sort_keys=True) for one in (written, given))
     if spelt_ == found:
         return
@@ -140,18 +102,7 @@ def require_same(written: Any, given: Any) -> None:
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """What a file says under its key "format"; empty if it is no JSON object that has one.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file. Nothing else of it is checked.
-
-    Raises
-    ------
-    OSError
-        It cannot be read.
-    """
+    """What a file says under its key "format"; empty if it is no JSON object that has one."""
     with opened(path) as stream:
         text = stream.read(JSON_BYTES + 1)
     try:
@@ -169,26 +120,7 @@ def content_of(
     *,
     sealed: bool = True,
 ) -> dict[str, Any]:
-    """What a JSON file of this kind holds.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
-    kind : str
-        What its key "format" must be.
-    versions : mapping of int to mapping of str to FieldType
-        What its key "version" may be, and the fields of a file of that version beside "format",
-        "version" and "digest": these and no others.
-    sealed : bool, default True
-        Whether it has a digest, which is checked.
-
-    Raises
-    ------
-    InvalidFile
-        It is not such a file, its JSON is ambiguous (`from_json`), its digest is wrong, or a field
-        holds what it may not.
-    """
+    """What a JSON file of this kind holds."""
     try:
         with opened(path) as stream:
             content = from_json(stream.read(JSON_BYTES + 1))
@@ -218,20 +150,7 @@ def content_of(
 
 
 def write_content(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write a file that `content_of` reads, with a digest, replacing one in one step or not at all.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
-    content : mapping of str to object
-        What JSON can hold, with "format" and "version"; "digest" is added.
-
-    Raises
-    ------
-    ValueError
-        It is longer than `content_of` reads.
-    """
+    """Write a file that `content_of` reads, with a digest, in one step or not at all."""
     kept = {**content, "digest": digest_of(dict(content))}
     text = spelt(json.dumps(kept, indent=1, allow_nan=False) + "\n")
     with replacing(path) as stream:
@@ -239,13 +158,7 @@ def write_content(path: str | os.PathLike[str], content: Mapping[str, Any]) -> N
 
 
 def spelt(text: str) -> bytes:
-    """The bytes of a JSON text that is to be written.
-
-    Raises
-    ------
-    ValueError
-        They are more than `from_json` reads: nobody could load the file.
-    """
+    """The bytes of a JSON text that is to be written."""
     content = text.encode()
     if len(content) > JSON_BYTES:
         raise ValueError(

@@ -175,20 +175,6 @@ def percent(share: Fraction, decimals: int = 0, *, up: bool = False) -> str:
     """A share of 0 to 1 in percent: rounded down, so that "in 14 %" means "in at least 14 %".
 
     What is not 0 or 1 is never shown as 0 % or 100 %.
-
-    Parameters
-    ----------
-    share : Fraction
-        From 0 to 1, exact.
-    decimals : int, default 0
-        How many there are after the point; two for what is near 0 % or 100 %.
-    up : bool, default False
-        Round up instead: for risks, which must not be understated.
-
-    >>> percent(Fraction(2, 3)), percent(Fraction(2, 3), 1, up=True), percent(Fraction(1))
-    ('66 %', '66.7 %', '100 %')
-    >>> percent(Fraction(1, 300)), percent(Fraction(1, 10**9)), percent(1 - Fraction(1, 10**9))
-    ('0.33 %', '<0.01 %', '>99.99 %')
     """
     if share in (0, 1):
         return f"{100 * share} %"

@@ -75,13 +75,7 @@ def confidence_of(options: argparse.Namespace) -> float:
 
 
 def import_modules(names: Sequence[str]) -> None:
-    """Import modules, also of the folder that the command runs in, or files that end in ``.py``.
-
-    Raises
-    ------
-    ImportError
-        There is no such module, another one has its name, or it fails; the message says why.
-    """
+    """Import modules, also of the folder that the command runs in, or files that end in ``.py``."""
     if names and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     for name in names:
@@ -141,13 +135,7 @@ def add_prior(parser: argparse.ArgumentParser, what: str = "the true counts") ->
 
 
 def prior_of(options: argparse.Namespace, inputs: int) -> tuple[Fraction, ...] | None:
-    """The prior over so many inputs that is asked for; None: uniform.
-
-    Raises
-    ------
-    InvalidPrior
-        The weights are no distribution over them.
-    """
+    """The prior over so many inputs that is asked for; None: uniform."""
     if options.prior is None:
         return None
     kind, colon, p = options.prior.partition(":")
@@ -259,25 +247,7 @@ def ledger_of(options: argparse.Namespace) -> Ledger | None:
 
 
 def details_of(options: argparse.Namespace, attributes: int = 0) -> dict[str, Any]:
-    """The details of a task: of those that spell a number or true or false, the value.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        With those of `add_details`.
-    attributes : int, default 0
-        How many fields the lines of ``--like`` have; 0: any number, of which the last one counts.
-
-    Returns
-    -------
-    dict of str to object
-        By their names.
-
-    Raises
-    ------
-    ValueError
-        One that is given twice, or that is an option by itself; a ``--like`` that holds no numbers.
-    """
+    """The details of a task: of those that spell a number or true or false, the value."""
     details: dict[str, Any] = {}
     if options.like is not None:
         details["like"] = _population(options.like, attributes)

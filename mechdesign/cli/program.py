@@ -135,18 +135,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    """The command line: of other packages only the command that is given, or all.
-
-    Parameters
-    ----------
-    given : sequence of str
-        The words after ``mechdesign``.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-        With one subparser for each command.
-    """
+    """The command line: of other packages only the command that is given, or all."""
     formatter = argparse.RawDescriptionHelpFormatter
     program = _Parser(
         prog="mechdesign",

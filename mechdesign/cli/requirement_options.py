@@ -134,13 +134,7 @@ def add_loss(parser: argparse.ArgumentParser) -> None:
 
 
 def loss_of(options: argparse.Namespace, outputs: Values, inputs: Values) -> Loss:
-    """The loss asked for.
-
-    Raises
-    ------
-    ValueError
-        A loss that is not known, or a table of costs that is malformed or of another size.
-    """
+    """The loss asked for."""
     prior, worst = prior_of(options, inputs.size), options.worst_case
     if options.cost is not None:
         if options.loss is not None or options.distance:

@@ -51,27 +51,6 @@ def minimised(
     A conic solver suggests the table. It is made exact, and mixed with a mechanism that satisfies
     every constraint with a margin, as much as is needed for exact privacy and properties, and for
     convex constraints that hold in balls.
-
-    Parameters
-    ----------
-    statement : Statement
-        The objective and the convex constraints.
-    privacy : Privacy
-        Of the mechanism.
-    properties : sequence of Property
-        Linear constraints of the statement among them.
-
-    Returns
-    -------
-    tuple of Mechanism and ConvexCertificate
-        The mechanism keeps the ordinary certificate for the minorant of the objective.
-
-    Raises
-    ------
-    Infeasible
-        No mechanism satisfies all constraints, or the convex ones with a margin.
-    SolverFailure
-        No solver came to an end, or the solution is not exact enough to be repaired.
     """
     program = statement.program
     wanted = tuple(properties)

@@ -76,14 +76,7 @@ class Reader:
         self._known: dict[int, tuple[Any, Forms]] = {}
 
     def forms(self, expression: Any) -> Forms:
-        """The forms of an expression, in its shape.
-
-        Raises
-        ------
-        InvalidExpression
-            It has another variable, a number that is not finite, or a function that is not known
-            here.
-        """
+        """The forms of an expression, in its shape."""
         if id(expression) not in self._known:
             found = np.empty(expression.shape, dtype=object)
             found[...] = np.reshape(_objects(self._read(expression)), expression.shape)

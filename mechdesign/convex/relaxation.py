@@ -227,13 +227,6 @@ def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:
     """The table of least objective, about; shape (outputs, inputs).
 
     Solvers are given the objective divided by ``scale``.
-
-    Raises
-    ------
-    Infeasible
-        The solver found none that satisfies the constraints.
-    SolverFailure
-        No solver came to an end.
     """
     cvxpy, table = load(), statement.variable
     lower, bounds = polytope.inequalities
@@ -245,17 +238,7 @@ def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:
 
 
 def interior(statement: Statement, polytope: Polytope, tight: Booleans) -> tuple[Floats, float]:
-    """A table far from every constraint but the ``tight`` ones, and how far.
-
-    Parameters
-    ----------
-    statement : Statement
-        Its convex constraints are satisfied with a margin, too.
-    polytope : Polytope
-        Privacy and properties.
-    tight : numpy.ndarray of bool
-        Which inequalities hold with equality for every such table, entries of the table at the end.
-    """
+    """A table far from every constraint but the ``tight`` ones, and how far."""
     cvxpy, table = load(), statement.variable
     margin = cvxpy.Variable()
     left, bounds = _all_inequalities(polytope)

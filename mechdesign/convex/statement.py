@@ -77,30 +77,7 @@ def stated(
 ) -> Statement:
     """The statement of an objective and of constraints, over tables of one shape.
 
-    Parameters
-    ----------
-    objective : callable or Loss
-        From the table, a ``cvxpy.Variable`` of shape (outputs, inputs), to a convex expression.
-    constraints : callable, optional
-        From the table to a list of constraints that cvxpy accepts as convex.
-    outputs, inputs : Values
-        What rows and columns stand for.
-
-    Returns
-    -------
-    Statement
-        Exact, and compared with what cvxpy computes.
-
-    Raises
-    ------
-    ImportError
-        cvxpy is not installed.
-    TypeError
-        What is given is not callable, or makes something else.
-    InvalidExpression
-        An expression is not convex, or cannot be read exactly.
-    Infeasible
-        A constraint cannot hold, whatever the table.
+    Shapes: `objective` (outputs, inputs).
     """
     cvxpy = load()
     variable = cvxpy.Variable((outputs.size, inputs.size), name="P")

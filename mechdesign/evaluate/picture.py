@@ -17,25 +17,7 @@ _ACROSS = 3
 
 @style()
 def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) -> Figure:
-    """Errors against epsilon: see `mechdesign.evaluate.ErrorTable.plot`.
-
-    Parameters
-    ----------
-    summaries : sequence of Summary
-        Of all cases.
-    queries : str, optional
-        The family of queries; None: the first.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A panel for each population.
-
-    Raises
-    ------
-    ValueError
-        Another family, or no summaries.
-    """
+    """Errors against epsilon: see `mechdesign.evaluate.ErrorTable.plot`."""
     families = list(dict.fromkeys(one.queries for one in summaries))
     if not families:
         raise ValueError("nothing was measured: there is nothing to draw")

@@ -109,26 +109,7 @@ def first(held: Any) -> Any:
 
 
 def truth(where: Any, held: Any) -> Floats:
-    """The fraction of the users of whom the answer to a question tells.
-
-    Parameters
-    ----------
-    where : object
-        As ``estimate.answer`` takes it: an item, a list of items, or a tuple of ends of closed
-        ranges, also arrays of items and ends; for records a mapping of these by column.
-    held : numpy.ndarray or dict
-        Users: see `Population.drawn`.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of the question's shape.
-
-    Raises
-    ------
-    ValueError
-        A question about records that is no mapping, or about items that there are not.
-    """
+    """The fraction of the users of whom the answer to a question tells."""
     if not isinstance(held, dict) and held.ndim == 1:
         return _of_counts(where, held)
     if not isinstance(where, Mapping):

@@ -68,11 +68,7 @@ class MomentProgram:
     def bound(self, table: Floats) -> float:
         """A lower bound on the variance of all tables, found from a good one; at least 0.
 
-        Parameters
-        ----------
-        table : numpy.ndarray of float64
-            Shape (outputs, domain): where the search for multipliers begins. The bound holds
-            whatever it is.
+        Shapes: `table` (outputs, domain).
         """
         k = len(self.gram)
         values, vectors = self._spectrum
@@ -217,20 +213,7 @@ def most_valued(
 ) -> float:
     """An upper bound on `Criterion.priced` over all patterns with both a zero and a one.
 
-    Parameters
-    ----------
-    criterion : Criterion
-        The prior and the ratio.
-    slope : numpy.ndarray of float64
-        Shape (domain, domain), symmetric.
-    multipliers : numpy.ndarray of float64
-        Shape (domain,).
-    standing : float
-        A guess of the result; the bound is no lower, and best where the guess is right.
-    close : float
-        Stop as soon as the bound exceeds the guess by no more.
-    rounds : int
-        Stop after so many rounds of branch and bound.
+    Shapes: `slope` (domain, domain), `multipliers` (domain,).
     """
     k, extra, p = criterion.domain, criterion.ratio - 1, criterion.prior
     form = slope - (np.outer(multipliers, p) + np.outer(p, multipliers)) / 2

@@ -107,16 +107,7 @@ def weigh(
     larger one (the equivalence theorem for A-optimality under linear constraints); a row
     outside the program with a larger one lowers the objective if it is added.
 
-    Parameters
-    ----------
-    criterion : Criterion
-        What is minimised.
-    rows : numpy.ndarray of float64
-        Shape (outputs, domain), positive.
-    pi : numpy.ndarray of float64
-        Shape (outputs,), positive: the probabilities to start from.
-    close : float, default 1e-5
-        When to stop: the relative duality gap of the program restricted to these rows.
+    Shapes: `rows` (outputs, domain), `pi` (outputs,).
     """
     u = rows / (rows @ criterion.prior)[:, None]
     count, k = u.shape
@@ -151,19 +142,8 @@ def weigh(
 def variances_by_input(table: Floats, gram: Floats, prior: Floats) -> Floats:
     """For each input, the sum of variances of the unbiased estimate that is best for the prior.
 
-    Parameters
-    ----------
-    table : numpy.ndarray of float64
-        Shape (outputs, domain): the probability of each output under each input.
-    gram : numpy.ndarray of float64
-        The Gram matrix of the queries, shape (domain, domain).
-    prior : numpy.ndarray of float64
-        Shape (domain,), positive.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (domain,), for one user.
+    Shapes: `table` (outputs, domain), `gram` (domain, domain), `prior` (domain,); returns
+    (domain,).
     """
     seen = table @ prior
     table, seen = table[seen > 0], seen[seen > 0]
@@ -201,21 +181,8 @@ def saddle_point(
 ) -> tuple[Floats, Floats, Floats]:
     """The weights of rows, and the prior, for which the worst input has the least variance.
 
-    Parameters
-    ----------
-    gram : numpy.ndarray of float64
-        The Gram matrix of the queries, shape (domain, domain), positive definite.
-    rows : numpy.ndarray of float64
-        Shape (outputs, domain), positive, of rank domain.
-    theta, prior : numpy.ndarray of float64
-        Where to begin: shapes (outputs,) and (domain,), positive.
-    close : float, default 1e-7
-        When to stop: the duality gap, relative to the variance.
-
-    Returns
-    -------
-    theta, prior, multipliers : numpy.ndarray of float64
-        Positive; the last are those of the equations sum theta rows = 1, shape (domain,).
+    Shapes: `gram` (domain, domain), `rows` (outputs, domain), `theta` (outputs,), `prior`
+    (domain,).
     """
     count, k = rows.shape
     # Rows of ratio near 1 are all but parallel: in these coordinates they are orthogonal
@@ -261,16 +228,7 @@ def least_favourable(gram: Floats, table: Floats, prior: Floats, close: float = 
 
     That estimate has the least variance for the worst input.
 
-    Parameters
-    ----------
-    gram : numpy.ndarray of float64
-        The Gram matrix of the queries, shape (domain, domain), positive definite.
-    table : numpy.ndarray of float64
-        Shape (outputs, domain): the probability of each output under each input.
-    prior : numpy.ndarray of float64
-        Where to begin, shape (domain,), positive.
-    close : float, default 1e-9
-        When to stop: the duality gap, relative to the variance.
+    Shapes: `gram` (domain, domain), `table` (outputs, domain), `prior` (domain,).
     """
     k, ones = len(gram), np.ones(len(table))
     usual = _USUAL * float(np.trace(gram)) / k

@@ -239,12 +239,7 @@ NAMES = ("histogram", "prefixes", "ranges")
 def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
     """The Gram matrix W'W of a workload, shape (domain, domain), and its number of queries.
 
-    Parameters
-    ----------
-    workload : str or array_like
-        One of `NAMES`, or a matrix W of shape (queries, domain): finite numbers, one row a query.
-    domain : int
-        The number of items, at least 1.
+    Shapes: `workload` (queries, domain).
     """
     if isinstance(workload, str):
         item = np.arange(domain, dtype=np.float64)

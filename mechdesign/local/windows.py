@@ -184,13 +184,7 @@ def randomised_response(domain: int) -> Windows:
 
 
 def optimised(target: Target) -> Windows:
-    """Windows of little variance: the best of what is found from a few starts.
-
-    Parameters
-    ----------
-    target : Target
-        What is minimised, and under what.
-    """
+    """Windows of little variance: the best of what is found from a few starts."""
     found = [
         _descended(target, [width for width in _WIDTHS if width <= min(most, len(target.gram))])
         for most in _WIDEST
@@ -293,11 +287,6 @@ def _pairs(laws: Floats, blanket: Floats, ratio: float) -> Floats:
 def largest_moment(table: Floats, ratio: float) -> float:
     """The largest second moment of W over all pairs of inputs, under the largest blanket.
 
-    Parameters
-    ----------
-    table : numpy.ndarray of float64
-        Shape (outputs, inputs), positive, at least two inputs: the probabilities.
-    ratio : float
-        e^epsilon.
+    Shapes: `table` (outputs, inputs).
     """
     return float(_pairs(table, table.min(axis=1), ratio).max())

@@ -185,24 +185,6 @@ def basic(
 
     Variables and slacks that are 0 at the point stay 0. The point itself is returned if it is a
     vertex.
-
-    Parameters
-    ----------
-    point : mapping of int to flint.fmpq
-        The value of every variable, of any sign if it is ``free``.
-    rows : sequence of (mapping of int to flint.fmpq)
-        The rows of the constraint matrix: the coefficient of each variable, where it is not 0.
-    bounds : sequence of flint.fmpq
-        The right sides, as many as rows; the point satisfies all constraints.
-    free : collection of int, optional
-        Variables without a bound: they become 0 only if nothing else can.
-
-    Returns
-    -------
-    values : dict of int to flint.fmpq
-        The value of every variable.
-    slacks : list of flint.fmpq
-        The slack of every row.
     """
     slack = [
         sum((a * point[v] for v, a in row.items()), -bound)

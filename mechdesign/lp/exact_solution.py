@@ -75,13 +75,6 @@ def certify(
     Where floats find no feasible point, ``denied`` is called, which may raise an error with a proof
     that there is none; if it returns, exact simplex steps decide. ``sizes``, about as large as the
     variables, scale them for the interior point method, which cannot tell 1e-9 from 0.
-
-    Raises
-    ------
-    Infeasible
-        There is no feasible point (proved, unless the program is too large for exact steps).
-    SolverFailure
-        The work allowed did not suffice for an exact optimum.
     """
     problem = Problem.of(program)
     vertex, refinements = _best_vertex(problem, max_refinements, max_work, progress, denied, sizes)

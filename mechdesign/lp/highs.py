@@ -96,25 +96,6 @@ def solve(
     """An optimal basis to within floating point tolerances.
 
     It is the last basis if the solver could not tell whether that is optimal.
-
-    Parameters
-    ----------
-    program : FloatProgram
-        What is minimised, and the constraints.
-    start : Basis, optional
-        A basis to start from; then the simplex method is used, without presolve.
-    presolve : bool, default True
-        Let the solver simplify the program first: quicker, but not always right on badly scaled
-        ones.
-    progress : callable, optional
-        Is called with a short text from time to time.
-
-    Raises
-    ------
-    Infeasible
-        The solver found no point that satisfies the constraints.
-    SolverFailure
-        It stopped for any other reason; the message names its status.
     """
     highs = _SilentHighs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("threads", 1)

@@ -337,31 +337,7 @@ def all_names(task: Task) -> tuple[str, ...]:
 
 
 def offered(task: Task, name: str, epsilon: Any, n: int | None) -> Offer:
-    """A candidate of either kind at this epsilon, for n reports.
-
-    Parameters
-    ----------
-    task : Task
-        Whose it is.
-    name : str
-        One of `all_names`.
-    epsilon : float or Fraction
-        The privacy loss, above 0.
-    n : int or None
-        The number of reports; None where a curator knows the truth.
-
-    Returns
-    -------
-    Offer
-        The protocol with its predicted error.
-
-    Raises
-    ------
-    ValueError
-        The candidate cannot serve at this epsilon and n.
-    PrivacyViolation
-        One of one's own loses more than epsilon.
-    """
+    """A candidate of either kind at this epsilon, for n reports."""
     if name in task.added:
         offer = task.offer_of(task.added[name], epsilon, n or 0)
         audit, allowed = offer.protocol.audit(), 1 / Privacy.from_epsilon(epsilon).alpha

@@ -143,32 +143,7 @@ def largest_local_epsilon(
     delta: Fraction,
     n: int,
 ) -> float | Fraction:
-    """The largest local epsilon found whose shuffled reports are proved to keep a central promise.
-
-    Parameters
-    ----------
-    collection : callable
-        From a local epsilon to the privacy of the collection; ValueError where there is none.
-    epsilon : float or Fraction
-        The central one, above 0.
-    delta : Fraction
-        Strictly between 0 and 1.
-    n : int
-        The number of reports, from which a first guess is made.
-
-    Returns
-    -------
-    float or Fraction
-        At least the central epsilon, which always serves; a decimal of four digits if it is more.
-        At most 16, or the central one.
-
-    Raises
-    ------
-    ValueError
-        There is no collection of the central epsilon either.
-    UnstatedLikelihoods
-        The protocol states no likelihoods.
-    """
+    """The largest local epsilon found whose shuffled reports are proved to keep a promise."""
     collection(epsilon)
     ratio = exp_below(Fraction(epsilon) * (1 - _MARGIN))
     goal = _score(float(delta))
@@ -288,19 +263,6 @@ class ByCurator(Task):
 
 
 def with_delta(task: Task, delta: Fraction) -> Task:
-    """A curator's task under a promise with a delta.
-
-    Parameters
-    ----------
-    task : Task
-        In which no user reports.
-    delta : Fraction
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    Task
-        The same one if it has no detail ``delta``: what keeps epsilon keeps it with any delta.
-    """
+    """A curator's task under a promise with a delta."""
     changes: dict[str, Any] = {"delta": delta}
     return replace(task, **changes) if any(one.name == "delta" for one in fields(task)) else task

@@ -177,24 +177,7 @@ class Acceptance(NamedTuple):
 def acceptances(
     proof: PrivacyProof, menus: tuple[tuple[int, int, int], ...] = ((1, 0, 1),)
 ) -> tuple[Acceptance, ...]:
-    """The largest with which what is told keeps alpha, for each kind of report of a proof.
-
-    Parameters
-    ----------
-    proof : PrivacyProof
-        Of the reports that are kept or not.
-    menus : tuple of (int, int, int), default one candidate
-        Candidates, the fewest and the most of them that an item makes likely: each may be of any
-        kind of report.
-
-    Returns
-    -------
-    tuple of Acceptance
-        Of reports whose least likelihood is r times the largest, the likeliest are kept with
-        probability (1 - alpha) / (s - alpha t), s and t the largest and the least sum of 1 for each
-        likely candidate and r for each other one: 1 and r of one candidate, which is kept with 1/2
-        where r = 1.
-    """
+    """The largest with which what is told keeps alpha, for each kind of report of a proof."""
     one, found = rational(1), []
     for spread in proof.spreads:
         for menu in menus:

@@ -133,22 +133,6 @@ def favouring(
     """Some reports are 1 / alpha times as likely as all others, whichever they are for an item.
 
     Randomised response has one such report, subset selection the sets with the item.
-
-    Parameters
-    ----------
-    likely : int or Fraction
-        How many reports are likely under an item, at least 1; a share if ``relative``.
-    others : int or Fraction
-        How many are not.
-    relative : bool, default False
-        See `Randomiser`.
-    name, source : str, default ""
-        See `PrivacyProof`.
-
-    Returns
-    -------
-    Randomiser
-        With the likelihoods 1 / (likely + alpha others), and alpha times that.
     """
     truth = rational(1) / (rational(ALPHA) * others + likely)
     kinds = [ReportKind(rational(likely), truth), ReportKind(rational(others), truth * ALPHA)]
@@ -159,20 +143,7 @@ def favouring(
 
 
 def at_two_places(own: Operand, other: Operand, *, name: str = "", source: str = "") -> Randomiser:
-    """Two independent bits, the places of two items: all that changes from one item to the other.
-
-    Parameters
-    ----------
-    own, other : RationalFunction, Fraction or int
-        The probability of a 1 at the item's own place, and at the other item's.
-    name, source : str, default ""
-        See `PrivacyProof`.
-
-    Returns
-    -------
-    Randomiser
-        Over the four pairs of bits, each a class.
-    """
+    """Two independent bits, the places of two items: all that changes between the items."""
     ones = [rational(own), rational(other)]
     chances = [(rational(1) - one, one) for one in ones]
     laws = (
@@ -193,16 +164,6 @@ def in_either(*, name: str = "", source: str = "") -> Randomiser:
     """A sign told by randomised response in one of two places, and a fair one in the other.
 
     Of two items each has a place and a sign: the same place, or different ones.
-
-    Parameters
-    ----------
-    name, source : str, default ""
-        See `PrivacyProof`.
-
-    Returns
-    -------
-    Randomiser
-        Over the four pairs of signs, each a class.
     """
     truth, half = rational(1) / rational(1 + ALPHA), Fraction(1, 2)
     chance = {True: truth * half, False: truth * ALPHA * half}
@@ -223,16 +184,6 @@ def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
 
     All numbers up to c are told from the one side alike, each alpha times as likely as the next;
     those from c + 1 on from the other. A kind of report stands for all of a side.
-
-    Parameters
-    ----------
-    name, source : str, default ""
-        See `PrivacyProof`.
-
-    Returns
-    -------
-    Randomiser
-        Over the two sides, each a class.
     """
     one, alpha = rational(1), rational(ALPHA)
     most = (one - alpha) / (one + alpha)
@@ -243,19 +194,6 @@ def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
 
 
 def unchanged(*chances: Operand, name: str = "", source: str = "") -> Randomiser:
-    """A part of a report that says nothing: each outcome is as likely under all items.
-
-    Parameters
-    ----------
-    *chances : RationalFunction, Fraction or int
-        The probability of each outcome, of sum 1.
-    name, source : str, default ""
-        See `PrivacyProof`.
-
-    Returns
-    -------
-    Randomiser
-        Of loss 0.
-    """
+    """A part of a report that says nothing: each outcome is as likely under all items."""
     classes = tuple((ReportKind(rational(1), rational(chance)),) for chance in chances)
     return Randomiser((ItemLaw("", classes),), 0, name=name, source=source)

@@ -91,16 +91,6 @@ def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:
     and all named local mechanisms: the largest entries, taken to be equal functions of alpha where
     they are equal numbers, follow from the columns' sums. Designs of few inputs that keep their
     certificate are explained (`mechdesign.symbolic.explain`). Otherwise all entries are constants.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With an alpha below 1.
-
-    Returns
-    -------
-    SymbolicMechanism
-        Whose ``at`` gives the same table for the mechanism's alpha.
     """
     for attempt in (_followed, _explained):
         found = attempt(mechanism)

@@ -63,28 +63,6 @@ def read_counts(source: Path, count: str | None = None, size: str | None = None)
     The file is like those of `mechdesign.column_release.release_column`. Without the name of a
     column of counts it has two axes: its first column names the rows, its header the columns.
     With it, each row of the file is a cell, and all other columns but that of sizes are axes.
-
-    Parameters
-    ----------
-    source : Path
-        The file.
-    count : str, optional
-        The column of counts, if each row is a cell.
-    size : str, optional
-        The column of the sizes of groups; only if each row is a cell.
-
-    Returns
-    -------
-    LabelledCounts
-        Counts, labels and sizes.
-
-    Raises
-    ------
-    InvalidTable
-        No such columns, no rows, a cell that is no count, a label that comes twice or is "total",
-        or a combination of labels that comes twice or not at all; the message names the line.
-    ValueError
-        Sizes without a column of counts.
     """
     if count is None and size is not None:
         raise ValueError("sizes are a column beside that of counts, which must be named as well")
@@ -104,36 +82,7 @@ def read_groups(
     overlap: int = 1,
     remedy: str = "--overlap",
 ) -> GroupRows:
-    """Read the groups of a CSV file, as `mechdesign.column_release.release_column` reads one.
-
-    Parameters
-    ----------
-    source : Path
-        The file.
-    count, size : str
-        The columns of true counts and of the public sizes of the groups.
-    keep : sequence of str, optional
-        Other columns to read.
-    separator : str, optional
-        ``,``, ``;``, ``|`` or a tab. None: the one that splits the header line into the most cells.
-    labels : sequence of str, optional
-        The columns that tell which groups a total adds up. None: all others.
-    overlap : int
-        In how many groups one person can be.
-    remedy : str
-        What the caller names ``overlap``; "" if it has none.
-
-    Returns
-    -------
-    GroupRows
-        At least one group.
-
-    Raises
-    ------
-    InvalidTable
-        No such columns, no rows, a malformed line, what is no count, a count above the size of
-        its group, or a row that adds up others; the message names the line.
-    """
+    """Read the groups of a CSV file, as `mechdesign.column_release.release_column` reads one."""
     with opened_csv(source, separator) as read:
         pair, kept = read.places((count, size)), read.places(keep)
         others = (

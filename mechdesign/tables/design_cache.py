@@ -119,29 +119,7 @@ def designed(
     loss: Loss | Literal["total"] | None,
     properties: Iterable[PropertyLike],
 ) -> Mechanism:
-    """The mechanism of `design`, or that of `least_variance` if the loss is "total".
-
-    Parameters
-    ----------
-    n : int
-        The largest count.
-    privacy : Privacy
-        As for `design`.
-    loss : Loss or "total" or None
-        As for `design`, or "total".
-    properties : iterable of Property, type or str
-        As for `design`.
-
-    Returns
-    -------
-    Mechanism
-        With its certificate, if it has one.
-
-    Raises
-    ------
-    Infeasible, TooLarge, SolverFailure, ValueError
-        As the two functions.
-    """
+    """The mechanism of `design`, or that of `least_variance` if the loss is "total"."""
     if loss != TOTAL:
         return design(n, privacy, loss, properties).mechanism
     # Imported here: it loads the solver, which is not needed where designs are kept.

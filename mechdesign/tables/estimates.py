@@ -88,13 +88,7 @@ class GroupErrors:
 
 @lru_cache(128)
 def group_errors(mechanism: Mechanism) -> GroupErrors:
-    """The unbiased estimate of groups with this mechanism; the last few are remembered.
-
-    Raises
-    ------
-    NoUnbiasedEstimate
-        There is none, or its variance exceeds 1e100. The size of the groups is named.
-    """
+    """The unbiased estimate of groups with this mechanism; the last few are remembered."""
     size = mechanism.inputs - 1
     try:
         values, variances, estimates = ApproximateEstimate.of(mechanism)
@@ -238,22 +232,7 @@ def count_intervals(table: Table, confidence: float = 0.95) -> tuple[tuple[int, 
     of 1 - confidence under it. So the interval covers the truth, whatever it is, with at least this
     probability. If every count is rejected, those whose smaller probability is largest are taken.
 
-    Parameters
-    ----------
-    table : Table
-        A mechanism.
-    confidence : float, default 0.95
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    tuple of tuple of int
-        The smallest and the largest count for each output, shape (outputs, 2).
-
-    Raises
-    ------
-    ValueError
-        Another confidence.
+    The result has shape (outputs, 2).
     """
     half = (1 - Fraction(_checked(confidence))) / 2
     columns = [[*accumulate(column)] for column in zip(*table.weights, strict=True)]
@@ -280,31 +259,6 @@ def half_width(
     possible, at a tenth of the risk. The quantile is corrected for an excess kurtosis, by the first
     term of the expansion of Cornish and Fisher where this is positive; half a step is added as a
     correction for continuity.
-
-    Parameters
-    ----------
-    confidence : float
-        Strictly between 0 and 1.
-    estimated : float
-        An unbiased estimate of the variance.
-    spread : float
-        The variance of that estimate.
-    worst : float
-        The largest variance that is possible.
-    tails : float
-        The largest fourth cumulant that is possible, at least 0.
-    step : float
-        The largest step of one term.
-
-    Returns
-    -------
-    float
-        At least 0.
-
-    Raises
-    ------
-    ValueError
-        Another confidence.
     """
     risk = 1 - _checked(confidence)
     margin = _quantile(risk / 10) * math.sqrt(spread)
@@ -318,22 +272,7 @@ def half_width(
 
 
 def whole_ends(value: float, half: float, people: int) -> tuple[int, int]:
-    """The whole numbers from 0 to ``people`` within a distance of an estimate.
-
-    Parameters
-    ----------
-    value : float
-        The estimate.
-    half : float
-        The distance, at least 0.
-    people : int
-        The largest number that is possible.
-
-    Returns
-    -------
-    tuple of int
-        The ends, both included; twice the nearest that is possible if there are none.
-    """
+    """The whole numbers from 0 to ``people`` within a distance of an estimate."""
     low, high = math.ceil(value - half - _SLACK), math.floor(value + half + _SLACK)
     if low > high:
         low = high = round(value)

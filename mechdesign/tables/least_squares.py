@@ -78,17 +78,7 @@ class LeastSquares:
     def fit(self, measured: Floats, measured_sums: Floats) -> Floats:
         """The cells.
 
-        Parameters
-        ----------
-        measured : numpy.ndarray of float64
-            Shape (cells,): y.
-        measured_sums : numpy.ndarray of float64
-            Shape (sums,): z.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (cells,).
+        Shapes: `measured` (cells,), `measured_sums` (sums,); returns (cells,).
         """
         missing = self._solve(measured_sums - self.sums @ measured)
         cells: Floats = measured + self._weighed.T @ missing
@@ -97,15 +87,7 @@ class LeastSquares:
     def coefficients(self, weights: Floats) -> Floats:
         """What weighted sums of the estimated cells are in terms of what was measured.
 
-        Parameters
-        ----------
-        weights : numpy.ndarray of float64
-            Shape (queries, cells).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (queries, cells + sums): the factors of y, and then of z.
+        Shapes: `weights` (queries, cells); returns (queries, cells + sums).
         """
         of_sums = self._solve(self._weighed @ weights.T).T
         return np.hstack([weights - of_sums @ self.sums, of_sums])
@@ -113,10 +95,7 @@ class LeastSquares:
     def cell_coefficients(self) -> Iterator[Floats]:
         """The `coefficients` of each cell, some cells at a time.
 
-        Yields
-        ------
-        numpy.ndarray of float64
-            Shape (some cells, cells + sums), the first cells first.
+        Each has shape (some cells, cells + sums).
         """
         cells = len(self.variances)
         step = max(1, _AT_ONCE // max(cells, 1))
@@ -127,15 +106,7 @@ class LeastSquares:
 def indicators(groups: npt.NDArray[np.int64]) -> Sparse:
     """The sums over groups of cells, as a matrix of zeros and ones.
 
-    Parameters
-    ----------
-    groups : numpy.ndarray of int64
-        Shape (cells,): the group of each cell, 0 .. groups-1.
-
-    Returns
-    -------
-    scipy.sparse.csr_array
-        Shape (groups, cells).
+    Shapes: `groups` (cells,); returns (groups, cells).
     """
     places: Any = groups, np.arange(len(groups))
     shape: Any = int(groups.max(initial=-1)) + 1, len(groups)

@@ -26,16 +26,7 @@ LARGEST_TOTAL = (1 << 31) - 1
 def with_totals(counts: npt.ArrayLike) -> npt.NDArray[Any]:
     """A table of counts with its totals: last along each axis is the sum of what precedes.
 
-    Parameters
-    ----------
-    counts : array_like
-        The cells, of shape (a, b, ...).
-
-    Returns
-    -------
-    numpy.ndarray
-        Cells and totals of every order, shape (a + 1, b + 1, ...). The last entry is the grand
-        total.
+    Shapes: `counts` (a, b, ...); returns (a + 1, b + 1, ...).
 
     Examples
     --------
@@ -58,18 +49,7 @@ def totals_of(shape: tuple[int, ...]) -> Booleans:
 
 
 def lines(shape: tuple[int, ...]) -> Iterator[Integers]:
-    """The lines of a table with totals: in each the last entry is the sum of the others.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the table with its totals.
-
-    Yields
-    ------
-    numpy.ndarray of int64
-        Positions in the flattened table.
-    """
+    """The lines of a table with totals: in each the last entry is the sum of the others."""
     numbers = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
     for axis, length in enumerate(shape):
         yield from np.moveaxis(numbers, axis, -1).reshape(-1, length)

@@ -44,31 +44,8 @@ def intervals_and_errors(
 
     All numbers are differences from the true count.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the entries, first the cells, then the totals.
-    possible : numpy.ndarray of float64
-        The ends of the intervals, shape (entries, 2).
-    protected : numpy.ndarray of bool
-        Which entries are suppressed, rounded or left out, shape (entries,): the others are
-        published as they are, so that nobody needs to recover them.
-    taken : numpy.ndarray of float64
-        What readers of a suppressed table take, shape (entries,).
-    rmse : numpy.ndarray of float64
-        Of the mechanism, shape (entries,); NaN where it is not known.
-    cells : int
-        How many of the entries are cells.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The first entry is uppermost; more than 40 are in panels beside each other, of one scale.
-
-    Raises
-    ------
-    ValueError
-        There are no entries or more than `LARGEST_FIGURE`.
+    Shapes: `possible` (entries, 2), `protected` (entries,), `taken` (entries,), `rmse`
+    (entries,).
     """
     if not 1 <= len(names) <= LARGEST_FIGURE:
         raise ValueError(

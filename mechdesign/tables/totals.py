@@ -42,23 +42,7 @@ def refuse_totals(
     rows, or of all with its labels in some of the columns, totals that are known left out. And a
     row with a label such as "Total" is one if no row that it may add up is larger.
 
-    Parameters
-    ----------
-    counts, sizes : array_like
-        Shape (rows,): integers of at least 0, of sums below 2^62.
-    labels : sequence of sequence of str
-        Columns, each of shape (rows,).
-    overlap : int
-        In how many rows one person can be.
-    lines : sequence of int, optional
-        Shape (rows,): where the rows are in their file.
-    remedy : str
-        What the caller names the number of rows that one person can be in; "" if it has none.
-
-    Raises
-    ------
-    InvalidTable
-        Names the first row that adds up others, where somebody is in more than ``overlap`` rows.
+    Shapes: `counts` and `sizes` (rows,), `labels` (rows,), `lines` (rows,).
     """
     found = _totals(np.array([counts, sizes], dtype=np.int64), labels)
     inside = 1 + sum(parts.astype(np.int64) for parts in found.values())

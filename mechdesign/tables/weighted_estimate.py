@@ -46,18 +46,7 @@ class MeasurementErrors(NamedTuple):
 
     @classmethod
     def of_noise(cls, alphas: Sequence[Fraction | None]) -> MeasurementErrors:
-        """Those of sums with discrete Laplace noise.
-
-        Parameters
-        ----------
-        alphas : sequence of (Fraction or None)
-            Of the noise of each; None: without noise.
-
-        Returns
-        -------
-        MeasurementErrors
-            In the same order.
-        """
+        """Those of sums with discrete Laplace noise."""
         laws = {alpha: DiscreteLaplace(alpha=alpha) for alpha in set(alphas) if alpha is not None}
         fixed: dict[Fraction | None, tuple[float, float, float]] = {None: (0.0, 0.0, 0.0)}
         for alpha, law in laws.items():
@@ -125,17 +114,7 @@ class MeasuredCells:
     def draw(self, counts: Integers, source: BitSource) -> Integers:
         """New outputs.
 
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64
-            Shape (cells,): true counts, from 0 to the sizes.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (cells,).
+        Shapes: `counts` (cells,); returns (cells,).
         """
         result = np.empty_like(counts)
         for place, group in enumerate(self._groups):

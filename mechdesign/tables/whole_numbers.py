@@ -61,15 +61,7 @@ class Measured(NamedTuple):
     def objective(self, cells: Integers) -> float:
         """The sum of weighted squares, known sums left out.
 
-        Parameters
-        ----------
-        cells : numpy.ndarray of int64
-            Shape (cells,).
-
-        Returns
-        -------
-        float
-            At least 0.
+        Shapes: `cells` (cells,).
         """
         off = (self.sums @ cells - self.sum_values)[~self.known]
         weights, sum_weights = self.weights
@@ -90,24 +82,7 @@ class Measured(NamedTuple):
 def nearest_whole(measured: Measured, largest: Integers, start: Floats) -> Integers:
     """The table of whole numbers with the least sum of weighted squares.
 
-    Parameters
-    ----------
-    measured : Measured
-        What it is fitted to.
-    largest : numpy.ndarray of int64
-        Shape (cells,): the largest number in each cell, at least 0; the least is 0.
-    start : numpy.ndarray of float64
-        Shape (cells,): where to look first, such as the estimate without these bounds.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (cells,): its known sums are as they must be, exactly.
-
-    Raises
-    ------
-    SolverFailure
-        The solver found no optimum.
+    Shapes: `largest` (cells,), `start` (cells,); returns (cells,).
     """
     known = measured.known
     weights, sum_weights = measured.weights

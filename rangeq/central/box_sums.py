@@ -32,15 +32,7 @@ class BoxSums:
     def between(self, first: Integers, after: Integers) -> Any:
         """The sums over boxes.
 
-        Parameters
-        ----------
-        first, after : numpy.ndarray of int64
-            Shape (axes, ...): the first places along each axis, and those behind the last.
-
-        Returns
-        -------
-        numpy.ndarray
-            Of the shape of a row of the ends: int64 for integers, else float64.
+        Shapes: `first` and `after` (axes, ...).
         """
         total: Any = 0
         for part in self._parts:

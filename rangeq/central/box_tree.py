@@ -105,20 +105,7 @@ class BoxTree:
 
 
 def sums_of_children(values: npt.NDArray[_Number], fanouts: Sequence[int]) -> npt.NDArray[_Number]:
-    """The sums over blocks of nodes, the last of which may be smaller.
-
-    Parameters
-    ----------
-    values : numpy.ndarray
-        Of the nodes.
-    fanouts : sequence of int
-        The nodes of a block along each axis.
-
-    Returns
-    -------
-    numpy.ndarray
-        One number a block.
-    """
+    """The sums over blocks of nodes, the last of which may be smaller."""
     for axis, size in enumerate(fanouts):
         if size > 1:
             values = np.add.reduceat(values, np.arange(0, values.shape[axis], size), axis=axis)
@@ -126,28 +113,7 @@ def sums_of_children(values: npt.NDArray[_Number], fanouts: Sequence[int]) -> np
 
 
 def tree_over(shape: tuple[int, ...], branching: Any) -> BoxTree:
-    """The tree with these branchings, the root's cut to those that are needed.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The number of cells along each attribute.
-    branching : int or sequence of int or sequence of sequences of int
-        For all attributes: an integer of at least 2, for the fewest levels that reach the cells, or
-        one number a level from the top. Or such a list for each attribute, all of one length, of
-        numbers of at least 1.
-
-    Returns
-    -------
-    BoxTree
-        With an integer, an attribute that takes fewer levels is split at the lowest.
-
-    Raises
-    ------
-    ValueError
-        The product of an attribute's branchings does not reach its cells, or for every attribute
-        that of all but the first does.
-    """
+    """The tree with these branchings, the root's cut to those that are needed."""
     if is_whole(branching):
         lists = [Tree.of(n, int(branching)).branching if n > 1 else (1,) for n in shape]
         height = max(map(len, lists))

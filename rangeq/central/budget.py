@@ -36,27 +36,7 @@ def geometric(h: int) -> list[Fraction]:
 
 
 def exact_split(alpha: Fraction, weights: Sequence[Fraction]) -> tuple[Fraction | None, ...]:
-    """Alphas of levels whose product is exactly a given one.
-
-    Parameters
-    ----------
-    alpha : Fraction
-        That of all levels together, above 0 and below 1.
-    weights : sequence of Fraction
-        One for each level, at least 0: the shares of epsilon = -ln(alpha), up to a factor. One is
-        above 0.
-
-    Returns
-    -------
-    tuple of (Fraction or None)
-        Above 0 and below 1; None for a level of weight 0. All but the first are short fractions
-        near alpha^share, and the first is what they leave.
-
-    Raises
-    ------
-    ValueError
-        A share is so small that rounding leaves nothing for it.
-    """
+    """Alphas of levels whose product is exactly a given one."""
     asked = [level for level, own in enumerate(weights) if own]
     epsilon, total = Fraction(Privacy(alpha=alpha).epsilon), sum(weights)
     result: list[Fraction | None] = [None] * len(weights)
@@ -79,16 +59,6 @@ def best_shares(tree: BoxTree) -> list[Fraction]:
     a level without a share is a tree without it, and every such tree may have its own minimum. So
     the search starts from equal shares and from the trees that keep every k-th level. Where cells
     are missing, it goes on from the best with the variance as it is.
-
-    Parameters
-    ----------
-    tree : BoxTree
-        The tree.
-
-    Returns
-    -------
-    list of Fraction
-        One share for each level from the top; the last is above 0. Never worse than equal ones.
     """
     h = tree.height
     if h == 1:

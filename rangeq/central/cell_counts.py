@@ -16,23 +16,7 @@ from rangeq.central.inputs import checked_shape
 
 
 def cells_along(schema: Schema) -> tuple[int, ...]:
-    """The shape of the histogram of a schema's attributes.
-
-    Parameters
-    ----------
-    schema : Schema
-        Of up to 8 attributes.
-
-    Returns
-    -------
-    tuple of int
-        The number of items of each.
-
-    Raises
-    ------
-    ValueError
-        Too many attributes, more than 2^26 cells, or one whose items cannot be listed.
-    """
+    """The shape of the histogram of a schema's attributes."""
     for one in schema:
         if not isinstance(one, ItemAttribute):
             raise ValueError(

@@ -173,29 +173,7 @@ def designed_mechanism(
     epsilon: float | Rational,
     delta: Fraction | None = None,
 ) -> MatrixMechanism:
-    """What `workload_optimal` designs, where that takes seconds.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        The number of cells along each attribute.
-    workload : str or tuple of str
-        As for `Workload.of`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of a release, above 0.
-    delta : Fraction, optional
-        None: 0, and Laplace noise.
-
-    Returns
-    -------
-    MatrixMechanism
-        With the same strategy for every epsilon.
-
-    Raises
-    ------
-    ValueError
-        A design would take longer, or there is no such noise.
-    """
+    """What `workload_optimal` designs, where that takes seconds."""
     promise: Promise
     promise = Privacy.from_epsilon(epsilon) if delta is None else ApproximateDP(epsilon, delta)
     return MatrixMechanism(_strategy(sizes, workload, delta is None), promise)
@@ -233,20 +211,6 @@ class BestTree(NamedTuple):
         """Such a tree for each item, or combination of items, of further attributes.
 
         A box of one such item has the variance that it has in the tree by itself.
-
-        Parameters
-        ----------
-        sizes : sequence of int
-            The number of cells along each attribute.
-        ordered : sequence of bool
-            Which of them this tree is over.
-        epsilon : float, Fraction, int, str or Decimal
-            The privacy loss of a release.
-
-        Returns
-        -------
-        Hierarchy
-            Over all attributes: the first level tells the items apart.
         """
         own = iter(self.branching)
         below = (1,) * (len(self.budget) - 1)
@@ -263,16 +227,6 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
 
     The best trees of equal budgets are tried with optimised ones: of one attribute of 2^16 cells
     all takes a tenth of a second.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The number of cells along each attribute, some of them more than one.
-
-    Returns
-    -------
-    BestTree
-        Of at least two levels, where there is such a tree.
     """
     table = best_branching(shape, 1, alternatives=2 * _TREES, exhaustive=False).table
     found: dict[BestTree, float] = {}

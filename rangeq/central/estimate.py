@@ -504,20 +504,7 @@ class Layered(CentralEstimate):
 
 
 def weighted_sum(values: npt.NDArray[Any], weights: Sequence[Floats]) -> float:
-    """An array times weights along each of its axes.
-
-    Parameters
-    ----------
-    values : numpy.ndarray
-        With as many axes as there are weights.
-    weights : sequence of numpy.ndarray of float64
-        One for each axis.
-
-    Returns
-    -------
-    float
-        The sum of all products.
-    """
+    """An array times weights along each of its axes."""
     for own in reversed(weights):
         values = values @ own
     return float(values)

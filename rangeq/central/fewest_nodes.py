@@ -34,17 +34,7 @@ class FewestNodes:
     def inside(self, level: int, first: Integers, last: Integers) -> tuple[Integers, Integers]:
         """The nodes of a level within boxes: along each attribute one run, of the ends' shape.
 
-        Parameters
-        ----------
-        level : int
-            From 0; within the root, which is not asked, lies no box.
-        first, last : numpy.ndarray of int64
-            Shape (attributes, boxes): closed ends of boxes of cells.
-
-        Returns
-        -------
-        tuple
-            The first nodes, and the ends of the runs (exclusive, and never before the first).
+        Shapes: `first` and `last` (attributes, boxes).
         """
         column = (-1, *(1,) * (first.ndim - 1))
         widths = np.reshape(self.tree.widths[level], column)
@@ -59,17 +49,7 @@ class FewestNodes:
     ) -> tuple[Integers, Integers]:
         """The nodes of a level whose parents lie within boxes, as `inside`.
 
-        Parameters
-        ----------
-        level : int
-            From 1 to the height.
-        first, last : numpy.ndarray of int64
-            Shape (attributes, boxes): closed ends of boxes of cells.
-
-        Returns
-        -------
-        tuple
-            The first nodes, and the ends of the runs.
+        Shapes: `first` and `last` (attributes, boxes).
         """
         column = (-1, *(1,) * (first.ndim - 1))
         start, end = self.inside(level - 1, first, last)
@@ -78,18 +58,7 @@ class FewestNodes:
         return np.minimum(start * fanouts, nodes), np.minimum(end * fanouts, nodes)
 
     def chosen(self, weights: Sequence[Floats]) -> list[tuple[list[Floats], list[Floats]]]:
-        """The nodes within a product of sets of places, and those whose parents are.
-
-        Parameters
-        ----------
-        weights : sequence of numpy.ndarray of float64
-            For each attribute 1 for the places in the set, else 0.
-
-        Returns
-        -------
-        list of tuple
-            For each level 1 .. height: such weights of its nodes, for both.
-        """
+        """The nodes within a product of sets of places, and those whose parents are."""
         tree, result = self.tree, []
         within = [np.zeros(1) for _ in tree.attributes]  # the root is not asked
         for level in range(1, tree.height + 1):
@@ -107,15 +76,7 @@ class FewestNodes:
     def variance(self, first: Integers, last: Integers) -> Any:
         """The variances of the sums over boxes.
 
-        Parameters
-        ----------
-        first, last : numpy.ndarray of int64
-            Shape (attributes, boxes): closed ends of boxes of cells.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (boxes,), in the unit of the variances.
+        Shapes: `first` and `last` (attributes, boxes); returns (boxes,).
         """
         total: Any = np.zeros(first.shape[1])
         for level, variance in enumerate(self.variances, 1):
@@ -127,18 +88,7 @@ class FewestNodes:
         return total
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        """The variance of the sum over a product of sets of places.
-
-        Parameters
-        ----------
-        weights : sequence of numpy.ndarray of float64
-            For each attribute 1 for the places in the set, else 0.
-
-        Returns
-        -------
-        float
-            In the unit of the variances.
-        """
+        """The variance of the sum over a product of sets of places."""
         return sum(
             float(variance) * (_product(within) - _product(below))
             for variance, (within, below) in zip(self.variances, self.chosen(weights), strict=True)
@@ -160,13 +110,7 @@ class FewestNodes:
         return result
 
     def mean(self) -> Any:
-        """The mean of `variance` over all boxes.
-
-        Returns
-        -------
-        float or Fraction
-            In the unit of the variances.
-        """
+        """The mean of `variance` over all boxes."""
         total = sum(n * variance for n, variance in zip(self.used(), self.variances, strict=True))
         return total / math.prod(queries(n, "all ranges") for n in self.tree.shape)
 

@@ -55,15 +55,7 @@ class Haar(TreeErrors):
     def coefficients(self, cells: Integers) -> Integers:
         """The coefficients, in the order of `levels`.
 
-        Parameters
-        ----------
-        cells : numpy.ndarray of int64
-            Shape (n, ...).
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (coefficients, ...).
+        Shapes: `cells` (n, ...); returns (coefficients, ...).
         """
         levels = []
         while len(cells) > 1:
@@ -76,15 +68,7 @@ class Haar(TreeErrors):
     def estimate(self, coefficients: Floats) -> Floats:
         """The cells of least squares.
 
-        Parameters
-        ----------
-        coefficients : numpy.ndarray of float64
-            Shape (coefficients, ...), noisy.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (n, ...).
+        Shapes: `coefficients` (coefficients, ...); returns (n, ...).
         """
         total, *levels = np.split(coefficients, np.cumsum(self.levels)[:-1])
         known = [float(p) for p in self.known]

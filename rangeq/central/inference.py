@@ -43,18 +43,7 @@ class Inference(TreeErrors):
         super().__init__(tree, variances[::-1])
 
     def estimate(self, noisy: Sequence[Integers]) -> Floats:
-        """The cells, from noisy counts.
-
-        Parameters
-        ----------
-        noisy : sequence of numpy.ndarray of int64
-            Of the levels 1 .. height; of a level that is not asked, anything.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Of the tree's shape.
-        """
+        """The cells, from noisy counts."""
         tree, h = self.tree, self.tree.height
         best: list[Floats] = [np.zeros(0)] * (h + 1)
         best[h] = noisy[-1].astype(np.float64)

@@ -42,25 +42,7 @@ class InvalidHistogram(ValueError):
 
 
 def fraction(value: float | Rational, name: str) -> Fraction:
-    """A float as the binary number that it is; anything else must be exact.
-
-    Parameters
-    ----------
-    value : float, Fraction, int, str or Decimal
-        The number.
-    name : str
-        What it is called in error messages.
-
-    Returns
-    -------
-    Fraction
-        The same number.
-
-    Raises
-    ------
-    ValueError
-        An infinity, NaN, or what is no number.
-    """
+    """A float as the binary number that it is; anything else must be exact."""
     if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value}")
@@ -69,46 +51,14 @@ def fraction(value: float | Rational, name: str) -> Fraction:
 
 
 def stored_number(text: Any) -> Fraction:
-    """A number that a file holds, as `mechdesign.base.text.to_text` wrote it.
-
-    Parameters
-    ----------
-    text : str
-        Of at most 4096 characters, which no number of a release exceeds.
-
-    Returns
-    -------
-    Fraction
-        The number.
-
-    Raises
-    ------
-    ValueError
-        Anything else.
-    """
+    """A number that a file holds, as `mechdesign.base.text.to_text` wrote it."""
     if isinstance(text, str) and len(text) > _LONGEST_NUMBER:
         raise ValueError(f"a number of {len(text)} characters, more than {_LONGEST_NUMBER}")
     return from_text(text)
 
 
 def checked_quantiles(q: Any) -> tuple[Fraction, ...]:
-    """Quantiles that are asked for, exactly.
-
-    Parameters
-    ----------
-    q : number or sequence of numbers
-        Each in [0, 1]; one at least.
-
-    Returns
-    -------
-    tuple of Fraction
-        In the same order.
-
-    Raises
-    ------
-    ValueError
-        Anything else.
-    """
+    """Quantiles that are asked for, exactly."""
     asked = tuple(fraction(one, "q") for one in (q if isinstance(q, (tuple, list)) else (q,)))
     if not asked or min(asked) < 0 or max(asked) > 1:
         raise ValueError(f"q must be numbers from 0 to 1, one at least, got {shown(q)}")
@@ -116,23 +66,7 @@ def checked_quantiles(q: Any) -> tuple[Fraction, ...]:
 
 
 def checked_shape(shape: object) -> tuple[int, ...]:
-    """The number of cells along each attribute.
-
-    Parameters
-    ----------
-    shape : int or sequence of int
-        For one attribute, or for several.
-
-    Returns
-    -------
-    tuple of int
-        At least one number.
-
-    Raises
-    ------
-    ValueError
-        A number that is not from 1 to 2^26, or a larger product, or none.
-    """
+    """The number of cells along each attribute."""
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
     if not 1 <= len(given) <= LARGEST_DIMENSION:
         raise ValueError(
@@ -148,25 +82,7 @@ def checked_shape(shape: object) -> tuple[int, ...]:
 
 
 def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
-    """Counts as int64, checked.
-
-    Parameters
-    ----------
-    counts : array_like
-        Of this shape: integers >= 0 of an integer type, of sum at most 2^52.
-    shape : tuple of int
-        The number of cells along each attribute.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Of this shape.
-
-    Raises
-    ------
-    InvalidHistogram
-        Anything else.
-    """
+    """Counts as int64, checked."""
     if isinstance(counts, np.ma.MaskedArray):
         raise InvalidHistogram("a masked array has counts that are missing")
     try:

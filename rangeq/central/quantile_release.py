@@ -327,24 +327,7 @@ class QuantileRelease:
 
 
 def drawn(part: UsersBetween, wanted: Fraction, weights: Sequence[int], source: BitSource) -> int:
-    """A place, with the probability in proportion to the weight of its loss.
-
-    Parameters
-    ----------
-    part : UsersBetween
-        The users, and the places to choose from.
-    wanted : Fraction
-        The quantile, of all users.
-    weights : sequence of int
-        By loss; larger losses have the last of them.
-    source : callable
-        Gives as many random 64-bit words as it is asked for.
-
-    Returns
-    -------
-    int
-        From ``part.first`` to ``part.end`` - 1.
-    """
+    """A place, with the probability in proportion to the weight of its loss."""
     n = len(part.places)
     q = (wanted - part.low) / (part.high - part.low) if part.high > part.low else Fraction(1, 2)
     a, b = q.as_integer_ratio()

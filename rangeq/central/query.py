@@ -35,26 +35,7 @@ class Query(NamedTuple):
 
     @classmethod
     def of(cls, where: Any, sizes: Sequence[int]) -> Query:
-        """What `CentralEstimate.answer` is asked.
-
-        Parameters
-        ----------
-        where : int, list, tuple, numpy.ndarray or mapping
-            See `frequency.core.answer.conditions`: attributes by their places, or, if there is but
-            one, by the name "cell".
-        sizes : sequence of int
-            How many places each attribute has.
-
-        Returns
-        -------
-        Query
-            What is asked; of other attributes everything.
-
-        Raises
-        ------
-        InvalidQuestion
-            What is no question.
-        """
+        """What `CentralEstimate.answer` is asked."""
         shape, asked = conditions(where, cls.names(sizes), sizes)
         ends = np.zeros((2, len(sizes), int(np.prod(shape))), dtype=np.int64)
         ends[1] = np.array(sizes)[:, None] - 1
@@ -85,25 +66,7 @@ class Query(NamedTuple):
 
     @classmethod
     def range(cls, first: npt.ArrayLike, last: npt.ArrayLike, sizes: Sequence[int]) -> Query:
-        """Ranges of the only attribute.
-
-        Parameters
-        ----------
-        first, last : array_like
-            Integers or integer arrays that broadcast, 0 <= first <= last < size.
-        sizes : sequence of int
-            How many places each attribute has.
-
-        Returns
-        -------
-        Query
-            Of the ends' shape.
-
-        Raises
-        ------
-        InvalidRange
-            Other ends, and with several attributes.
-        """
+        """Ranges of the only attribute."""
         if len(sizes) > 1:
             raise InvalidRange(
                 f"a range is of one attribute, and there are {len(sizes)}: ask by answer"
@@ -118,17 +81,7 @@ class Query(NamedTuple):
     ) -> Any:
         """What functions say of each question.
 
-        Parameters
-        ----------
-        boxes : callable
-            Of boxes, from their ends of shape (attributes, questions).
-        sets : callable, optional
-            Of one product of sets, from its weights.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Of the query's shape.
+        Shapes: `boxes` (attributes, questions).
         """
         if self.weights is None or sets is None:
             found = np.asarray(boxes(self.first, self.last))

@@ -64,15 +64,7 @@ class RegionInference:
     def estimate(self, counts: Floats) -> Floats:
         """The least squares estimates of all nodes; those of children add up to their parent's.
 
-        Parameters
-        ----------
-        counts : numpy.ndarray of float64
-            Shape (nodes,): y; of a node that was not asked, anything finite.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (nodes,).
+        Shapes: `counts` (nodes,); returns (nodes,).
         """
         best, below = np.zeros(len(counts)), np.zeros(len(counts))
         for nodes, above in self._upwards():
@@ -89,16 +81,7 @@ class RegionInference:
         It is linear in the variances of the counts: unbiased estimates of these give unbiased
         estimates.
 
-        Parameters
-        ----------
-        true : numpy.ndarray of float64
-            Shape (nodes,): the variances of the counts, or estimates of them; of a node that was
-            not asked, anything finite.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (nodes,).
+        Shapes: `true` (nodes,); returns (nodes,).
         """
         # x = kept best + apart, where what is apart is independent of the node's own part of the
         # tree; ``loose`` is the variance of that
@@ -121,15 +104,7 @@ class RegionInference:
     def coefficients(self, weights: Floats) -> Floats:
         """What a weighted sum of the estimates of nodes is in terms of the counts.
 
-        Parameters
-        ----------
-        weights : numpy.ndarray of float64
-            Shape (nodes,).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (nodes,): the factor of each count, 0 of a node that was not asked.
+        Shapes: `weights` (nodes,); returns (nodes,).
         """
         # The passes of `estimate` backwards
         final, of_best, of_below = weights.copy(), np.zeros_like(weights), np.zeros_like(weights)

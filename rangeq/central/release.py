@@ -252,18 +252,7 @@ class Release:
 
 
 def promised(mechanism: Releasing) -> str:
-    """What a release promises, in few words.
-
-    Parameters
-    ----------
-    mechanism : CentralMechanism or MatrixMechanism
-        What releases.
-
-    Returns
-    -------
-    str
-        Such as "epsilon 1" or "rho 0.5".
-    """
+    """What a release promises, in few words."""
     if isinstance(mechanism, CentralMechanism):
         return f"epsilon {brief(mechanism.given_epsilon)}"
     promise = mechanism.promise

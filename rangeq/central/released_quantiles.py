@@ -238,13 +238,7 @@ class ReleasedQuantiles:
 
 
 def ordered_attribute(schema: Schema) -> Ordered:
-    """The only attribute of a schema, whose values have an order.
-
-    Raises
-    ------
-    ValueError
-        There are several, or it has none.
-    """
+    """The only attribute of a schema, whose values have an order."""
     if len(schema) != 1 or not isinstance(schema.attributes[0], Ordered):
         raise ValueError(f"quantiles are of one ordered attribute, got {listed(schema.names)}")
     return schema.attributes[0]

@@ -30,15 +30,7 @@ _DEVIATIONS = (0.0, *(4.0**k for k in range(-3, 5)))
 def smoothed_counts(estimate: CentralEstimate) -> Floats:
     """The posterior mean of the cells of one attribute.
 
-    Parameters
-    ----------
-    estimate : CentralEstimate
-        Of one attribute.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (cells,): users; some may be negative.
+    The result has shape (cells,).
     """
     cells = estimate.mechanism.sizes[0]
     width = -(-cells // MOST_BLOCKS)
@@ -70,17 +62,7 @@ def smoothed_counts(estimate: CentralEstimate) -> Floats:
 def covariances(errors: Errors, first: Integers, last: Integers) -> Floats:
     """The covariances of the sums of neighbouring blocks of cells, from variances of ranges.
 
-    Parameters
-    ----------
-    errors : Errors
-        Of one attribute.
-    first, last : numpy.ndarray of int64
-        Shape (blocks,): the closed ends of blocks, each beginning where the one before ends.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (blocks, blocks).
+    Shapes: `first` and `last` (blocks,); returns (blocks, blocks).
     """
     blocks = len(first)
     low, high = np.triu_indices(blocks)

@@ -186,19 +186,7 @@ class TreeErrors:
 def children_sums(tree: BoxTree, level: int, variances: Numbers) -> Numbers:
     """S of the nodes of a level: the sums over their children.
 
-    Parameters
-    ----------
-    tree : BoxTree
-        The tree.
-    level : int
-        From 0 to height - 1.
-    variances : numpy.ndarray
-        Shape (2,) * attributes: V of the next level.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (2,) * attributes.
+    Shapes: `variances` (2,); returns (2,).
     """
     for i in tree.attributes:
         inner, fewer = tree.fanouts[level][i], tree.children_of_last(level, i)
@@ -210,19 +198,7 @@ def children_sums(tree: BoxTree, level: int, variances: Numbers) -> Numbers:
 def by_node(tree: BoxTree, table: Numbers, level: int) -> Floats:
     """The entry of each node of a level.
 
-    Parameters
-    ----------
-    tree : BoxTree
-        The tree.
-    table : numpy.ndarray
-        Shape (2,) * attributes.
-    level : int
-        From 0 to the height.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of the shape of the level's nodes.
+    Shapes: `table` (2,).
     """
     last = ((np.arange(nodes) == nodes - 1).astype(np.int64) for nodes in tree.nodes[level])
     result: Floats = table.astype(np.float64)[np.ix_(*last)]
@@ -280,15 +256,7 @@ class Kinds:
     def children(self, below: Kinds) -> Integers:
         """How many children of each kind a node of each kind has.
 
-        Parameters
-        ----------
-        below : Kinds
-            The next level of the same ranges.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (ranges, 4, 4): by the node's kind and then the child's.
+        The result has shape (ranges, 4, 4).
         """
         result = np.zeros((len(self.start), 4, 4), dtype=np.int64)
         result[:, 0, 0] = self._fanout
@@ -341,21 +309,7 @@ def _runs(tree: BoxTree, attribute: int) -> Numbers:
 def along(matrix: Numbers, values: Numbers, axis: int, batch: int = 0) -> Numbers:
     """A matrix times the values along one axis.
 
-    Parameters
-    ----------
-    matrix : numpy.ndarray
-        Shape (m, n); with ``batch``, shape (count, m, n).
-    values : numpy.ndarray
-        Of n places along the axis.
-    axis : int
-        The axis, counted behind the batch.
-    batch : int, default 0
-        1: the first axis of both tells different matrices and values apart.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of m places along the axis.
+    Shapes: `matrix` (m, n) or (count, m, n).
     """
     moved = np.moveaxis(values, axis + batch, batch)
     flat = moved.reshape(*moved.shape[: batch + 1], -1)

@@ -91,23 +91,7 @@ class EstimateSource(NamedTuple):
         return n
 
     def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
-        """The answers to questions, in their order.
-
-        Parameters
-        ----------
-        asked : sequence of AskedText
-            The questions.
-
-        Returns
-        -------
-        list of AnswerRow
-            One for each, but of "marginal" one for each cell.
-
-        Raises
-        ------
-        ValueError
-            What is no question, or one that the protocol does not answer: it says which does.
-        """
+        """The answers to questions, in their order."""
         quantiles = iter(self._quantiles([one.text for one in asked if one.kind == "quantile"]))
         rows: list[AnswerRow] = []
         for one in asked:
@@ -178,25 +162,7 @@ class EstimateSource(NamedTuple):
         return notes
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
-        """The picture of the attributes that are asked about, or of all.
-
-        Parameters
-        ----------
-        asked : sequence of AskedText
-            The questions; none: all attributes.
-        kind : str, optional
-            See `SurveyEstimate.plot`.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            See `SurveyEstimate.plot`.
-
-        Raises
-        ------
-        ValueError
-            More attributes than are drawn, or what the protocol does not tell.
-        """
+        """The picture of the attributes that are asked about, or of all."""
         names = dict.fromkeys(name for one in asked for name in self._about(one))
         return self.estimate.plot(list(names) or None, kind, self.confidence, shares=self.shares)
 

@@ -111,29 +111,7 @@ def add_collected(parser: argparse.ArgumentParser) -> None:
 
 
 def source_of(collected: Path, protocol: Path | None, confidence: float = 0.95) -> Source:
-    """What was collected, ready to answer.
-
-    Parameters
-    ----------
-    collected : Path
-        A file of an aggregate or of a curator's release.
-    protocol : Path or None
-        The file of the aggregate's protocol; None: it is a release.
-    confidence : float, default 0.95
-        Of each interval by itself, in (0, 1).
-
-    Returns
-    -------
-    EstimateSource, QuantileSource or TableSource
-        Of a distribution, of released quantiles alone, or of a released table of counts.
-
-    Raises
-    ------
-    InvalidFile
-        Not what it should be, or an aggregate of another protocol.
-    ValueError
-        No reports.
-    """
+    """What was collected, ready to answer."""
     if protocol is None:
         return _release(collected, confidence)
     return _aggregate(collected, protocol, confidence)

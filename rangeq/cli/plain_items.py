@@ -102,23 +102,7 @@ class FewItems:
         return self._aggregate.n
 
     def answer(self, where: Any) -> Answer:
-        """As `Estimate.answer`.
-
-        Parameters
-        ----------
-        where : int, list, tuple, numpy.ndarray or mapping
-            See `frequency.core.answer.conditions`.
-
-        Returns
-        -------
-        Answer
-            A fraction of the population.
-
-        Raises
-        ------
-        InvalidQuestion
-            What is no question, or one about more items than can be listed.
-        """
+        """As `Estimate.answer`."""
         _, (asked,) = conditions(where, (ITEM,), (self._domain,))
         if asked.first.ndim == 0 and asked.size > MOST_ITEMS:
             raise InvalidQuestion(f"the range has more than {MOST_ITEMS} items: ask for fewer")
@@ -132,26 +116,7 @@ class FewItems:
 
 
 def estimate_of(protocol: Any, aggregate: Aggregate) -> SurveyEstimate:
-    """The estimate of any protocol, in the units of its schema if it has one.
-
-    Parameters
-    ----------
-    protocol : Channel or Protocol
-        Of `frequency` or `rangeq`, or a `Survey` of it.
-    aggregate : Aggregate
-        Of its reports.
-
-    Returns
-    -------
-    SurveyEstimate
-        Without a schema the attribute is "item", or attributes are called as in the protocol's
-        domain, and values are the integers 0 .. size - 1.
-
-    Raises
-    ------
-    ValueError
-        The protocol's estimates answer no questions about items.
-    """
+    """The estimate of any protocol, in the units of its schema if it has one."""
     if isinstance(protocol, Survey):
         return protocol.estimate(aggregate)
     asked, domain = wrapped(protocol), domain_of(protocol)

@@ -45,26 +45,6 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
     an item. Names and labels may hold any of these separators: a text is taken for one label if it
     can be, and the longest names and labels are tried first.
 
-    Parameters
-    ----------
-    text : str
-        The conditions.
-    schema : Schema
-        Of the attributes.
-    found : sequence of str, optional
-        The labels of the items that were found, of protocols that list them: nothing else can be
-        asked for.
-
-    Returns
-    -------
-    dict
-        For each name what it must be.
-
-    Raises
-    ------
-    InvalidQuestion
-        It is no such text: the first thing wrong.
-
     Examples
     --------
     >>> from frequency import Numeric

@@ -49,18 +49,7 @@ class Cuts:
     shared: Floats | None
 
     def ranges(self, first: Integers, last: Integers) -> Floats:
-        """The form at ranges: O(height) for each.
-
-        Parameters
-        ----------
-        first, last : numpy.ndarray of int64
-            Arrays of one shape, 0 <= first <= last < domain.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Of the ends' shape.
-        """
+        """The form at ranges: O(height) for each."""
         result = np.empty(first.size)
         for start in range(0, first.size, IN_CACHE):
             part = slice(start, start + IN_CACHE)

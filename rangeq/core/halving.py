@@ -18,20 +18,7 @@ def halved(
     the box's. So noise in empty cells does not add up, as it does where negative cells are set to
     0: boxes of any size err about as the estimate does, or less.
 
-    Parameters
-    ----------
-    box_sums : callable
-        The estimates of boxes, from the first and the last place of each along every attribute:
-        integers of shape (attributes, boxes), to shape (boxes,).
-    sizes : sequence of int
-        How many places each attribute has.
-    total : float
-        What is shared out, above 0.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of shape ``sizes``: not negative.
+    Shapes: `box_sums` (attributes, boxes) or (boxes,).
     """
     result = np.zeros(sizes)
     first = np.zeros((len(sizes), 1), dtype=np.int64)

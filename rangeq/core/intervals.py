@@ -22,26 +22,7 @@ class InvalidRange(InvalidQuestion):
 def checked_ends(
     first: npt.ArrayLike, last: npt.ArrayLike, domain: int
 ) -> tuple[Integers, Integers]:
-    """Both ends of ranges as int64 arrays of one shape.
-
-    Parameters
-    ----------
-    first, last : array_like
-        Integers, or arrays of integers that broadcast, 0 <= first <= last < domain. Empty arrays
-        may be of any type.
-    domain : int
-        The number of items, at least 1.
-
-    Returns
-    -------
-    tuple
-        The first and the last items, of the common shape.
-
-    Raises
-    ------
-    InvalidRange
-        Anything else; its ``index`` is the first bad range.
-    """
+    """Both ends of ranges as int64 arrays of one shape."""
     a, b = np.asarray(first), np.asarray(last)
     if any(ends.dtype.kind not in "iu" and ends.size for ends in (a, b)):
         raise InvalidRange(f"ends of a range must be integers, got {a.dtype} and {b.dtype}")

@@ -24,20 +24,6 @@ def runs(
 
     A node is used when it lies in the range and its parent does not: to the right of the first cut
     within the parent that it cuts, and to the left of the second.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    first, last : numpy.ndarray of int64
-        Checked ends of ranges, of one shape.
-    level : int
-        The level, from 0.
-
-    Returns
-    -------
-    tuple
-        The start and the end (exclusive) of the first run, then of the second: shaped as the ends.
     """
     child, size = tree.widths[level], tree.branching[level]
     parent, after = child * size, last + 1
@@ -56,20 +42,7 @@ def added_up(
 ) -> Any:
     """The values of the nodes that make up first .. last, added up; see `runs`.
 
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    cumulated : sequence of numpy.ndarray
-        The prefix sums of the values of each level's nodes, the empty sum first: shape (nodes of
-        the level + 1,).
-    first, last : numpy.ndarray of int64
-        Checked ends of ranges, of one shape.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the ends' shape.
+    Shapes: `cumulated` (nodes of the level + 1,).
     """
     parts = ((sums, *runs(tree, first, last, level)) for level, sums in enumerate(cumulated))
     return sum(
@@ -82,23 +55,6 @@ def nodes_used(tree: Tree, workload: str = "all ranges") -> list[int]:
     """How many nodes of each level all queries of a workload use together, exactly; see `runs`.
 
     In O(height) steps.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    workload : str, default "all ranges"
-        "ranges", "all ranges" or "prefixes".
-
-    Returns
-    -------
-    list of int
-        One number for each level 1 .. height.
-
-    Raises
-    ------
-    ValueError
-        An unknown workload.
     """
     inside = [blocks_inside(tree.domain, width, workload) for width in (tree.leaves, *tree.widths)]
     return [
@@ -110,22 +66,7 @@ def nodes_used(tree: Tree, workload: str = "all ranges") -> list[int]:
 def average_nodes(tree: Tree, workload: str) -> Floats:
     """How many nodes of each level a query of a workload uses on average.
 
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    workload : str
-        "ranges", "all ranges" or "prefixes".
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (height,).
-
-    Raises
-    ------
-    ValueError
-        An unknown workload.
+    The result has shape (height,).
     """
     return np.array(
         [used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)]
@@ -137,22 +78,7 @@ def squared_nodes(tree: Tree, workload: str) -> Floats:
 
     In O(height * branching) steps.
 
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    workload : str
-        "ranges", "all ranges" or "prefixes".
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (height,).
-
-    Raises
-    ------
-    ValueError
-        An unknown workload.
+    The result has shape (height,).
     """
     total, result = max(queries(tree.domain, workload), 1), np.empty(tree.height)
     for level, (child, size) in enumerate(zip(tree.widths, tree.branching, strict=True)):

@@ -546,25 +546,7 @@ def before(values: Floats) -> Floats:
 
 
 def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:
-    """The root of a mean variance over a workload for n users of an even population.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items, at least 1.
-    n : int
-        The number of users, at least 1.
-    workload : str
-        "ranges", "all ranges" or "prefixes".
-    variance : float
-        The mean variance for independent samples; what disjoint samples of n users share is taken
-        off.
-
-    Returns
-    -------
-    float
-        A fraction of the population.
-    """
+    """The root of a mean variance over a workload for n users of an even population."""
     held = np.arange(1, domain + 1) / domain
     all_prefixes = held[::-1] * domain  # how often each item is in a prefix
     sums = float((all_prefixes**2).mean() - all_prefixes.mean() ** 2)

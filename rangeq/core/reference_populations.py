@@ -53,22 +53,7 @@ def reference_shares(name: str, domain: int) -> Floats:
 def checked_shares(like: Any, domain: int) -> tuple[float, ...]:
     """A guess of the items' shares, such as counts of people known before, with sum 1.
 
-    Parameters
-    ----------
-    like : array_like
-        Shape (domain,): finite numbers of at least 0, one of them above.
-    domain : int
-        The number of items.
-
-    Returns
-    -------
-    tuple of float
-        Of sum 1.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
+    Shapes: `like` (domain,).
 
     Examples
     --------

@@ -439,17 +439,7 @@ class Tree:
 def padded(values: npt.NDArray[_Number], size: int) -> npt.NDArray[_Number]:
     """Values of items with zeros behind them.
 
-    Parameters
-    ----------
-    values : numpy.ndarray
-        Shape (..., items).
-    size : int
-        At least the number of items.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (..., size).
+    Shapes: `values` (..., items); returns (..., size).
     """
     result = np.zeros((*values.shape[:-1], size), dtype=values.dtype)
     result[..., : values.shape[-1]] = values
@@ -462,26 +452,7 @@ def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> fl
     A range is the difference of two of the domain + 1 prefixes, the empty one included, and over
     all pairs i < j the squares (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
 
-    Parameters
-    ----------
-    workload : str
-        "ranges", "all ranges" or "prefixes".
-    prefixes : numpy.ndarray of float64
-        Shape (domain,): the form at each prefix.
-    sums : float
-        The form at the sum of all prefixes.
-    items : numpy.ndarray of float64
-        Shape (domain,): the form at each single item.
-
-    Returns
-    -------
-    float
-        0 for a workload without queries.
-
-    Raises
-    ------
-    ValueError
-        An unknown workload.
+    Shapes: `prefixes` (domain,), `items` (domain,).
     """
     domain = len(prefixes)
     number = queries(domain, workload)

@@ -28,17 +28,7 @@ from rangeq.core.tree import Tree
 def contrast_precisions(tree: Tree, precisions: Sequence[Any] | Floats) -> npt.NDArray[Any]:
     """The precisions Q_1 .. Q_height of contrasts among the children of nodes, for each level.
 
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    precisions : sequence or numpy.ndarray of float64
-        Shape (height,): those of each level's own estimates, at least 0. Fractions stay exact.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (height,), of the type of the precisions.
+    Shapes: `precisions` (height,); returns (height,).
     """
     result = np.array(precisions, dtype=np.result_type(np.asarray(precisions), np.float64))
     for level in range(tree.height - 2, -1, -1):

@@ -12,25 +12,7 @@ from mechdesign.base.text import shown
 
 
 def queries(domain: int, workload: str) -> int:
-    """How many queries a workload has.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items, at least 1.
-    workload : str
-        "ranges", "all ranges" or "prefixes".
-
-    Returns
-    -------
-    int
-        At least 0.
-
-    Raises
-    ------
-    ValueError
-        An unknown workload.
-    """
+    """How many queries a workload has."""
     counts = {
         "ranges": domain * (domain - 1) // 2,
         "all ranges": domain * (domain + 1) // 2,
@@ -42,22 +24,7 @@ def queries(domain: int, workload: str) -> int:
 
 
 def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
-    """How many pairs (block, query) there are with the block inside the query.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items, at least 1.
-    size : int
-        The items of a block, at least 1.
-    workload : str, default "all ranges"
-        "ranges", "all ranges" or "prefixes".
-
-    Returns
-    -------
-    int
-        Exactly.
-    """
+    """How many pairs (block, query) there are with the block inside the query."""
     full = domain // size
     first = size * (full * (full - 1) // 2)
     if workload == "prefixes":
@@ -69,23 +36,7 @@ def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
 
 
 def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
-    """How many triples (query, item of it, item of it) there are with both items in one block.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items, at least 1.
-    size : int
-        The items of a block, at least 1.
-    workload : str, default "all ranges"
-        "ranges", "all ranges" or "prefixes".
-
-    Returns
-    -------
-    int
-        Exactly. Divided by ``size``: the sum over all queries of their squared lengths after
-        averaging over blocks.
-    """
+    """How many triples (query, item of it, item of it) there are with both items in one block."""
     full, rest = divmod(domain, size)
     if workload == "prefixes":
         # In the block a prefix ends in
@@ -101,22 +52,6 @@ def pairs_in_blocks(domain: Any, size: Any, blocks: Any, start: Any = 0) -> Any:
     """How many triples (range, item of it, item of it) there are with both items in one block.
 
     Items i and k are together in (min + 1)(domain - max) of all ranges.
-
-    Parameters
-    ----------
-    domain : int or numpy.ndarray
-        The number of items, at least 1.
-    size : int or numpy.ndarray
-        The items of a block, at least 0.
-    blocks : int or numpy.ndarray
-        The number of blocks, at least 0.
-    start : int or numpy.ndarray, default 0
-        Where the first begins; the others follow it.
-
-    Returns
-    -------
-    int or numpy.ndarray
-        Over all ranges, in O(1): exactly for integers of Python.
     """
     # Over pairs of items of a block at L: the sum of (L + 1 + min)(D - L - max); then over blocks,
     # sums of L and L^2.

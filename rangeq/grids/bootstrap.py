@@ -135,18 +135,7 @@ class CollectionBootstrap:
     def squared_errors(self, places: Sequence[int], boxes: Sequence[tuple[Items, Items]]) -> Floats:
         """The mean squared error of answers over replicates, each the sum of those about boxes.
 
-        Parameters
-        ----------
-        places : sequence of int
-            The attributes of all queries.
-        boxes : sequence of (numpy.ndarray of int64, numpy.ndarray of int64)
-            The ends of closed ranges, shape (queries, attributes) each: no record is in two boxes
-            of a query.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (queries,).
+        Shapes: `boxes` (queries, attributes); returns (queries,).
         """
         total = np.zeros(len(boxes[0][0]))
         for records, counts, estimate in self._replicates():
@@ -161,19 +150,7 @@ class CollectionBootstrap:
     ) -> float:
         """The mean squared error of the answer about a region over replicates.
 
-        Parameters
-        ----------
-        places : tuple of int
-            Of its two attributes.
-        mask : numpy.ndarray of bool
-            Shape (values of one, values of the other): which pairs are in the region.
-        boxes : Rectangles
-            The same.
-
-        Returns
-        -------
-        float
-            At least 0.
+        Shapes: `mask` (values of one, values of the other).
         """
         total = 0.0
         for records, counts, estimate in self._replicates():

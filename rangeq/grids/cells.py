@@ -30,18 +30,6 @@ def equal_cells(size: int, granularity: int) -> Edges:
 
     Cell k begins at floor(k size / granularity). Nothing is lost where the granularity does not
     divide the size; and cells nest wherever one granularity divides the other.
-
-    Parameters
-    ----------
-    size : int
-        The number of values, at least 1.
-    granularity : int
-        The number of cells, at least 1.
-
-    Returns
-    -------
-    tuple of int
-        Where the cells begin, and the size.
     """
     g = min(granularity, size)
     return tuple((np.arange(g + 1) * size // g).tolist())
@@ -52,38 +40,13 @@ def tree_cells(size: int, branching: int) -> tuple[Edges, ...]:
 
     A node of level l stands for branching^(height - l) values, except that the last ends with the
     domain.
-
-    Parameters
-    ----------
-    size : int
-        The number of values, at least 1.
-    branching : int
-        The children of a node, at least 2.
-
-    Returns
-    -------
-    tuple of tuple of int
-        One entry for each level, from the root.
     """
     widths = tree_widths(size, branching)
     return tuple((*range(0, size, width), size) for width in widths)
 
 
 def tree_widths(size: int, branching: int) -> tuple[int, ...]:
-    """How many values a node of each level stands for.
-
-    Parameters
-    ----------
-    size : int
-        The number of values, at least 1.
-    branching : int
-        The children of a node, at least 2.
-
-    Returns
-    -------
-    tuple of int
-        From the root; the last is 1.
-    """
+    """How many values a node of each level stands for."""
     widths = [1]
     while widths[-1] < size:
         widths.append(widths[-1] * branching)
@@ -91,18 +54,7 @@ def tree_widths(size: int, branching: int) -> tuple[int, ...]:
 
 
 def axis(edges: Edges) -> Any:
-    """How an attribute is cut, as descriptions have it: a width, or the edges within.
-
-    Parameters
-    ----------
-    edges : tuple of int
-        Of at least two cells.
-
-    Returns
-    -------
-    dict or list of int
-        The width of the cells and their number where all but the last are as wide.
-    """
+    """How an attribute is cut, as descriptions have it: a width, or the edges within."""
     cells, width = len(edges) - 1, edges[1]
     if edges[:-1] == tuple(range(0, cells * width, width)):
         return {"width": width, "cells": cells}

@@ -111,17 +111,7 @@ class GridErrors:
 def overlap(edges: Edges, left: Items, right: Items) -> Floats:
     """Which part of each cell lies in each range.
 
-    Parameters
-    ----------
-    edges : tuple of int
-        Where the cells begin, and where the domain ends.
-    left, right : numpy.ndarray of int64
-        Shape (ranges,): the ends of closed ranges.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (ranges, cells), 0 to 1.
+    Shapes: `left` and `right` (ranges,); returns (ranges, cells).
     """
     begin, end = np.array(edges[:-1]), np.array(edges[1:])
     inside = np.minimum(end, right[:, None] + 1) - np.maximum(begin, left[:, None])

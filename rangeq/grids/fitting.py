@@ -167,20 +167,6 @@ def agreeing(
 
     Linear, so that cells may be negative, and what is unbiased stays so. Where cells are many and
     each mostly noise, that is far better for sums of them than `clean`.
-
-    Parameters
-    ----------
-    grids : sequence of Grid
-        Any, of one or more attributes each.
-    tables : sequence of numpy.ndarray of float64
-        The estimated frequencies of each grid's cells, shaped as the grid.
-    precisions : sequence of float or numpy.ndarray of float64
-        One over the variance of a cell of each grid; 0 for a grid that says nothing.
-
-    Returns
-    -------
-    list of numpy.ndarray of float64
-        The tables, of the same shapes.
     """
     shifted = [table + (1 - table.sum()) / table.size for table in tables]
     return Agreement(grids, precisions).apply(shifted)
@@ -288,15 +274,7 @@ def nonnegative(table: Floats) -> Floats:
     By `halved`. Norm-sub of all cells at once takes what it adds to negative ones from all,
     wherever they are: of a table that is mostly noise in its cells little is left of larger sums.
 
-    Parameters
-    ----------
-    table : numpy.ndarray of float64
-        Shape (rows, columns): of a sum above 0.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of the same shape and sum; the table itself if no cell is negative.
+    Shapes: `table` (rows, columns).
     """
     if (table >= 0).all():
         return table
@@ -313,17 +291,7 @@ def nonnegative(table: Floats) -> Floats:
 def with_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
     """A table brought to its margins by iterative proportional fitting.
 
-    Parameters
-    ----------
-    table : numpy.ndarray of float64
-        Shape (rows, columns), at least 0.
-    rows, columns : numpy.ndarray of float64
-        The margins, of sum 1 each.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of the same shape: nearly with these margins, where cells of 0 allow for them.
+    Shapes: `table` (rows, columns).
     """
     kernel = table + 1e-9 * np.outer(rows, columns)
     right = np.ones(len(columns))

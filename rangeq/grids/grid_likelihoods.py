@@ -89,23 +89,7 @@ def linear(
 ) -> Likelihoods:
     """What is told together.
 
-    Parameters
-    ----------
-    attributes : Domain
-        Names and sizes.
-    functions : sequence of sequence of numpy.ndarray of float64
-        For each attribute the sets of functions in its pairs, the same in all of them: shapes
-        (functions, fine cells).
-    singles : Singles
-        All that is told of attributes by themselves.
-    products : sequence of Products
-        All combinations of the sets of two attributes count as precise as the least precise of
-        them. A pair without one of them is not told of.
-
-    Returns
-    -------
-    Likelihoods
-        Of all attributes and pairs.
+    Shapes: `functions` (functions, fine cells).
     """
     scores = singles.scores
     grams = [
@@ -132,22 +116,7 @@ def linear(
 
 
 def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstimate:
-    """The posterior given what is told, under the priors of `WaveGrid`, where that tells enough.
-
-    Parameters
-    ----------
-    attributes : Domain
-        Names and sizes: all in order.
-    n : int
-        The number of reports.
-    likelihoods : Likelihoods
-        Of `linear`.
-
-    Returns
-    -------
-    WaveEstimate
-        With the distributions of all attributes and pairs; all answers are NaN with no reports.
-    """
+    """The posterior given what is told, under the priors of `WaveGrid`, where that tells enough."""
     if not n:
         return WaveEstimate(attributes, 0, (), {}, (False,) * len(attributes))
     # What is seen of g cells has the rank g - 1
@@ -185,22 +154,7 @@ class _Cut(NamedTuple):
 
 
 def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> Likelihoods:
-    """What reports on grids of one attribute and of two tell.
-
-    Parameters
-    ----------
-    attributes : Domain
-        Names and sizes.
-    channel : GridChannel
-        What users report by. All pairs of an attribute have the same cuts of it.
-    aggregate : Aggregate
-        Of its reports.
-
-    Returns
-    -------
-    Likelihoods
-        Of all grids.
-    """
+    """What reports on grids of one attribute and of two tell."""
     singles = Singles(attributes)
     fine = singles.edges
     cuts = {

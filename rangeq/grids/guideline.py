@@ -62,22 +62,6 @@ def line_granularity(users: float, epsilon: float, c: int, alpha1: float = ALPHA
     are least in sum at the cube root of users (e^eps - 1)^2 alpha1^2 / e^eps. The source prints,
     and its Table 2 uses, the cube root of half of that: taken is the power of two nearest to it,
     the larger of two that are as near.
-
-    Parameters
-    ----------
-    users : float
-        How many users report on the grid, above 0.
-    epsilon : float
-        The privacy loss of a report, above 0.
-    c : int
-        The number of values of the attribute, at least 1.
-    alpha1 : float, default 0.7
-        What non-uniformity is assumed to be: see `ALPHA1`.
-
-    Returns
-    -------
-    int
-        A power of two of at least 2, or c if that is less.
     """
     return _nearest_power((users * _gain(epsilon) ** 2 * alpha1**2 / 2) ** (1 / 3), c)
 
@@ -88,22 +72,6 @@ def plane_granularity(users: float, epsilon: float, c: int, alpha2: float = ALPH
     Noise of (g2 / 2)^2 cells, g2^2 e^eps / (users (e^eps - 1)^2), and non-uniformity (2 alpha2 /
     g2)^2 are least in sum at the square root of 2 alpha2 (e^eps - 1) (users / e^eps)^(1/2). Taken
     is the power of two nearest to it, as above.
-
-    Parameters
-    ----------
-    users : float
-        How many users report on the grid, above 0.
-    epsilon : float
-        The privacy loss of a report, above 0.
-    c : int
-        The number of values of each attribute, at least 1.
-    alpha2 : float, default 0.03
-        What non-uniformity is assumed to be: see `ALPHA2`.
-
-    Returns
-    -------
-    int
-        A power of two of at least 2, or c if that is less.
     """
     return _nearest_power(math.sqrt(2 * alpha2 * _gain(epsilon) * math.sqrt(users)), c)
 

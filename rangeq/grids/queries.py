@@ -54,15 +54,7 @@ class Rectangles(NamedTuple):
 def rectangles(mask: npt.NDArray[np.bool_]) -> Rectangles:
     """A region of cells as rectangles: runs of a row, together with the same runs of the next rows.
 
-    Parameters
-    ----------
-    mask : numpy.ndarray of bool
-        Shape (rows, columns): which cells are in the region.
-
-    Returns
-    -------
-    Rectangles
-        None of which overlap, in no stated order.
+    Shapes: `mask` (rows, columns).
     """
     steps = np.diff(np.pad(mask, [(0, 0), (1, 1)]).astype(np.int8), axis=1)
     open_since, found = dict[tuple[int, int], int](), []
@@ -90,20 +82,7 @@ def grouped(
 
     An attribute asked for in whole restricts nothing, and is left out.
 
-    Parameters
-    ----------
-    places : array_like
-        Shape (m, lambda): the attributes of each query, distinct, by place or all by name. Or
-        (lambda,): the same for all.
-    left, right : array_like
-        Integers of shape (m, lambda): closed intervals.
-    most : int, default MOST_ATTRIBUTES
-        The largest lambda.
-
-    Raises
-    ------
-    InvalidRange
-        For the first query that is none; ``index`` says which.
+    Shapes: `places` (m, lambda), `left` and `right` (m, lambda).
     """
     p, a, b = np.asarray(places), np.asarray(left), np.asarray(right)
     if p.dtype.kind == "U":

@@ -58,21 +58,7 @@ on the same side.
 def drawn_records(name: str, attributes: Domain, n: int, rng: np.random.Generator) -> Items:
     """Records drawn from a reference population.
 
-    Parameters
-    ----------
-    name : str
-        One of `REFERENCE_RECORDS`.
-    attributes : Domain
-        The sizes of the attributes.
-    n : int
-        How many records, at least 1.
-    rng : numpy.random.Generator
-        To draw with.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (n, attributes).
+    The result has shape (n, attributes).
     """
     given = {size: REFERENCE_RECORDS[name](size) for size in set(attributes.sizes)}
     hidden = rng.integers(0, len(next(iter(given.values()))), n)
@@ -104,22 +90,7 @@ class ExpectedRecords:
     def of(cls, like: Any, attributes: Domain) -> ExpectedRecords:
         """From a table.
 
-        Parameters
-        ----------
-        like : array_like, DataFrame or mapping
-            As `Domain.records` takes them: integers of shape (records, attributes).
-        attributes : Domain
-            Of the records.
-
-        Returns
-        -------
-        ExpectedRecords
-            All of them.
-
-        Raises
-        ------
-        ValueError
-            No records, or a value that its attribute does not have.
+        Shapes: `like` (records, attributes).
         """
         if isinstance(like, ExpectedRecords):
             like = like.records

@@ -50,18 +50,7 @@ Tables = Callable[[tuple[int, ...], list[Items]], Floats]
 
 
 def blocks_of(frequencies: Floats) -> Items:
-    """Where blocks of an attribute's values begin, and the number of values: ascending.
-
-    Parameters
-    ----------
-    frequencies : numpy.ndarray of float64
-        A distribution.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        At most 33 places, the first is 0.
-    """
+    """Where blocks of an attribute's values begin, and the number of values: ascending."""
     size = len(frequencies)
     if size <= _BLOCKS:
         return np.arange(size + 1)
@@ -74,21 +63,7 @@ def blocks_of(frequencies: Floats) -> Items:
 def records_of(attributes: Domain, tables: Tables, n: int, rng: np.random.Generator) -> Items:
     """Records whose pairs of attributes are those of tables.
 
-    Parameters
-    ----------
-    attributes : Domain
-        Names and sizes.
-    tables : callable
-        The estimated fractions of users in blocks of one or two attributes.
-    n : int
-        How many records, at least 1.
-    rng : numpy.random.Generator
-        To draw with.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (n, attributes), in random order.
+    The result has shape (n, attributes).
     """
     places = range(len(attributes))
     singles = [norm_sub(tables((j,), [np.arange(1, attributes.shape[j] + 1)])) for j in places]
@@ -115,19 +90,7 @@ def of_users(records: Items, users: int, rng: np.random.Generator) -> Items:
     So many users have a share f of the distribution up to a variance of f (1 - f) / users. Of fewer
     records a random part takes values of any of them, drawn one by one; more are copies of users.
 
-    Parameters
-    ----------
-    records : numpy.ndarray of int64
-        Shape (n, attributes).
-    users : int
-        How many, at least 1.
-    rng : numpy.random.Generator
-        To draw with.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (n, attributes), in random order.
+    Shapes: `records` (n, attributes); returns (n, attributes).
     """
     n = len(records)
     if n > users:

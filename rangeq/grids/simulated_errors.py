@@ -302,20 +302,7 @@ class _Miniature:
         return (part,)
 
     def squared_error(self, shares: Shares, rng: np.random.Generator) -> float:
-        """The mean squared error of queries, from one collection.
-
-        Parameters
-        ----------
-        shares : callable
-            Of the values of some of the attributes.
-        rng : numpy.random.Generator
-            To draw with.
-
-        Returns
-        -------
-        float
-            Of fractions of the users.
-        """
+        """The mean squared error of queries, from one collection."""
         asked = tuple(range(min(len(self.sizes), 2)))
         held = rng.multinomial(self._n, shares(asked).ravel()).reshape(self.sizes[:2])
         estimate = self._protocol.estimate(self._collected(shares, held, rng))

@@ -27,16 +27,7 @@ def coordinates(items: Floats) -> Floats:
 
     Real and orthonormal: what is stationary on the circular domain has independent coordinates.
 
-    Parameters
-    ----------
-    items : numpy.ndarray of float64
-        Shape (..., size), size at least 2.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (..., 2 (size // 2)): a pair, of one variance, for each frequency 1, 2, ... The second
-        one of the last pair is 0 if size is even.
+    Shapes: `items` (..., size); returns (..., 2 (size // 2)).
     """
     return of_transform(np.fft.rfft(items), items.shape[-1])
 
@@ -83,17 +74,7 @@ longer ones 2^7 lengths an octave, with straight lines between them."""
 def windows(values: Floats, width: int) -> Floats:
     """The sums of so many values in a row around a circle, from each one on.
 
-    Parameters
-    ----------
-    values : numpy.ndarray of float64
-        Shape (..., circle).
-    width : int
-        1 .. circle.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of the same shape.
+    Shapes: `values` (..., circle).
     """
     edges = np.zeros((*values.shape[:-1], 1))
     sums = np.cumsum(np.concatenate([edges, values, values[..., : width - 1]], axis=-1), axis=-1)
@@ -228,15 +209,7 @@ class CircleCuts:
     def ranges(self, first: Integers, last: Integers) -> Floats:
         """The variances of ranges, but for what the samples of the levels share.
 
-        Parameters
-        ----------
-        first, last : numpy.ndarray of int64
-            Shape (ranges,), 0 <= first <= last < domain.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (ranges,).
+        Shapes: `first` and `last` (ranges,); returns (ranges,).
         """
         size, ends = self._size, (last + 1) % self._size
         own = self._alone[0] + self._squares
@@ -289,15 +262,7 @@ class ToeplitzInverse:
     def of(cls, first: Floats) -> ToeplitzInverse:
         """The inverse of the matrix with this first column.
 
-        Parameters
-        ----------
-        first : numpy.ndarray of float64
-            Shape (size,), of a positive definite matrix.
-
-        Returns
-        -------
-        ToeplitzInverse
-            The inverse.
+        Shapes: `first` (size,).
         """
         size, unit = len(first), np.zeros(len(first))
         unit[0] = 1.0
@@ -340,18 +305,7 @@ class ToeplitzInverse:
         return total
 
     def blocks(self, first: Integers, after: Integers) -> Floats:
-        """The sums of the entries whose row and column are both in first .. after - 1.
-
-        Parameters
-        ----------
-        first, after : numpy.ndarray of int64
-            Of one shape, 0 <= first <= after <= size.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Of that shape.
-        """
+        """The sums of the entries whose row and column are both in first .. after - 1."""
         starts, ends = first.ravel(), after.ravel()
         result, lengths = np.zeros(starts.size), ends - starts
         order = np.argsort(lengths, kind="stable")

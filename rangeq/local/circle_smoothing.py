@@ -306,18 +306,7 @@ class Smoothing:
         return np.maximum(covariances[0] - covariances, 0.0), sums, half
 
     def variance(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> Floats:
-        """The posterior variances of the sums over first .. last.
-
-        Parameters
-        ----------
-        first, last : numpy.ndarray of int64
-            Arrays of one shape, 0 <= first <= last < domain.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Of the ends' shape.
-        """
+        """The posterior variances of the sums over first .. last."""
         by_length, sums, root = self._curve
         lean = sums[:, last + 1] - sums[:, first]
         return np.asarray(
@@ -434,25 +423,8 @@ def most_probable(
 
     In `coordinates`, where C is diag(1 / precisions) + lean' root root' lean.
 
-    Parameters
-    ----------
-    mean : numpy.ndarray of float64
-        Shape (coordinates,).
-    precisions : numpy.ndarray of float64
-        Shape (coordinates,), positive.
-    lean : numpy.ndarray of float64
-        Shape (rank, coordinates).
-    root : numpy.ndarray of float64
-        Shape (rank, rank).
-    shape : tuple of int
-        The items of the circular domain, and those of the domain: the others hold nothing.
-    tolerance : float
-        How far prefix sums may be from the optimum, about.
-
-    Returns
-    -------
-    MostProbable
-        The distribution, shape (domain,), non-negative and of sum 1 in any case.
+    Shapes: `mean` (coordinates,), `precisions` (coordinates,), `lean` (rank, coordinates),
+    `root` (rank, rank); returns (domain,).
     """
     size, domain = shape
     start = items_of(mean, 1.0, size)

@@ -315,17 +315,7 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
 def seen(circle: int, width: int) -> Floats:
     """How much blocks of a width see of each frequency, all angles together.
 
-    Parameters
-    ----------
-    circle : int
-        The items of the circular domain, at least 1.
-    width : int
-        The items of a block: a divisor of ``circle``.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (circle // 2 + 1,): exactly 0 where they see nothing.
+    The result has shape (circle // 2 + 1,).
     """
     frequency = np.arange(circle // 2 + 1)
     result = np.zeros(len(frequency))
@@ -349,16 +339,6 @@ def default_blocks(circle: int) -> tuple[int, ...]:
     All divisors above 1; of more than 2^16 items, those that are each at least four times the one
     before, from the circle itself downwards. Equally likely levels err less so, by up to 8 %; those
     of the best probabilities (`optimise`) about 1 % more, with half of the counts.
-
-    Parameters
-    ----------
-    circle : int
-        The items of the circular domain, at least 2.
-
-    Returns
-    -------
-    tuple of int
-        Ascending, the last of them ``circle``.
     """
     found = divisors(circle)
     if circle <= _ALL_DIVISORS:

@@ -190,18 +190,5 @@ def _below(values: Floats) -> Floats:
 
 
 def per_user(oracle: Oracle, held: int) -> float:
-    """The variance of a unit contrast between nodes, from one user drawn at random.
-
-    Parameters
-    ----------
-    oracle : Oracle
-        Over the nodes of a level.
-    held : int
-        Over how many nodes the users are spread evenly, at least 1.
-
-    Returns
-    -------
-    float
-        In squared fractions of one user.
-    """
+    """The variance of a unit contrast between nodes, from one user drawn at random."""
     return oracle.difference_variance(1, max(held, 2)) / 2 + 1 / max(held, 2)

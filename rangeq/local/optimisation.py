@@ -258,22 +258,7 @@ class CircleLevels:
 
     @classmethod
     def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
-        """Divisors of the size of a circular domain as numbers of blocks.
-
-        Parameters
-        ----------
-        domain, circle : int
-            The number of items, and that with padding.
-        epsilon : float, Fraction, int, str or Decimal
-            The privacy loss of a report.
-        workload : str
-            "ranges", "all ranges" or "prefixes".
-
-        Returns
-        -------
-        CircleLevels
-            The levels, and their best oracles.
-        """
+        """Divisors of the size of a circular domain as numbers of blocks."""
         blocks = np.array(default_blocks(circle))
         short = {name: kind for name, kind in NAMED.items() if issubclass(kind, CellOracle)}
         best = (
@@ -453,26 +438,7 @@ def best_oracle(
     kinds: Mapping[str, type[Oracle]] = NAMED,
     bits: int = _LONGEST,
 ) -> tuple[Oracle, float]:
-    """The oracle of least variance for a level with so many nodes.
-
-    Parameters
-    ----------
-    nodes : int
-        How many nodes the level has, at least 1.
-    held : int
-        How many of them are not padding.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of a report.
-    kinds : mapping, default NAMED
-        The oracles to choose from, by name.
-    bits : int, default 256
-        How many bits a report may take at most.
-
-    Returns
-    -------
-    tuple
-        The oracle, and its `per_user`.
-    """
+    """The oracle of least variance for a level with so many nodes."""
     made = [kind(nodes, epsilon) for kind in kinds.values()]
     rated = [(per_user(oracle, held), oracle.report_bits, k) for k, oracle in enumerate(made)]
     short = [item for item in rated if item[1] <= bits]
@@ -483,19 +449,7 @@ def best_oracle(
 def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
     """The probabilities of levels that minimise a tree's average variance over a workload.
 
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    variances : numpy.ndarray of float64
-        Shape (height,): the `per_user` of each level.
-    workload : str
-        "ranges", "all ranges" or "prefixes".
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (height,), of sum 1.
+    Shapes: `variances` (height,); returns (height,).
     """
     height = tree.height
     # What one user on a level adds to the precision of the contrasts of each level of parents
@@ -511,17 +465,7 @@ def least_shares(costs: Floats, information: Floats) -> Floats:
 
     Optimal to one part in 10^9.
 
-    Parameters
-    ----------
-    costs : numpy.ndarray of float64
-        Shape (contrasts,): what a unit of variance of each contrast adds.
-    information : numpy.ndarray of float64
-        Shape (contrasts, levels): the precision that each level's users add.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (levels,), of sum 1.
+    Shapes: `costs` (contrasts,), `information` (contrasts, levels); returns (levels,).
     """
 
     def slope(precision: Floats) -> Floats:
@@ -540,23 +484,7 @@ def falling_shares(
 ) -> Floats:
     """The shares of least variance, adding up to 1, by multiplicative steps: a convex problem.
 
-    Parameters
-    ----------
-    slope : callable
-        By how much the variance falls with each precision, given all: shape (contrasts,).
-    information : numpy.ndarray of float64
-        The precisions are information @ shares: shape (contrasts, levels).
-    start : numpy.ndarray of float64
-        The shares to begin with, of sum 1.
-    steps : int
-        How many steps to take at most.
-    tolerance : float
-        The part of the mean gain by which no level may gain more than the mean, to stop.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (levels,), of sum 1.
+    Shapes: `slope` (contrasts,), `information` (contrasts, levels); returns (levels,).
     """
     shares = start
     for _ in range(steps):

@@ -137,15 +137,7 @@ class PairedEstimate(OfPopulation):
 def auc_and_slope(lower: Floats, upper: Floats) -> tuple[float, Floats]:
     """The AUC of a population, and its derivative by each frequency.
 
-    Parameters
-    ----------
-    lower, upper : numpy.ndarray of float64
-        Shape (domain,): the frequencies of the items with bit 0, and with bit 1.
-
-    Returns
-    -------
-    tuple
-        The AUC, and the derivatives: shape (2 domain,), by those with bit 0 first.
+    Shapes: `lower` and `upper` (domain,); returns (2 domain,).
     """
     below = np.cumsum(lower) - lower / 2  # of bit 0 below each item, half of those at it
     above = upper.sum() - np.cumsum(upper) + upper / 2

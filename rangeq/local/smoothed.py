@@ -165,22 +165,6 @@ def smoothing_of(
 
     Drawing the users, from an even population a variance of 1 / n, is counted by the precisions,
     but belongs to their fractions.
-
-    Parameters
-    ----------
-    collection : CircularHistogram
-        By which they report.
-    transform, information : numpy.ndarray
-        What `CircularHistogram.transform` tells.
-    n : int
-        The number of users.
-    apart : int, default 0
-        See `Shaped.estimate`.
-
-    Returns
-    -------
-    Smoothing
-        In which the precisions are those of reports alone.
     """
     drawing = 1 / (collection.domain * n)
     exact = 1 / report_variances(information, drawing)
@@ -188,20 +172,7 @@ def smoothing_of(
 
 
 def report_variances(precision: Floats, drawing: float) -> Floats:
-    """The variances of frequencies of these users' fractions, by the noise of reports alone.
-
-    Parameters
-    ----------
-    precision : numpy.ndarray of float64
-        At least 0; of the population's frequencies, which counts the drawing of the users.
-    drawing : float
-        The variance by drawing the users, above 0.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Above 0; infinite where nothing is known.
-    """
+    """The variances of frequencies of these users' fractions, by the noise of reports alone."""
     with np.errstate(divide="ignore"):
         return np.maximum(1 / precision - drawing, _LEAST_NOISE * drawing)
 

@@ -33,16 +33,6 @@ def bandwidth(epsilon: float) -> float:
     """delta, by which a square wave reaches to each side of a value, in units of the domain.
 
     Multi-dimensional ranges, equation 8: where the most information is passed on.
-
-    Parameters
-    ----------
-    epsilon : float
-        The privacy loss of a report, above 0.
-
-    Returns
-    -------
-    float
-        Below 1/2: 2 delta is the part of the domain whose reports are near a value.
     """
     e = min(epsilon, 700.0)
     if e < 1e-3:  # the formula's two differences cancel; its expansion is 1/2 - e/3

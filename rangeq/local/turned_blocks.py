@@ -191,21 +191,6 @@ class Blocks(PublicDraw):
 
 
 def per_user_of_blocks(oracle: Oracle, domain: int, width: int) -> float:
-    """The variance of a unit contrast between blocks, from one user drawn at random.
-
-    Parameters
-    ----------
-    oracle : Oracle
-        Over the blocks.
-    domain : int
-        Over how many items the users are spread evenly.
-    width : int
-        The items of a block, whatever angle they begin at.
-
-    Returns
-    -------
-    float
-        In squared fractions of one user.
-    """
+    """The variance of a unit contrast between blocks, from one user drawn at random."""
     held = max(-(-domain // width), 2)
     return oracle.difference_variance(1, held) / 2 + width / domain

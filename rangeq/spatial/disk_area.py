@@ -45,18 +45,6 @@ def disk_radius(epsilon: float, across: int, along: int) -> float:
     on the radius b only by u = pi b^2 / (X Y + 2 b (X + Y)), the area that is near over the area
     that is far. It is largest where u = (e^eps eps - e^eps + 1) / (e^eps (e^eps - 1 - eps)), twice
     the square wave's bandwidth. For a square this is the radius of Du et al.
-
-    Parameters
-    ----------
-    epsilon : float
-        The privacy loss of a report, above 0.
-    across, along : int
-        The sides of the grid, in cells.
-
-    Returns
-    -------
-    float
-        Above 0; not rounded.
     """
     u, half = 2 * bandwidth(epsilon), across + along
     return (u * half + math.sqrt((u * half) ** 2 + math.pi * u * across * along)) / math.pi
@@ -65,15 +53,7 @@ def disk_radius(epsilon: float, across: int, along: int) -> float:
 def disk_shares(radius: float) -> Floats:
     """Which part of each cell lies in a disk about the middle of the one in the centre.
 
-    Parameters
-    ----------
-    radius : float
-        Above 0, in cells.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (2 reach + 1, 2 reach + 1): all cells that the disk reaches.
+    The result has shape (2 reach + 1, 2 reach + 1).
     """
     reach = max(math.ceil(radius - 0.5), 0)
     edges = np.arange(-reach, reach + 2) - 0.5

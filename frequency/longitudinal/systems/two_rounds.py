@@ -93,21 +93,7 @@ class TwoRounds(LongitudinalSystem):
 def mostly_kept(symbols: Items, kept: Fraction, alphabet: int, source: BitSource) -> Items:
     """Symbols that are drawn anew, uniformly, unless they are kept.
 
-    Parameters
-    ----------
-    symbols : numpy.ndarray of int64
-        Shape (users,), each in 0 .. alphabet - 1.
-    kept : Fraction
-        The probability of keeping one.
-    alphabet : int
-        How many symbols there are.
-    source : callable
-        Gives as many random 64-bit words as it is asked for.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (users,).
+    Shapes: `symbols` (users,); returns (users,).
     """
     anew = np.flatnonzero(~chances([kept], np.zeros(len(symbols), dtype=np.int64), source))
     symbols[anew] = uniform(len(anew), alphabet, source)
@@ -115,24 +101,7 @@ def mostly_kept(symbols: Items, kept: Fraction, alphabet: int, source: BitSource
 
 
 def repeated(own: Fraction, other: Fraction, kept: Fraction, alphabet: int, days: int) -> Fraction:
-    """How much likelier one user makes the same symbol on every day than another user does.
-
-    Parameters
-    ----------
-    own, other : Fraction
-        The probabilities that it is the permanent symbol of the one and of the other.
-    kept : Fraction
-        The probability of keeping it on a day.
-    alphabet : int
-        How many symbols there are.
-    days : int
-        How many days.
-
-    Returns
-    -------
-    Fraction
-        Exact.
-    """
+    """How much likelier one user makes the same symbol on every day than another user does."""
     no = (1 - kept) / alphabet
     yes = (kept + no) ** days
     no **= days

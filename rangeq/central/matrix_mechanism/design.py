@@ -343,13 +343,7 @@ class DesignFile:
         return None
 
     def save(self, found: StoredStrategy) -> None:
-        """Keep a design, in one step or not at all.
-
-        Parameters
-        ----------
-        found : StoredStrategy
-            The strategy and its bound.
-        """
+        """Keep a design, in one step or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         save_strategy(self.path, *found)
 

@@ -67,22 +67,7 @@ def optimal_gram(
 
     It takes some tens of eigenvalue decompositions.
 
-    Parameters
-    ----------
-    gram : numpy.ndarray of float64
-        G, shape (cells, cells): symmetric, positive semidefinite, not 0.
-    tolerance : float, default 1e-4
-        It stops where the value is above the bound by no more than that, relative to it.
-    error : float, default 0
-        At least the spectral norm of what ``gram`` lacks to the true G.
-    rank : int, optional
-        That of the true G, so that X has the same range also where some queries matter little;
-        None: as floats have it.
-
-    Returns
-    -------
-    GramOptimum
-        For all cells.
+    Shapes: `gram` (cells, cells).
     """
     asked = np.flatnonzero(np.diag(gram) > 0)
     inner = gram[np.ix_(asked, asked)]
@@ -121,20 +106,7 @@ def optimal_gram(
 def dual_bound(gram: Floats, root: Floats, error: float = 0.0) -> float:
     """A proved lower bound on tr(G X^+) for every X with a diagonal of at most 1.
 
-    Parameters
-    ----------
-    gram : numpy.ndarray of float64
-        G, shape (cells, cells): symmetric, positive semidefinite.
-    root : numpy.ndarray of float64
-        Square roots of the multipliers, >= 0 and not all 0, shape (cells,): the nearer to those of
-        the optimum, the better the bound.
-    error : float, default 0
-        At least the spectral norm of what ``gram`` lacks to the true G.
-
-    Returns
-    -------
-    float
-        The bound, rounded down.
+    Shapes: `gram` (cells, cells), `root` (cells,).
     """
     largest = float(root.max())
     shares = root / largest  # at most 1, so an error of G grows by no factor
@@ -152,20 +124,7 @@ def trace_of_root(matrix: Floats, error: float = 0.0, products: int = 0) -> floa
     products: a sum of k products of floats is known to within k u / (1 - k u) times the sum of
     their absolute values, in whatever order it is computed (Higham 2002, section 3.1).
 
-    Parameters
-    ----------
-    matrix : numpy.ndarray of float64
-        Symmetric, shape (size, size), no entry so large or small that products leave the range of
-        floats.
-    error : float, default 0
-        At least the spectral norm of what the matrix lacks to the true K.
-    products : int, default 0
-        How many roundings each of its entries has seen already.
-
-    Returns
-    -------
-    float
-        The bound, rounded down; at least 0.
+    Shapes: `matrix` (size, size).
     """
     size = len(matrix)
     values, vectors = np.linalg.eigh(matrix)
@@ -230,18 +189,7 @@ _SCALED = 8
 
 
 def path_weights(workload: Workload) -> tuple[float, float] | None:
-    """The weights of prefixes and of ranges in a workload of nothing else.
-
-    Parameters
-    ----------
-    workload : Workload
-        Over any cells.
-
-    Returns
-    -------
-    tuple of (float, float), or None
-        None for other queries, more than one attribute, or more than 2^20 cells.
-    """
+    """The weights of prefixes and of ranges in a workload of nothing else."""
     weights = {"prefixes": 0.0, "ranges": 0.0}
     if len(workload.sizes) > 1 or workload.cells > LARGEST_PATH:
         return None
@@ -253,29 +201,7 @@ def path_weights(workload: Workload) -> tuple[float, float] | None:
 
 
 def least_path_error(prefixes: float, ranges: float, size: int) -> float:
-    """A proved lower bound on the error of prefixes and ranges, for all strategies.
-
-    Parameters
-    ----------
-    prefixes, ranges : float
-        The weights of their squared errors, at least 0 and not both 0.
-    size : int
-        The number of cells, 1 .. 2^20.
-
-    Returns
-    -------
-    float
-        At most tr(G X^+) for every X with a diagonal of at most 1: the weighted sum of all
-        variances, per unit of noise variance and squared sensitivity; rounded down.
-
-    Raises
-    ------
-    ValueError
-        Another size.
-
-    >>> round(least_path_error(1, 0, 256))
-    1631
-    """
+    """A proved lower bound on the error of prefixes and ranges, for all strategies."""
     size = whole(size, "size", 1, LARGEST_PATH)
     start = ranges / (prefixes + ranges)
     mu, best = np.ones(size), 0.0
@@ -292,19 +218,7 @@ def least_path_error(prefixes: float, ranges: float, size: int) -> float:
 def root_diagonal(mu: Floats, start: float) -> Floats:
     """The diagonal of (M^(1/2) L^(-1) M^(1/2))^(1/2), nearly.
 
-    Parameters
-    ----------
-    mu : numpy.ndarray of float64
-        Above 0, shape (size,), of mean 1.
-    start : float
-        From 0, the left end of the path is free, to 1, it is fixed: the first row of L is (1 +
-        start, -1).
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (size,): at most the true diagonal's, but for rounding and a factor of 1 + 2.8e-6 in
-        their sum.
+    Shapes: `mu` (size,); returns (size,).
     """
     size = len(mu)
     # Eigenvalues of T are within 1 / (size^2 max(mu)) and 4 / min(mu), roughly
@@ -397,18 +311,7 @@ class ReflectedKernel:
     def of_spectrum(cls, eigenvalues: Floats, shift: int) -> ReflectedKernel:
         """The matrix with given eigenvalues.
 
-        Parameters
-        ----------
-        eigenvalues : numpy.ndarray of float64
-            Shape (size,): in order of frequency, from the largest eigenvalue of the inverse second
-            difference to the least.
-        shift : int
-            1 or 2: the kind.
-
-        Returns
-        -------
-        ReflectedKernel
-            Of the sequences f that give it, the shortest one.
+        Shapes: `eigenvalues` (size,).
         """
         size = len(eigenvalues)
         spectrum = np.zeros(size + shift)
@@ -433,18 +336,7 @@ class ReflectedKernel:
         return spectrum[::-1] if self.shift == 1 else spectrum
 
     def power(self, exponent: float) -> ReflectedKernel:
-        """A power of the matrix.
-
-        Parameters
-        ----------
-        exponent : float
-            Any, if no eigenvalue is 0.
-
-        Returns
-        -------
-        ReflectedKernel
-            Of the same kind, in floats.
-        """
+        """A power of the matrix."""
         return ReflectedKernel.of_spectrum(self.eigenvalues**exponent, self.shift)
 
     def _reflected(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -457,15 +349,7 @@ class ReflectedKernel:
     def apply(self, values: Floats) -> Floats:
         """The matrix times vectors.
 
-        Parameters
-        ----------
-        values : numpy.ndarray of float64
-            Shape (..., size).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            The same shape.
+        Shapes: `values` (..., size).
         """
         spectrum = np.zeros(self.period // 2 + 1)
         spectrum[1 : self.size + 1] = self.eigenvalues[:: -1 if self.shift == 1 else 1]
@@ -476,15 +360,7 @@ class ReflectedKernel:
     def apply_exactly(self, values: Integers) -> Integers:
         """A matrix of integers times a vector of integers, by exact multiplication of polynomials.
 
-        Parameters
-        ----------
-        values : numpy.ndarray of int64
-            Shape (size,): max(abs(half)) * sum(abs(values)) is at most 2^61.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (size,).
+        Shapes: `values` (size,); returns (size,).
         """
         product = fmpz_poly(self._table.tolist()) * fmpz_poly(self._reflected(values).tolist())
         found = [int(c) for c in product.coeffs()[: self.period + self.size]]
@@ -522,17 +398,7 @@ class ReflectedKernel:
     def lower_apply(self, values: Floats, lag: int = 0) -> Floats:
         """The part of the matrix on and below a diagonal, times a vector.
 
-        Parameters
-        ----------
-        values : numpy.ndarray of float64
-            Shape (size,).
-        lag : int, default 0
-            Entries with i - j >= lag count, 0 <= lag < size.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (size,): for each i the sum of K[i, j] values[j] over j <= i - lag.
+        Shapes: `values` (size,); returns (size,).
         """
         rest = self.size - lag
         length = scipy.fft.next_fast_len(2 * rest, real=True)

@@ -303,18 +303,7 @@ class MarginalStrategy(Strategy):
 
 
 def subsets(view: View) -> list[View]:
-    """All subsets of a set of attributes.
-
-    Parameters
-    ----------
-    view : tuple of int
-        Ascending places.
-
-    Returns
-    -------
-    list of tuple of int
-        Each ascending, the empty one first.
-    """
+    """All subsets of a set of attributes."""
     found: list[View] = [()]
     for i in view:
         found += [(*one, i) for one in found]
@@ -340,18 +329,7 @@ def _decomposed(values: Floats, asked: Any) -> dict[View, Floats]:
 def require_products(views: Collection[View], beside: Floats, means: Floats) -> None:
     """Refuse products of queries along the attributes that do not follow from residuals.
 
-    Parameters
-    ----------
-    views : collection of tuple of int
-        The sets of attributes that are measured.
-    beside, means : numpy.ndarray
-        The squared norms of the queries along each attribute, shape (attributes, queries): of the
-        differences from the mean, and of the mean.
-
-    Raises
-    ------
-    UnanswerableQuery
-        A product has a part in a set that is not measured.
+    Shapes: `beside` and `means` (attributes, queries).
     """
     least = _ROUNDING * (beside + means)
     differs, sums = beside > least, means > least
@@ -364,19 +342,6 @@ def require_products(views: Collection[View], beside: Floats, means: Floats) -> 
 
 
 def require_norm(known: float, query: Floats) -> None:
-    """Refuse a query of which a part does not follow from what is measured.
-
-    Parameters
-    ----------
-    known : float
-        The squared norm of what follows.
-    query : numpy.ndarray
-        The weights of all cells.
-
-    Raises
-    ------
-    UnanswerableQuery
-        It is less than that of the query.
-    """
+    """Refuse a query of which a part does not follow from what is measured."""
     if known < (1 - _ROUNDING) * float((query * query).sum()):
         raise UnanswerableQuery(_UNANSWERABLE)

@@ -494,18 +494,6 @@ def nonnegative_counts(strategy: Strategy, estimate: Floats) -> Floats:
 
     It minimises (x - z)'M'M (x - z) over x >= 0, for the unbiased estimate z: the distance of the
     strategy's numbers from the noisy ones.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        Of the estimate.
-    estimate : numpy.ndarray of float64
-        z, of shape ``strategy.sizes``.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of the same shape.
     """
     unit = float(strategy.l2_squared)
     scale = max(float(np.abs(estimate).max()), 1.0)
@@ -537,16 +525,6 @@ def whole_counts(counts: Floats) -> Integers:
     """Whole numbers next to others, of the same total up to rounding that.
 
     Numbers are rounded down; the largest remainders are rounded up instead.
-
-    Parameters
-    ----------
-    counts : numpy.ndarray of float64
-        At least 0.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Of the same shape: each less than 1 away.
     """
     flat = counts.ravel()
     down = np.floor(flat)

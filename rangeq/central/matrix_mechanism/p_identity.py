@@ -64,16 +64,7 @@ def laplace_strategy(gram: Floats) -> Floats:
     Cells that no query tells apart are measured together, and those of no query not at all. The
     same queries give the same strategy, on the same machine. Of 1024 cells it takes half a minute.
 
-    Parameters
-    ----------
-    gram : numpy.ndarray of float64
-        G, shape (cells, cells): symmetric, positive semidefinite, not 0.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        A, shape (rows, cells), of which all queries follow: every column has absolute values of sum
-        1, or is 0 for a cell of no query. No entry is below 0 if none of G is.
+    Shapes: `gram` (cells, cells); returns (rows, cells).
     """
     columns, place = np.unique(gram, axis=1, return_inverse=True)
     kinds = np.flatnonzero(columns.any(axis=0))

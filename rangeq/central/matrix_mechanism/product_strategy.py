@@ -169,17 +169,7 @@ class ProductStrategy(Strategy):
 def along_axes(matrices: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -> Any:
     """The Kronecker product of matrices times an array: each along its own axis.
 
-    Parameters
-    ----------
-    matrices : sequence of numpy.ndarray
-        One for each axis, shape (new size, size).
-    values : numpy.ndarray
-        Of as many axes.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the new sizes.
+    Shapes: `matrices` (new size, size).
     """
     for axis, matrix in enumerate(matrices):
         values = np.moveaxis(np.tensordot(matrix, values, (1, axis)), 0, axis)

@@ -385,18 +385,7 @@ class _Side(NamedTuple):
 
 
 def tells_differences(workload: Workload) -> bool:
-    """Whether along every attribute the queries tell all differences between cells.
-
-    Parameters
-    ----------
-    workload : Workload
-        Of up to 2048 cells along each attribute.
-
-    Returns
-    -------
-    bool
-        Whether `residual_optimum` is for it.
-    """
+    """Whether along every attribute the queries tell all differences between cells."""
     for i, size in enumerate(workload.sizes):
         queries = [term.factors[i] for term in workload.terms]
         if size > 1 and not all(own.exchangeable for own in queries):
@@ -410,27 +399,7 @@ def tells_differences(workload: Workload) -> bool:
 def residual_optimum(
     workload: Workload, tolerance: float, bits: int = MOST_BITS
 ) -> ResidualStrategy:
-    """Residuals of small error for a workload over several attributes, under Gaussian noise.
-
-    Parameters
-    ----------
-    workload : Workload
-        Of up to 2048 cells along each attribute, of which it `tells_differences`.
-    tolerance : float
-        For each attribute by itself: see `optimal_gram`.
-    bits : int, default 27
-        As for `marginal_optimum`.
-
-    Returns
-    -------
-    ResidualStrategy
-        Of the last round.
-
-    Raises
-    ------
-    InvalidWorkload
-        An attribute has more cells.
-    """
+    """Residuals of small error for a workload over several attributes, under Gaussian noise."""
     sizes, terms = workload.sizes, workload.terms
     places = range(len(sizes))
     views = subsets(tuple(i for i in places if sizes[i] > 1))

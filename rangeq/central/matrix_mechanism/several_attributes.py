@@ -69,36 +69,12 @@ _DOWN = 1 - 2.0**-40
 
 
 def exchangeable(workload: Workload) -> bool:
-    """Whether all cells of every attribute are alike to a workload, as to marginals.
-
-    Parameters
-    ----------
-    workload : Workload
-        Over any cells.
-
-    Returns
-    -------
-    bool
-        True if it asks for cells and totals only.
-    """
+    """Whether all cells of every attribute are alike to a workload, as to marginals."""
     return all(own.exchangeable for term in workload.terms for own in term.factors)
 
 
 def marginal_optimum(workload: Workload, bits: int = MOST_BITS) -> tuple[MarginalStrategy, float]:
-    """The best strategy under Gaussian noise for an `exchangeable` workload.
-
-    Parameters
-    ----------
-    workload : Workload
-        Of cells and totals only.
-    bits : int, default 27
-        The binary logarithm of the norm of columns of integers, at most: see `MOST_BITS`.
-
-    Returns
-    -------
-    tuple of (MarginalStrategy, float)
-        The strategy, and the least weighted sum of variances, rounded down, for columns of norm 1.
-    """
+    """The best strategy under Gaussian noise for an `exchangeable` workload."""
     sizes, cells = workload.sizes, workload.cells
     spectrum = _spectrum(workload)
     roots = {view: math.sqrt(value) for view, value in spectrum.items()}
@@ -115,16 +91,6 @@ def marginal_weights(workload: Workload) -> MarginalStrategy:
     """Marginals with weights of small error under Laplace noise, for an `exchangeable` workload.
 
     The weights are found by quasi-Newton steps (McKenna et al. 2018, section 6.3).
-
-    Parameters
-    ----------
-    workload : Workload
-        Of cells and totals only.
-
-    Returns
-    -------
-    MarginalStrategy
-        Of the best of several starts.
     """
     sizes = workload.sizes
     spectrum = _spectrum(workload)
@@ -197,27 +163,7 @@ def _rank(view: View, sizes: Sequence[int]) -> int:
 
 
 def product_optimum(workload: Workload, tolerance: float, bits: int = MOST_BITS) -> ProductStrategy:
-    """A product of strategies under Gaussian noise: optimal, if the workload is one product.
-
-    Parameters
-    ----------
-    workload : Workload
-        Of up to 2048 cells along each attribute.
-    tolerance : float
-        For each attribute by itself: see `optimal_gram`.
-    bits : int, default 27
-        As for `marginal_optimum`.
-
-    Returns
-    -------
-    ProductStrategy
-        Of the last round.
-
-    Raises
-    ------
-    InvalidWorkload
-        An attribute has more cells.
-    """
+    """A product of strategies under Gaussian noise: optimal, if the workload is one product."""
 
     def side(queries: Workload) -> tuple[Floats, Callable[[int], DenseStrategy]]:
         gram, error = gram_of(queries)
@@ -229,23 +175,7 @@ def product_optimum(workload: Workload, tolerance: float, bits: int = MOST_BITS)
 
 
 def product_for_laplace_noise(workload: Workload) -> ProductStrategy:
-    """A product of strategies under Laplace noise.
-
-    Parameters
-    ----------
-    workload : Workload
-        Of up to 2048 cells along each attribute.
-
-    Returns
-    -------
-    ProductStrategy
-        Of the last round.
-
-    Raises
-    ------
-    InvalidWorkload
-        An attribute has more cells.
-    """
+    """A product of strategies under Laplace noise."""
 
     def side(queries: Workload) -> tuple[Floats, Callable[[int], DenseStrategy]]:
         rows = laplace_strategy(gram_of(queries)[0])
@@ -255,20 +185,7 @@ def product_for_laplace_noise(workload: Workload) -> ProductStrategy:
 
 
 def least_error(workload: Workload, tolerance: float) -> float:
-    """A proved lower bound on the weighted sum of variances, for all strategies.
-
-    Parameters
-    ----------
-    workload : Workload
-        Of up to 2048 cells along each attribute.
-    tolerance : float
-        As for `product_optimum`, if the workload is one product.
-
-    Returns
-    -------
-    float
-        Per unit of noise variance, for columns of norm 1; rounded down.
-    """
+    """A proved lower bound on the weighted sum of variances, for all strategies."""
     if len(workload.terms) == 1:
         (term,) = workload.terms
         sides = [optimal_gram(own.gram, tolerance, own.gram_error).bound for own in term.factors]

@@ -219,42 +219,13 @@ class Strategy(ABC):
 
 
 def require_users(counts: Integers) -> None:
-    """Refuse a histogram of more than 2^33 users.
-
-    Parameters
-    ----------
-    counts : numpy.ndarray of int64
-        At least 0, of sum at most 2^52.
-
-    Raises
-    ------
-    InvalidHistogram
-        It holds more.
-    """
+    """Refuse a histogram of more than 2^33 users."""
     if int(counts.sum()) > LARGEST_USERS:
         raise InvalidHistogram("the counts sum to more than 2^33")
 
 
 def checked_entries(matrix: npt.NDArray[Any], name: str) -> Integers:
-    """A matrix of a strategy.
-
-    Parameters
-    ----------
-    matrix : array_like
-        Two-dimensional, integers of absolute value at most 2^25, not all 0.
-    name : str
-        What it is called in the message.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        A copy, read-only.
-
-    Raises
-    ------
-    ValueError
-        Anything else.
-    """
+    """A matrix of a strategy."""
     given = np.asarray(matrix)
     if given.ndim != 2 or given.dtype.kind not in "iu" or not given.any():
         raise ValueError(f"{name} must be a matrix of integers that are not all 0")

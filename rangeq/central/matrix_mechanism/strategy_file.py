@@ -97,23 +97,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def kind_of(name: object) -> type[Strategy]:
-    """The class of strategies that files call so.
-
-    Parameters
-    ----------
-    name : object
-        What a file says.
-
-    Returns
-    -------
-    type
-        A subclass of `Strategy`.
-
-    Raises
-    ------
-    ValueError
-        There is none.
-    """
+    """The class of strategies that files call so."""
     if not isinstance(name, str) or name not in _KINDS:
         raise ValueError(f"a strategy is one of {', '.join(sorted(_KINDS))}, got {shown(name)}")
     return _KINDS[name]
@@ -188,18 +172,7 @@ def load_strategy(path: str | os.PathLike[str]) -> StoredStrategy:
 
 
 def digest(strategy: Strategy) -> str:
-    """The digest of a strategy: equal for equal ones, in hexadecimal digits.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        Of any kind.
-
-    Returns
-    -------
-    str
-        SHA-256, as a file of it without a bound has it.
-    """
+    """The digest of a strategy: equal for equal ones, in hexadecimal digits."""
     content, _ = _written(strategy, None)
     found: str = json.loads(content)["digest"]
     return found
@@ -290,18 +263,7 @@ MATRIX_MECHANISM = record(
 
 
 def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:
-    """What JSON says of it.
-
-    Parameters
-    ----------
-    mechanism : MatrixMechanism
-        Any.
-
-    Returns
-    -------
-    dict
-        With the sizes of the arrays that `strategy_numbers` gives.
-    """
+    """What JSON says of it."""
     arrays = mechanism.strategy.arrays()
     return {
         "name": NAME,
@@ -312,18 +274,7 @@ def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:
 
 
 def strategy_numbers(mechanism: MatrixMechanism) -> list[Integers]:
-    """The integers of its strategy.
-
-    Parameters
-    ----------
-    mechanism : MatrixMechanism
-        Any.
-
-    Returns
-    -------
-    list of numpy.ndarray of int64
-        Its arrays, each in one row, in the order of their names.
-    """
+    """The integers of its strategy."""
     arrays = sorted(mechanism.strategy.arrays().items())
     return [array.astype(np.int64).ravel() for _, array in arrays]
 
@@ -331,27 +282,7 @@ def strategy_numbers(mechanism: MatrixMechanism) -> list[Integers]:
 def mechanism_of_content(
     content: dict[str, Any], sizes: tuple[int, ...], numbers: Integers
 ) -> tuple[MatrixMechanism, Integers]:
-    """The mechanism that a file holds; its strategy and its noise are made again.
-
-    Parameters
-    ----------
-    content : dict
-        A `MATRIX_MECHANISM`.
-    sizes : tuple of int
-        The number of cells along each attribute.
-    numbers : numpy.ndarray of int64
-        Of which the last are those that `strategy_numbers` gave.
-
-    Returns
-    -------
-    tuple of (MatrixMechanism, numpy.ndarray)
-        And the numbers before them.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It is no such mechanism.
-    """
+    """The mechanism that a file holds; its strategy and its noise are made again."""
     shapes = content["arrays"]
     counts = {name: math.prod(shape) for name, shape in sorted(shapes.items())}
     held = len(numbers) - sum(counts.values())

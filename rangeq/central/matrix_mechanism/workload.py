@@ -114,11 +114,6 @@ class QuerySet:
         """W'W for the matrix W of the queries: shape (size, size), read-only.
 
         Exact for the names; of a matrix, as floats add up.
-
-        Raises
-        ------
-        InvalidWorkload
-            There are more than 4096 cells.
         """
         if self.size > LARGEST_GRAM:
             raise InvalidWorkload(
@@ -166,12 +161,6 @@ class QuerySet:
         """Linearly independent queries that span all: shape (rank, size), integers.
 
         The identity where every cell can be told.
-
-        Raises
-        ------
-        InvalidWorkload
-            A matrix that cannot tell all cells apart is not of small integers, up to a power of
-            two.
         """
         if self.name == "total":
             return np.ones((1, self.size), dtype=np.int64)
@@ -208,13 +197,7 @@ class QuerySet:
         }.get(self.name, float(self.width * self.count))
 
     def rows(self) -> Floats:
-        """The queries themselves, shape (count, size): for small workloads and tests.
-
-        Raises
-        ------
-        InvalidWorkload
-            There are more than 2^27 entries.
-        """
+        """The queries themselves, shape (count, size): for small workloads and tests."""
         if self.count * self.size > LARGEST_MATRIX:
             raise InvalidWorkload(
                 f"{self.count} queries of {self.size} cells are too many to write out"
@@ -419,23 +402,7 @@ class Workload:
 
 
 def gram_of(workload: Workload) -> tuple[Floats, float]:
-    """The weighted Gram matrix of all queries, and a bound on the norm of its error.
-
-    Parameters
-    ----------
-    workload : Workload
-        Over at most 4096 cells.
-
-    Returns
-    -------
-    tuple of (numpy.ndarray of float64, float)
-        Shape (cells, cells); at least the spectral norm of what it lacks to the exact one.
-
-    Raises
-    ------
-    InvalidWorkload
-        There are more cells.
-    """
+    """The weighted Gram matrix of all queries, and a bound on the norm of its error."""
     if workload.cells > LARGEST_GRAM:
         raise InvalidWorkload(
             f"{workload.cells} cells have a Gram matrix of {8 * workload.cells**2 / 1e9:.3g} GB: it"
@@ -483,20 +450,7 @@ def _is_exact(workload: Workload) -> bool:
 def basis_of(workload: Workload) -> Integers:
     """Linearly independent integer queries that span all of a workload's.
 
-    Parameters
-    ----------
-    workload : Workload
-        Over at most 4096 cells.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (rank, cells); the identity where every cell can be told.
-
-    Raises
-    ------
-    InvalidWorkload
-        Queries that cannot tell all cells apart are not of small integers.
+    The result has shape (rank, cells).
     """
     parts = [kronecker([f.basis for f in term.factors]) for term in workload.terms]
     full = next((part for part in parts if len(part) == workload.cells), None)

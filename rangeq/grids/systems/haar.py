@@ -215,18 +215,7 @@ def _left_less_right(cells: Edges, height: int, level: int) -> Floats:
 def inverse(differences: dict[tuple[int, int], Floats], heights: tuple[int, int]) -> Floats:
     """The distribution with these tensor Haar coefficients, and sum 1.
 
-    Parameters
-    ----------
-    differences : dict of (int, int) to numpy.ndarray of float64
-        Of the nodes of level i - 1 and of level m - 1 (of the root alone for level 0) under the key
-        (i, m): left less right, of both. Those that are not given are 0.
-    heights : tuple of (int, int)
-        h1 and h2.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (2^h1, 2^h2).
+    The result has shape (2^h1, 2^h2).
     """
     h1, h2 = heights
     result = np.full((1 << h1, 1 << h2), 0.5 ** (h1 + h2))

@@ -264,20 +264,7 @@ class HIOEstimate(ConjunctionEstimate):
 
 
 def intervals(levels: tuple[Edges, ...], left: int, right: int) -> list[tuple[int, int, int]]:
-    """The fewest nodes that make up a range.
-
-    Parameters
-    ----------
-    levels : tuple of tuple of int
-        The cells of each level of the tree, from the root.
-    left, right : int
-        The ends of the closed range.
-
-    Returns
-    -------
-    list of (int, int, int)
-        Runs of a level's nodes: (level, the first, up to but without the last).
-    """
+    """The fewest nodes that make up a range."""
     found, above, below = [], left, left  # what is covered so far is above .. below - 1
     for level, edges in enumerate(levels):
         # The whole nodes in the range; at a finer level, those to the left and to the right of what

@@ -146,18 +146,6 @@ def hierarchy_fit(
     sums of their nodes. Effects are orthogonal, so that each is the mean of what these levels say
     of it, weighed by precision times the leaves under a node; where no level tells, it is 0. With
     equal precisions that is constrained inference in one attribute, then in the other.
-
-    Parameters
-    ----------
-    tables : dict of (int, int) to numpy.ndarray of float64
-        The nodes of levels (l1, l2), 0 .. height each; nodes beyond the domain are left out, and
-        count as empty.
-    precisions : dict of (int, int) to float
-        One over the variance of a node of each of these levels.
-
-    Returns
-    -------
-    Shape (branching^h1, branching^h2).
     """
     b, (h1, h2) = branching, heights
     sums: dict[tuple[int, int], Floats] = {}

@@ -160,20 +160,7 @@ class TDG(ConjunctionProtocol):
 
 
 def lines_of(attributes: int, planes: dict[tuple[int, int], Plane]) -> list[Line]:
-    """The distribution of each attribute: the mean of what its pairs say, whose cells are alike.
-
-    Parameters
-    ----------
-    attributes : int
-        How many there are.
-    planes : dict of (int, int) to Plane
-        The distribution of each pair (j, k) with j < k; every attribute is in one.
-
-    Returns
-    -------
-    list of Line
-        One for each attribute.
-    """
+    """The distribution of each attribute: the mean of what its pairs say, whose cells are alike."""
     lines = []
     for place in range(attributes):
         said = [

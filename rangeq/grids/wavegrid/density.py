@@ -185,19 +185,6 @@ def posterior_densities(
     """The posteriors of distributions over cells.
 
     Which kernels are likely is learnt from all attributes together.
-
-    Parameters
-    ----------
-    told : sequence of Told
-        One for each attribute.
-    kernels : tuple of Kernel, default KERNELS
-        What is averaged, the most even first: `KERNELS` for neighbouring cells, `FEW` for few of
-        them, `CATEGORIES` for others.
-
-    Returns
-    -------
-    list of Density
-        Means and covariances.
     """
     modes = [_modes(one, kernels) for one in told]
     if not modes:
@@ -235,19 +222,8 @@ def tempered(evidence: Floats, prior: Floats, some: npt.NDArray[np.bool_]) -> Fl
     they say of the bulk that weights decide. Of the evidence of such models a power tells them
     apart (Gruenwald and van Ommen 2017), and all together have as much as before.
 
-    Parameters
-    ----------
-    evidence : numpy.ndarray of float64
-        Logarithms: shape (data sets, models).
-    prior : numpy.ndarray of float64
-        Shape (models,): of sum 1, each above 0.
-    some : numpy.ndarray of bool
-        Shape (models,): which.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Logarithms: shape (data sets, models).
+    Shapes: `evidence` (data sets, models), `prior` (models,), `some` (models,); returns (data
+    sets, models).
     """
     if not some.any():
         return evidence
@@ -264,19 +240,7 @@ def adapted(evidence: Floats, prior: Floats, strength: float = STRENGTH) -> Floa
 
     These are the mode of a Dirichlet distribution about the ones given, by the EM algorithm.
 
-    Parameters
-    ----------
-    evidence : numpy.ndarray of float64
-        Logarithms: shape (data sets, models).
-    prior : numpy.ndarray of float64
-        Shape (models,): of sum 1, each above 0.
-    strength : float, default 2.0
-        How many data sets the prior probabilities count as.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (data sets, models).
+    Shapes: `evidence` (data sets, models), `prior` (models,); returns (data sets, models).
     """
     shares = prior
     for _ in range(_TURNS):

@@ -55,24 +55,7 @@ class Axis(NamedTuple):
 
     @classmethod
     def of(cls, edges: Edges, found: Density, most: int = COARSE, apart: int = 0) -> Axis:
-        """From the posterior of the cells.
-
-        Parameters
-        ----------
-        edges : tuple of int
-            Where the cells begin, and the size.
-        found : Density
-            The posterior.
-        most : int, default COARSE
-            How many coarse cells there may be.
-        apart : int, default 0
-            How many of the last cells are no neighbours of others: each is a coarse cell.
-
-        Returns
-        -------
-        Axis
-            The distribution.
-        """
+        """From the posterior of the cells."""
         sums = np.zeros((len(edges), len(edges)))
         sums[1:, 1:] = found.covariance.cumsum(axis=0).cumsum(axis=1)
         groups = balanced(found.frequencies, most, apart)
@@ -332,15 +315,7 @@ class FittedJoint(Joint):
     def product_variances(self, left: Floats, right: Floats) -> Floats:
         """The posterior variance of sums of cells with weights that are products.
 
-        Parameters
-        ----------
-        left, right : numpy.ndarray of float64
-            Shapes (queries, rows) and (queries, columns).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (queries,), with the margins held.
+        Shapes: `left` (queries, rows), `right` (queries, columns); returns (queries,).
         """
         means, own = [], []
         for one, slopes in zip(self.explanations, self._slopes, strict=True):
@@ -380,17 +355,7 @@ class FittedJoint(Joint):
     def drawn(self, rows: Floats, columns: Floats, rng: np.random.Generator) -> ImpliedJoint:
         """Another distribution that is as likely, with these margins.
 
-        Parameters
-        ----------
-        rows, columns : numpy.ndarray of float64
-            The distribution of each attribute: shape (cells,).
-        rng : numpy.random.Generator
-            To draw with.
-
-        Returns
-        -------
-        ImpliedJoint
-            Of one of the explanations.
+        Shapes: `rows` and `columns` (cells,).
         """
         weights = np.array([one.weight for one in self.explanations])
         one = self.explanations[rng.choice(len(weights), p=weights / weights.sum())]
@@ -496,19 +461,7 @@ class ImpliedJoint(Joint):
 def balanced(frequencies: Floats, most: int, apart: int = 0) -> Items:
     """Neighbouring cells joined into groups of about the same frequency, but none too long.
 
-    Parameters
-    ----------
-    frequencies : numpy.ndarray of float64
-        Shape (cells,): at least 0.
-    most : int
-        How many groups there may be.
-    apart : int, default 0
-        How many of the last cells are groups of their own: fewer than ``most``.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Shape (cells,): the number of each cell's group.
+    Shapes: `frequencies` (cells,); returns (cells,).
     """
     size = len(frequencies)
     if size <= most:
@@ -533,17 +486,7 @@ def corners(tables: Floats) -> Floats:
 def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
     """What lies before places within cells, as if cells were uniform.
 
-    Parameters
-    ----------
-    sums : numpy.ndarray of float64
-        `corners` of tables: shape (..., rows + 1, columns + 1).
-    rows, columns : numpy.ndarray of float64
-        Places: the number of a cell and part of it. They broadcast.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of the tables' leading shape, and then the places' one.
+    Shapes: `sums` (..., rows + 1, columns + 1).
     """
     i, j = (
         np.minimum(rows.astype(np.int64), sums.shape[-2] - 2),
@@ -559,17 +502,7 @@ def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
 def parts_before(places: Floats, cells: int) -> Floats:
     """Which part of each cell lies before places, as if cells were uniform.
 
-    Parameters
-    ----------
-    places : numpy.ndarray of float64
-        Shape (m,): as `before` takes them.
-    cells : int
-        How many cells there are.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (m, cells).
+    Shapes: `places` (m,); returns (m, cells).
     """
     inside: Floats = np.clip(places[:, None] - np.arange(cells), 0.0, 1.0)
     return inside
@@ -578,17 +511,7 @@ def parts_before(places: Floats, cells: int) -> Floats:
 def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
     """What lies between two places along both axes.
 
-    Parameters
-    ----------
-    sums : numpy.ndarray of float64
-        `corners` of tables: shape (..., rows + 1, columns + 1).
-    rows, columns : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
-        Where it begins and where it ends, as `before` takes places.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        As of `before`.
+    Shapes: `sums` (..., rows + 1, columns + 1).
     """
     inside: Floats = before(sums, rows[1], columns[1]) - before(sums, rows[0], columns[1])
     return inside - before(sums, rows[1], columns[0]) + before(sums, rows[0], columns[0])
@@ -597,19 +520,7 @@ def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, 
 def along(sums: Floats, row: Items, columns: Floats) -> Floats:
     """What lies before places along some rows.
 
-    Parameters
-    ----------
-    sums : numpy.ndarray of float64
-        Cumulative sums: shape (rows, columns + 1).
-    row : numpy.ndarray of int64
-        Which rows.
-    columns : numpy.ndarray of float64
-        Places along these, of the same shape: the number of a cell and part of it.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Of that shape.
+    Shapes: `sums` (rows, columns + 1).
     """
     j = np.minimum(columns.astype(np.int64), sums.shape[1] - 2)
     t = columns - j

@@ -103,19 +103,7 @@ class Terms(NamedTuple):
 def terms(mass: Floats, degree: int, apart: int = 0) -> Terms:
     """psi_1 .. psi_degree on cells of this mass, and one term for each that is apart.
 
-    Parameters
-    ----------
-    mass : numpy.ndarray of float64
-        Shape (cells,): of sum 1.
-    degree : int
-        How many smooth terms, at least 1.
-    apart : int, default 0
-        How many of the last cells are no neighbours of any other.
-
-    Returns
-    -------
-    Terms
-        So many, or as many as the cells can have.
+    Shapes: `mass` (cells,).
     """
     near = len(mass) - apart
     total = max(float(mass[:near].sum()), _EMPTY)
@@ -171,21 +159,7 @@ def scaled_to(
 
     By iterative proportional fitting.
 
-    Parameters
-    ----------
-    logarithms : numpy.ndarray of float64
-        Shape (rows, columns).
-    rows, columns : numpy.ndarray of float64
-        The margins, each of sum 1.
-    start : numpy.ndarray of float64, optional
-        exp(beta) to begin with; None: ones.
-    turns : int, default 300
-        How often at most.
-
-    Returns
-    -------
-    tuple
-        The table, shape (rows, columns), and exp(beta), shape (columns,).
+    Shapes: `logarithms` (rows, columns).
     """
     kernel = np.exp(logarithms - logarithms.max())
     right = np.ones(len(columns)) if start is None else start
@@ -324,18 +298,7 @@ class Pair:
         )
 
     def start(self, degree: int) -> Interaction:
-        """Where the fit of so many terms along each attribute begins: coefficients 0.
-
-        Parameters
-        ----------
-        degree : int
-            The smooth terms along each attribute.
-
-        Returns
-        -------
-        Interaction
-            What is known of coefficients is not: it is that of no terms until it is climbed.
-        """
+        """Where the fit of so many terms along each attribute begins: coefficients 0."""
         left, right = (
             terms(mass, degree, own) for mass, own in zip(self.margins, self.apart, strict=True)
         )
@@ -345,16 +308,7 @@ class Pair:
     def merged(self, groups: tuple[Items, Items]) -> Pair:
         """The pair in fewer cells.
 
-        Parameters
-        ----------
-        groups : tuple of (numpy.ndarray of int64, numpy.ndarray of int64)
-            Shapes (cells,): for each attribute which of the new cells each cell is in, in order;
-            what is apart is in one of its own.
-
-        Returns
-        -------
-        Pair
-            As if within new cells users were those of the margins, independently.
+        Shapes: `groups` (cells,).
         """
         shares = []
         for group, mass in zip(groups, self.margins, strict=True):
@@ -379,16 +333,6 @@ class Pair:
 
         Without any, where the cells have other terms, as nearly all users are in a few of them, or
         where these coefficients leave no table with the margins.
-
-        Parameters
-        ----------
-        fits : sequence of Interaction
-            All of the same terms of the same merged cells, one at least.
-
-        Returns
-        -------
-        list of Interaction
-            As many.
         """
         coarse = fits[0].terms
         rows, columns = (
@@ -439,15 +383,7 @@ class Pair:
     def information(self, changes: Floats) -> Floats:
         """Fisher's, about the sizes of some changes of P and each of its entries.
 
-        Parameters
-        ----------
-        changes : numpy.ndarray of float64
-            Shape (..., rows, columns).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (..., rows, columns): how much less is unexplained after each.
+        Shapes: `changes` (..., rows, columns); returns (..., rows, columns).
         """
         halves = self.halves
         waves = self.precision * (self.grams[0] @ changes @ self.grams[1])
@@ -460,17 +396,8 @@ class Pair:
         P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both
         margins.
 
-        Parameters
-        ----------
-        psi, phi : numpy.ndarray of float64
-            The terms: shapes (rows, a) and (columns, b).
-        joint : numpy.ndarray of float64
-            P: shape (rows, columns).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (a b, rows, columns).
+        Shapes: `psi` (rows, a), `phi` (columns, b), `joint` (rows, columns); returns (a b,
+        rows, columns).
         """
         return self._slopes(_products(psi, phi), psi, phi, joint)
 
@@ -506,15 +433,7 @@ class Pair:
     def told_of(self, slopes: Floats) -> Floats:
         """Fisher's information about the sizes of some changes of P: a product.
 
-        Parameters
-        ----------
-        slopes : numpy.ndarray of float64
-            Shape (changes, rows, columns).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (changes, changes).
+        Shapes: `slopes` (changes, rows, columns); returns (changes, changes).
         """
         left, right = self._seen
         several, rows, columns = slopes.shape
@@ -535,20 +454,6 @@ class Pair:
         """The fit some steps of damped Gauss-Newton nearer to the posterior mode.
 
         Under theta ~ N(mean, 1 / precision).
-
-        Parameters
-        ----------
-        fit : Interaction
-            Where to begin.
-        precision, mean : numpy.ndarray of float64
-            Of the prior: shaped as the coefficients.
-        steps : int
-            How many at most.
-
-        Returns
-        -------
-        Interaction
-            Of the same terms.
         """
 
         psi, phi = (each.functions for each in fit.terms)
@@ -611,22 +516,7 @@ class Scales:
 
     @classmethod
     def of(cls, degree: int, first: float, others: float, mu: float = 0.0) -> Scales:
-        """Scales with two values of tau.
-
-        Parameters
-        ----------
-        degree : int
-            The smooth terms along each attribute, at least 1.
-        first, others : float
-            The tau of the first term and values apart, and of all others.
-        mu : float, default 0.0
-            The mean of the first term's coefficients.
-
-        Returns
-        -------
-        Scales
-            One tau for these, and one for all others.
-        """
+        """Scales with two values of tau."""
         tau = np.full((degree + 1, degree + 1), others)
         tau[np.ix_([0, -1], [0, -1])] = first
         return cls(tau, mu)
@@ -679,18 +569,6 @@ class Scales:
 
         tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2), over the coefficients of the same
         two terms; the denominator is how many coefficients are known.
-
-        Parameters
-        ----------
-        fits : sequence of Interaction
-            Of all pairs.
-        rounds : int, default 60
-            How many steps of the iteration at most.
-
-        Returns
-        -------
-        Scales
-            Of the same degree.
         """
         alike: dict[tuple[tuple[int, ...], ...], list[Interaction]] = {}
         for fit in fits:
@@ -846,24 +724,7 @@ def climb(
 ) -> tuple[Floats, float, State, Expansion[Known]]:
     """Steps of damped Gauss-Newton (Levenberg and Marquardt) uphill.
 
-    Parameters
-    ----------
-    point : numpy.ndarray of float64
-        Where to begin: shape (P,).
-    objective : callable
-        The function's value at a point, and what the caller keeps of it; it is given what was kept
-        at the last point, None at first.
-    expansion : callable
-        What is known around a point, from what was kept there.
-    steps : int
-        How many at most.
-    least_gain : float
-        A step that gains less is the last.
-
-    Returns
-    -------
-    tuple
-        The point reached, its value, what was kept and what is known there.
+    Shapes: `point` (P,).
     """
     value, state = objective(point, None)
     here, damping = expansion(point, state), 1e-3

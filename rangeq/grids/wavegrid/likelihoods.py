@@ -120,25 +120,8 @@ def least_squares(
     By generalised least squares in weights of sum 0: their covariance from one user is V - f f', V
     diagonal.
 
-    Parameters
-    ----------
-    cells : numpy.ndarray of float64
-        Which part of each fine cell is in each sum of each cut: shape (cuts, sums, cells).
-    held : numpy.ndarray of float64
-        Unbiased estimates of how many users are in it: shape (cuts, sums).
-    likely : numpy.ndarray of float64
-        About the frequencies that these are estimates of, above 0: shape (cuts, sums).
-    counts : numpy.ndarray of float64
-        How many items are in each sum: shape (sums,).
-    law : ContrastLaw
-        Of the oracle.
-    users : numpy.ndarray of float64
-        How many reported on each cut: shape (cuts,).
-
-    Returns
-    -------
-    tuple of numpy.ndarray of float64
-        Scores of shape (cells,), and precision of shape (cells, cells).
+    Shapes: `cells` (cuts, sums, cells), `held` (cuts, sums), `likely` (cuts, sums), `counts`
+    (sums,), `users` (cuts,).
     """
     inverse = 1 / (law.noise * counts + law.held * likely)
     across = (inverse * likely)[..., None]
@@ -163,20 +146,7 @@ def weighted_functions(cells: Floats, larger: Floats, counts: Floats) -> tuple[F
     u is one over the number of items, and over the root of how much larger the variance of one is
     than its noise.
 
-    Parameters
-    ----------
-    cells : numpy.ndarray of float64
-        As for `least_squares`.
-    larger : numpy.ndarray of float64
-        By what part of its noise a variance is larger: shape (cuts, sums).
-    counts : numpy.ndarray of float64
-        How many items are in each sum: shape (sums,).
-
-    Returns
-    -------
-    tuple of numpy.ndarray of float64
-        The functions, of shape (cuts, sums, cells), and the roots of the weights, with which
-        estimates have to be multiplied: shape (cuts, sums).
+    Shapes: `larger` (cuts, sums), `counts` (sums,).
     """
     weights = 1 / (counts * np.sqrt(1 + larger))
     means = np.einsum("ks,ksx->kx", weights, cells) / weights.sum(axis=1, keepdims=True)
@@ -197,24 +167,7 @@ def of_waves(
     attributes are estimated first as if all cells were alike. Of pairs it matters less which cells
     are heavy, and they are taken to be independent for it.
 
-    Parameters
-    ----------
-    attributes : Domain
-        Those of the protocol.
-    waves : sequence of Wave or Partition
-        The wave of each attribute in its pairs.
-    heard : sequence of Heard
-        What the reports on waves of pairs and of single attributes say: of each there may be
-        several.
-    halves : sequence of Heard
-        What those on halves say: counts of shape (2, 2), of pairs that are heard of.
-    apart : sequence of int, default ()
-        How many of the last values of each attribute are no neighbours of others; (): none.
-
-    Returns
-    -------
-    Likelihoods
-        Of all of them.
+    Shapes: `halves` (2, 2).
     """
     singles = Singles(attributes, apart)
     edges = singles.edges

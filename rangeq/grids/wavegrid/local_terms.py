@@ -166,27 +166,7 @@ class PairCandidates(Generic[Key]):
     ) -> PairCandidates[Key]:
         """Independent attributes, and the fits of smooth terms.
 
-        Parameters
-        ----------
-        pairs : mapping of Pair
-            What is known of each pair.
-        details : mapping of PairTerms
-            The kinds of local terms of each: as many for all.
-        likely : numpy.ndarray of float64
-            The prior probabilities that a pair has no such terms, and those of each kind: shape
-            (kinds + 1,).
-        priors : sequence of SmoothPrior, default ()
-            Of smooth terms; (): there are none.
-        smooth : mapping of sequence of Interaction, optional
-            For each pair the fits under these priors, at posterior modes.
-        independent : float, default 0.3
-            The prior probability that a pair has no smooth terms, where there are priors of these:
-            more than 0.05, which it shares with what other pairs imply.
-
-        Returns
-        -------
-        PairCandidates
-            With one P more than there are priors.
+        Shapes: `likely` (kinds + 1,).
         """
         dependent = [(1 - independent) * one.share for one in priors]
         prior = np.array([independent, *dependent] if priors else [1.0])
@@ -203,15 +183,7 @@ class PairCandidates(Generic[Key]):
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
         """One more P for some pairs, a table that others imply; the others are left out.
 
-        Parameters
-        ----------
-        tables : mapping of numpy.ndarray of float64
-            Shape (cells, cells) each, with the margins of the pair.
-
-        Returns
-        -------
-        PairCandidates
-            With one P more.
+        Shapes: `tables` (cells, cells).
         """
         pairs = {key: pair for key, pair in self.pairs.items() if key in tables}
         candidates, logarithms = {}, {}
@@ -234,13 +206,7 @@ class PairCandidates(Generic[Key]):
         )
 
     def explained(self) -> dict[Key, list[PairExplanation]]:
-        """Explanations of all pairs, of weights 1 in sum.
-
-        Returns
-        -------
-        dict of list of PairExplanation
-            For each pair those of more than negligible weight.
-        """
+        """Explanations of all pairs, of weights 1 in sum."""
         if not self.pairs:
             return {}
         evidence = np.array([self.logarithms[key] for key in self.pairs])

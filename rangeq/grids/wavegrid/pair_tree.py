@@ -23,21 +23,7 @@ _TINY = 1e-300
 def implied(
     joints: Mapping[tuple[int, int], FittedJoint], axes: Sequence[Axis]
 ) -> dict[tuple[int, int], ImpliedJoint]:
-    """What the tree of the most dependent pairs implies for all others.
-
-    Parameters
-    ----------
-    joints : mapping of (int, int) to FittedJoint
-        Of some pairs (j, k) with j < k.
-    axes : sequence of Axis
-        The distribution of each attribute.
-
-    Returns
-    -------
-    dict of (int, int) to ImpliedJoint
-        Of every pair that is not in the tree. Attributes that no path of pairs joins are
-        independent.
-    """
+    """What the tree of the most dependent pairs implies for all others."""
     told = np.full((1, len(axes), len(axes)), -1.0)
     for (j, k), joint in joints.items():
         told[0, j, k] = told[0, k, j] = joint.dependence
@@ -100,16 +86,7 @@ def _path(above: Mapping[int, int], j: int, k: int) -> list[int]:
 def spanning_tree(told: Floats) -> tuple[Items, Items]:
     """The tree of largest sum, by Prim's algorithm, for many graphs at once.
 
-    Parameters
-    ----------
-    told : numpy.ndarray of float64
-        Symmetric weights: shape (graphs, attributes, attributes).
-
-    Returns
-    -------
-    tuple of (numpy.ndarray of int64, numpy.ndarray of int64)
-        The parent of each attribute, -1 for the root, and the order in which they join the tree:
-        shapes (graphs, attributes).
+    Shapes: `told` (graphs, attributes, attributes).
     """
     graphs, several, _ = told.shape
     rows = np.arange(graphs)
@@ -150,17 +127,7 @@ def tree_answers(tables: Floats, several: int) -> TreeAnswers:
     With the pairs' answers p_jk and those of single attributes p_j, it is the product of p_jk over
     the tree divided by that of p_j^(neighbours of j - 1).
 
-    Parameters
-    ----------
-    tables : numpy.ndarray of float64
-        Shape (queries, pairs, 2, 2), at least 0: inside of both ranges first.
-    several : int
-        The number of attributes.
-
-    Returns
-    -------
-    TreeAnswers
-        Of every query.
+    Shapes: `tables` (queries, pairs, 2, 2).
     """
     pairs = list(combinations(range(several), 2))
     m = len(tables)

@@ -76,29 +76,7 @@ def estimated(
     kernels: Sequence[tuple[Kernel, ...]] | None = None,
     independent: float = INDEPENDENT,
 ) -> WaveEstimate:
-    """The estimate from what reports tell.
-
-    Parameters
-    ----------
-    attributes : Domain
-        Those of the protocol.
-    n : int
-        The number of reports, at least 1.
-    likelihoods : Likelihoods
-        What they tell.
-    categorical : sequence of bool
-        For each attribute whether its values are categories.
-    kernels : sequence of tuple of Kernel, optional
-        For each attribute what is averaged; None: `KERNELS`, of few cells `FEW`, of categories
-        `CATEGORIES`.
-    independent : float, default 0.3
-        The prior probability that a pair of ordered attributes has no smooth terms.
-
-    Returns
-    -------
-    WaveEstimate
-        With the distributions of all attributes and pairs.
-    """
+    """The estimate from what reports tell."""
     if kernels is None:
         kernels = [
             CATEGORIES if kind else FEW if len(told.scores) <= _FEW_CELLS else KERNELS
@@ -246,22 +224,7 @@ needed for.
 
 
 def category_terms(pair: Pair, ordered: Sequence[TermBasis], axis: int) -> PairTerms:
-    """The kinds of terms of a pair with categories.
-
-    Parameters
-    ----------
-    pair : Pair
-        What is known of it.
-    ordered : sequence of TermBasis
-        The kinds of terms of the attribute that has an order.
-    axis : int
-        The place in the pair of the one that has none: 0 or 1.
-
-    Returns
-    -------
-    PairTerms
-        As many kinds.
-    """
+    """The kinds of terms of a pair with categories."""
     unexplained = pair.unexplained(pair.independent().joint)
     squares = np.ones(len(pair.margins[axis]))  # s^2, from one kind to the next
     own, scaled = [], []
@@ -325,24 +288,7 @@ a round on all pairs, and answers about it alone would err more.
 def chosen_pairs(
     estimate: WaveEstimate, told_by_all: float, most: int | None = None
 ) -> tuple[tuple[int, int], ...]:
-    """The pairs for a second round to ask about.
-
-    Parameters
-    ----------
-    estimate : WaveEstimate
-        Of the first round, at least 1 report.
-    told_by_all : float
-        What all reports of the second tell of an orthonormal function of cells: their number times
-        `rangeq.grids.wavegrid.square_waves.information`.
-    most : int, optional
-        How many pairs at most, but for those with which each attribute is in two; None: as many as
-        are predicted to err least.
-
-    Returns
-    -------
-    tuple of (int, int)
-        Places of attributes, in order.
-    """
+    """The pairs for a second round to ask about."""
     keys, signals, told, before = [], [], [], []
     for key, joint in estimate.joints.items():
         if isinstance(joint, FittedJoint):

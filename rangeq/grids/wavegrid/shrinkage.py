@@ -71,12 +71,6 @@ def bases(cells: TermCells) -> list[TermBasis]:
     """The kinds of local terms of an attribute, in the same order for all.
 
     Attributes of few cells have fewer different ones.
-
-    Returns
-    -------
-    list of TermBasis
-        Dyadic levels down to each, every level by itself, rough functions, single cells. What is
-        apart is in none of the dyadic intervals: its own functions are with the first.
     """
     mass, starts, gram, apart = cells
     near = len(mass) - apart
@@ -92,14 +86,7 @@ def bases(cells: TermCells) -> list[TermBasis]:
 
 
 def smooth_bases(cells: TermCells) -> list[TermBasis]:
-    """More kinds of terms of an ordered attribute, for pairs with categories: smooth ones.
-
-    Returns
-    -------
-    list of TermBasis
-        The functions of `rangeq.grids.wavegrid.interactions.terms`, up to each of `DEGREES`, and
-        rough ones that matter less.
-    """
+    """More kinds of terms of an ordered attribute, for pairs with categories: smooth ones."""
     mass, _, gram, apart = cells
     rough = _ROUGH * _rough(mass, _LENGTHS[0], apart)
     smooth = [mass[:, None] * terms(mass, degree, apart).functions for degree in DEGREES]
@@ -114,17 +101,8 @@ def each_cell(mass: Floats) -> Floats:
 def turned(root: Floats, gram: Floats) -> tuple[TermBasis, Floats]:
     """The sums of some functions that are orthogonal under a Gram matrix.
 
-    Parameters
-    ----------
-    root : numpy.ndarray of float64
-        Shape (cells, functions): with coefficients that are independent and equally large.
-    gram : numpy.ndarray of float64
-        Shape (cells, cells).
-
-    Returns
-    -------
-    tuple
-        The kind of terms, and the functions' part in each of it: shape (functions, its functions).
+    Shapes: `root` (cells, functions), `gram` (cells, cells); returns (functions, its
+    functions).
     """
     told, turns = np.linalg.eigh(root.T @ gram @ root)
     kept = told > _RANK * told.max(initial=1e-300)
@@ -137,18 +115,7 @@ def dyadic(mass: Floats, starts: Items) -> list[Floats]:
     Relative to the distribution they are 2 p_2 / (p_1 + p_2) in the first half, of mass p_1, and -2
     p_1 / (p_1 + p_2) in the second.
 
-    Parameters
-    ----------
-    mass : numpy.ndarray of float64
-        Shape (cells,): the distribution of the attribute.
-    starts : numpy.ndarray of int64
-        Shape (cells + 1,): where the cells begin, and the size.
-
-    Returns
-    -------
-    list of numpy.ndarray of float64
-        Shape (cells, functions) each: as many levels as tell cells apart, at least 1, up to
-        `LEVELS`.
+    Shapes: `mass` (cells,), `starts` (cells + 1,); returns (cells, functions).
     """
     middles, found = (starts[1:] + starts[:-1]) / 2, []
     for level in range(LEVELS):
@@ -192,17 +159,7 @@ SCALES = np.geomspace(0.02, 16.0, 12)
 def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
     """Of the coefficients of local terms.
 
-    Parameters
-    ----------
-    unexplained : numpy.ndarray of float64
-        What a fit leaves in the table: shape (cells, cells), see `Pair.unexplained`.
-    both : tuple of (TermBasis, TermBasis)
-        The functions of both attributes.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (functions of the first, of the second).
+    Shapes: `unexplained` (cells, cells); returns (functions of the first, of the second).
     """
     left, right = both
     return np.asarray(left.functions.T @ unexplained @ right.functions)
@@ -232,20 +189,7 @@ class Shrinkage(NamedTuple):
 
     @classmethod
     def of(cls, pair: Pair, both: tuple[TermBasis, TermBasis]) -> Shrinkage:
-        """For a kind of terms.
-
-        Parameters
-        ----------
-        pair : Pair
-            What is known of it.
-        both : tuple of (TermBasis, TermBasis)
-            The functions of both attributes.
-
-        Returns
-        -------
-        Shrinkage
-            Of their products.
-        """
+        """For a kind of terms."""
         left, right = both
         precision = pair.precision * np.outer(left.told, right.told)
         halves = np.sqrt(pair.halves.precision) * np.outer(
@@ -266,15 +210,7 @@ class Shrinkage(NamedTuple):
     def times_covariance(self, tables: Floats) -> Floats:
         """Some tables of coefficients times the covariance of these.
 
-        Parameters
-        ----------
-        tables : numpy.ndarray of float64
-            Shape (tables, a, b).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (scales, tables, a b).
+        Shapes: `tables` (tables, a, b); returns (scales, tables, a b).
         """
         flat = tables.reshape(len(tables), self.along[0].size)
         along = self.along.reshape(len(SCALES), 1, flat.shape[1])

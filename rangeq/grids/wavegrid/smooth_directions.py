@@ -87,22 +87,7 @@ class SmoothDirections(NamedTuple):
 
     @classmethod
     def of(cls, pair: Pair, fit: Interaction, scales: Scales) -> SmoothDirections:
-        """The directions of a fit.
-
-        Parameters
-        ----------
-        pair : Pair
-            What is known of it.
-        fit : Interaction
-            At the posterior mode, with some terms.
-        scales : Scales
-            Their prior.
-
-        Returns
-        -------
-        SmoothDirections
-            None at all where reports tell next to nothing of all terms.
-        """
+        """The directions of a fit."""
         deviations = scales.prior(fit.terms)[0].ravel() ** -0.5
         told, turns = np.linalg.eigh(deviations[:, None] * fit.information * deviations)
         turns = deviations[:, None] * turns[:, told > _TOLD]
@@ -124,19 +109,7 @@ class SmoothDirections(NamedTuple):
     ) -> Adjustment:
         """The fit beside a kind of local terms.
 
-        Parameters
-        ----------
-        shrinkage : Shrinkage
-            What reports tell of the local terms, were the fit certain.
-        both : tuple of (TermBasis, TermBasis)
-            The functions of both attributes.
-        scores : numpy.ndarray of float64
-            What the fit leaves of the scores of coefficients: shape (a, b).
-
-        Returns
-        -------
-        Adjustment
-            Zeros for each tau for which P would change too far.
+        Shapes: `scores` (a, b).
         """
         left, right = both
         lost = left.functions.T @ self.information @ right.functions

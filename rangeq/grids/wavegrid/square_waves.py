@@ -127,18 +127,6 @@ class Wave(ValueSets):
 
         That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g, in integers, so that
         client and server never differ.
-
-        Parameters
-        ----------
-        configuration : numpy.ndarray of int64
-            Numbers of configurations.
-        values : numpy.ndarray of int64
-            Values 0 .. size - 1, of the same shape.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Arcs 0 .. arcs - 1, of that shape.
         """
         level, phase, phases = (of[configuration] for of in self.cuts)
         whole = (
