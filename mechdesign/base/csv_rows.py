@@ -80,6 +80,7 @@ class Utf8Stream(io.RawIOBase):
         super().close()
 
     def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, at most ``size``; InvalidTable if they are no text of a CSV."""
         try:
             part: bytes = self._stream.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -105,6 +106,7 @@ class Utf8Stream(io.RawIOBase):
         return part
 
     def readinto(self, buffer: Any) -> int:
+        """Read into a buffer, as much as fits, and return how much that was."""
         part = self.read(len(buffer))
         buffer[: len(part)] = part
         return len(part)
