@@ -35,7 +35,7 @@ from rangeq import (
     optimise,
 )
 from rangeq.core.tree import Tree
-from rangeq.core.tree_consistency import consistent
+from rangeq.core.tree_inference import consistent
 from rangeq.local.hierarchy import LevelHistograms
 from rangeq.local.optimisation import describe
 

@@ -602,7 +602,7 @@ ELSEWHERE = {
         + "succinct_histogram.py::test_reports_lose_no_more_than_is_allowed",
     },
     "ranges.md": {
-        "| HH^c_B, TreeOUECI": "rangeq/core/test_tree_consistency.py"
+        "| HH^c_B, TreeOUECI": "rangeq/core/test_tree_inference.py"
         "::test_equal_variances_give_the_printed_passes",
         "| Table 5.2 (b), D = 2^16 |": RANGES + "ranges_of_2_16_items_begin_at_every_256th",
         "| Table 5.3, column HH2 |": RANGES + "tables_5_2_and_5_3",

@@ -2,8 +2,7 @@ from .branching import Branching, Branchings, best_branching
 from .budget import Budget
 from .cell_counts import count_cells
 from .estimate import CentralEstimate, ConfidenceInterval, Number
-from .flat import CentralFlat
-from .hierarchy import Hierarchy
+from .hierarchy import CentralFlat, Hierarchy
 from .inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
 from .matrix_mechanism.dense_strategy import DenseStrategy
 from .matrix_mechanism.design import StrategyDesign, workload_optimal

@@ -12,10 +12,10 @@ import numpy as np
 
 from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import Rational, whole
-from rangeq.central.box_tree import tree_over
-from rangeq.central.flat import CentralFlat
-from rangeq.central.inference import Inference
+from rangeq.central.hierarchy import CentralFlat
 from rangeq.central.inputs import LARGEST_DOMAIN
+from rangeq.core.boxes import tree_over
+from rangeq.core.tree_inference import LevelInference
 from rangeq.core.workload_sums import pairs_in_blocks, queries
 
 
@@ -130,7 +130,7 @@ def best_branching(
     table = []
     for fanouts in found:
         tree = tree_over(flat.sizes, fanouts)
-        errors = Inference(tree, [unit * tree.height**2] * tree.height)
+        errors = LevelInference(tree, [unit * tree.height**2] * tree.height)
         table.append(Branching(fanouts, float(errors.mean())))
     table.sort(key=lambda row: row.average_variance)
     return Branchings(table[0], tuple(table))
@@ -139,7 +139,7 @@ def best_branching(
 def _value(shape: tuple[int, ...], fanouts: Any) -> float:
     """The average variance, in units of the noise of a release without levels."""
     tree = tree_over(shape, fanouts)
-    return float(Inference(tree, [float(tree.height**2)] * tree.height).mean())
+    return float(LevelInference(tree, [float(tree.height**2)] * tree.height).mean())
 
 
 class Below(NamedTuple):
@@ -152,7 +152,7 @@ class Below(NamedTuple):
     size : int or numpy.ndarray
         The cells of a node.
     inner, last : float or numpy.ndarray
-        V of a node that is not the last, and of the last: see `rangeq.central.tree_errors`.
+        V of a node that is not the last, and of the last: see `rangeq.core.tree_errors`.
     square : float or numpy.ndarray
         The sum over all ranges of W^2 of the last node.
     beyond : float or numpy.ndarray

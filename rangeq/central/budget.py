@@ -14,9 +14,9 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import Rational
 from mechdesign.base.text import shown
 from mechdesign.privacy import Privacy
-from rangeq.central.box_tree import BoxTree
-from rangeq.central.inference import Inference
 from rangeq.central.inputs import fraction
+from rangeq.core.boxes import BoxTree
+from rangeq.core.tree_inference import LevelInference
 from rangeq.core.workload_sums import pairs_together, queries
 
 Budget: TypeAlias = Literal["equal", "geometric", "optimal"] | Sequence[float | Rational]
@@ -84,7 +84,7 @@ def best_shares(tree: BoxTree) -> list[Fraction]:
         return math.log(found), w * (gradient - gradient @ w) / found
 
     def value(w: Floats) -> float:
-        return float(Inference(tree, [1 / own**2 if own else None for own in w]).mean())
+        return float(LevelInference(tree, [1 / own**2 if own else None for own in w]).mean())
 
     even = np.full(h, 1 / h)
     best = even

@@ -25,8 +25,7 @@ from mechdesign.base.text import brief, listed, shown
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
 from rangeq.central.cell_counts import cells_along
-from rangeq.central.flat import CentralFlat
-from rangeq.central.hierarchy import Hierarchy
+from rangeq.central.hierarchy import CentralFlat, Hierarchy
 from rangeq.central.inputs import checked_quantiles, checked_shape
 from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise

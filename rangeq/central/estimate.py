@@ -16,10 +16,9 @@ from frequency.core.answer import ConfidenceInterval as ConfidenceInterval
 from frequency.core.quantiles import fractions, place_along, quantile
 from frequency.core.synthetic import checked_sample, shared_out
 from mechdesign.base.linear_algebra import Floats, Integers
-from rangeq.central.box_sums import BoxSums
 from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.query import Query
-from rangeq.core.halving import halved
+from rangeq.core.boxes import BoxSums, halved
 
 Number: TypeAlias = float | Floats
 """A float for a range given by two integers, an array for ranges given by arrays."""
@@ -369,7 +368,7 @@ class CentralEstimate(ABC):
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Integers:
         """Synthetic rows, for programs that take a row for each user: they are nobody's.
 
-        Cells are shared out by `rangeq.core.halving.halved`, rounded at random, so that ranges
+        Cells are shared out by `rangeq.core.boxes.halved`, rounded at random, so that ranges
         and boxes of the rows err hardly more than the answers do. Nothing is spent: they are made
         of what was released.
 

@@ -1,4 +1,4 @@
-"""Noise on the nodes of a tree, with or without constrained inference."""
+"""Noise on every cell, or on the nodes of a tree, with or without constrained inference."""
 
 from __future__ import annotations
 
@@ -16,16 +16,48 @@ from mechdesign.base.linear_algebra import Integers
 from mechdesign.base.numbers import is_whole, whole
 from mechdesign.base.text import shown
 from rangeq.central import budget as budgets
-from rangeq.central.box_tree import BoxTree, tree_over
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import CentralEstimate, Errors, Layered, Summed
 from rangeq.central.fewest_nodes import FewestNodes
-from rangeq.central.inference import Inference
 from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import CentralMechanism
+from rangeq.core.boxes import BoxTree, tree_over
+from rangeq.core.tree_errors import TreeErrors
+from rangeq.core.tree_inference import LevelInference
 
 BranchingLists: TypeAlias = Sequence[int] | Sequence[Sequence[int]]
 """The number of children a level from the top: for all attributes, or a list for each."""
+
+
+@dataclass(frozen=True)
+class CentralFlat(CentralMechanism):
+    """Every cell with noise of its own, and boxes that add them up: the baseline.
+
+    Qardaji et al., section 3.1. The variance of a box is that of the noise times its number of
+    cells. `rangeq.Flat` is the same under local privacy.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The number of cells of one attribute, or along each of several: as for `CentralMechanism`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one release, at least 2^-32.
+    """
+
+    privacy_source: ClassVar[str] = "hierarchical histograms, section 3.1"
+
+    @cached_property
+    def shares(self) -> tuple[Fraction, ...]:
+        return (Fraction(1),)
+
+    def levels(self, counts: Integers) -> list[Integers]:
+        return [counts]
+
+    def estimate(self, noisy: list[Integers]) -> CentralEstimate:
+        return Summed(self, noisy[0])  # whole users: nothing is rounded
+
+    def errors_of(self, variances: Sequence[Any]) -> TreeErrors:
+        return LevelInference(BoxTree(self.sizes, (self.sizes,)), variances)
 
 
 @dataclass(frozen=True)
@@ -123,14 +155,14 @@ class Hierarchy(CentralMechanism):
         return [Fraction(math.exp(math.log(max(n, 1)) / 3)) for n in used]
 
     def errors_of(self, variances: Sequence[Any]) -> Errors:
-        return (Inference if self.inference else FewestNodes)(self.tree, variances)
+        return (LevelInference if self.inference else FewestNodes)(self.tree, variances)
 
     def levels(self, counts: Integers) -> list[Integers]:
         return self.tree.sums(counts)
 
     def estimate(self, noisy: list[Integers]) -> CentralEstimate:
         if self.inference:
-            return Summed(self, Inference(self.tree, self.rounded_variances).estimate(noisy))
+            return Summed(self, LevelInference(self.tree, self.rounded_variances).estimate(noisy))
         return Layered(self, FewestNodes(self.tree, self.rounded_variances), noisy)
 
 

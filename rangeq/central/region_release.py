@@ -49,8 +49,8 @@ from mechdesign.tables.contingency import adjacent
 from mechdesign.tables.statement import exactly, randomness
 from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors
 from rangeq.central import budget as budgets
-from rangeq.central.region_inference import RegionInference
 from rangeq.central.regions import Region, Regions
+from rangeq.core.tree_inference import TreeInference
 
 FORMAT, VERSION = "mechdesign.regions", 1
 
@@ -181,7 +181,7 @@ class RegionRelease:
         counts = self.noisy.astype(np.float64)
         counts[leaves] = cells.values(self.leaves.released)
         asked = np.array([alpha is not None for alpha in alphas]) | ~regions.inner
-        inference = RegionInference(regions.parents, np.where(asked, errors.worst, np.inf))
+        inference = TreeInference(regions.parents, np.where(asked, errors.worst, np.inf))
         sizes = regions.sums(self.leaves.sizes)
         return RegionEstimate(regions, inference, inference.estimate(counts), errors, sizes)
 
@@ -295,7 +295,7 @@ class RegionEstimate:
     ----------
     regions : Regions
         The tree.
-    inference : RegionInference
+    inference : TreeInference
         How counts were combined.
     values : numpy.ndarray of float64
         Shape (regions,): the estimates, in the order of ``regions.paths``.
@@ -306,7 +306,7 @@ class RegionEstimate:
     """
 
     regions: Regions
-    inference: RegionInference
+    inference: TreeInference
     values: Floats
     errors: MeasurementErrors
     sizes: Integers

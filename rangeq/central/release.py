@@ -34,8 +34,7 @@ from mechdesign.base.strict_json import intact, require_same
 from mechdesign.base.text import brief, listed, shown, to_text
 from mechdesign.discrete_laplace import DiscreteLaplace
 from rangeq.central.cell_counts import cells_along
-from rangeq.central.flat import CentralFlat
-from rangeq.central.hierarchy import Hierarchy
+from rangeq.central.hierarchy import CentralFlat, Hierarchy
 from rangeq.central.inputs import stored_number
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.strategy_file import (

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise, product
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.central.estimate import CentralEstimate, Summed
-from rangeq.central.haar import Haar
 from rangeq.central.mechanism import CentralMechanism
-from rangeq.central.tree_errors import TreeErrors
+from rangeq.core.haar import Haar, blocks, cells_of
+from rangeq.core.tree_errors import TreeErrors
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Wavelet(CentralMechanism):
     multiply; epsilon is split equally.
 
     Sizes that are no powers of two are no matter: what lies beyond them is known to be empty, which
-    least squares use (`rangeq.central.haar`).
+    least squares use (`rangeq.core.haar`).
 
     Parameters
     ----------
@@ -59,23 +58,14 @@ class Wavelet(CentralMechanism):
     def errors_of(self, variances: Sequence[Any]) -> TensorErrors:
         return TensorErrors(self._haar, variances[0])
 
-    def _blocks(self) -> Iterator[tuple[slice, ...]]:
-        """Where the coefficients of each level are."""
-        ends = [np.cumsum((0, *haar.levels)).tolist() for haar in self._haar]
-        return product(*([slice(*pair) for pair in pairwise(end)] for end in ends))
-
     def levels(self, counts: Integers) -> list[Integers]:
         for axis, haar in enumerate(self._haar):
             counts = np.moveaxis(haar.coefficients(np.moveaxis(counts, axis, 0)), 0, axis)
-        return [counts[block] for block in self._blocks()]
+        return [counts[block] for block in blocks(self._haar).values()]
 
     def estimate(self, noisy: list[Integers]) -> CentralEstimate:
-        cells = np.empty([sum(haar.levels) for haar in self._haar])
-        for block, level in zip(self._blocks(), noisy, strict=True):
-            cells[block] = level
-        for axis, haar in enumerate(self._haar):
-            cells = np.moveaxis(haar.estimate(np.moveaxis(cells, axis, 0)), 0, axis)
-        return Summed(self, cells)
+        levels = dict(zip(blocks(self._haar), noisy, strict=True))
+        return Summed(self, cells_of(self._haar, levels))
 
 
 class TensorErrors:

@@ -25,7 +25,7 @@ from frequency.core.quantiles import quantile, woodruff
 from frequency.core.synthetic import checked_sample, shared_out
 from frequency.postprocess import norm_sub
 from mechdesign.base.linear_algebra import Floats, Integers
-from rangeq.core.halving import halved
+from rangeq.core.boxes import halved
 from rangeq.core.intervals import checked_ends
 
 _MOST_DRAWN = 1 << 10

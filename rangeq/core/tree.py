@@ -2,7 +2,7 @@
 
 Estimates that are consistent (every node is the sum of its children) and weighted by least squares
 have independent errors in the contrasts among the children of each node: see
-`rangeq.core.tree_consistency`. So all there is to know of an estimator's errors is one number for
+`rangeq.core.tree_inference`. So all there is to know of an estimator's errors is one number for
 each level of parents: the variance of a contrast of unit length.
 """
 

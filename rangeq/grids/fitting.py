@@ -12,7 +12,7 @@ import numpy as np
 
 from frequency.postprocess import norm_sub
 from mechdesign.base.linear_algebra import Floats, Integers, Items
-from rangeq.core.halving import halved
+from rangeq.core.boxes import halved
 from rangeq.grids.cells import Edges, Grid, common, refined
 
 # ------------------------------------------------------------------------------------------------

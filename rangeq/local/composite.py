@@ -20,7 +20,7 @@ from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import shown
 from rangeq.core.protocol import ConsistentTree
 from rangeq.core.tree import Tree, inverse
-from rangeq.core.tree_consistency import consistent, contrast_precisions
+from rangeq.core.tree_inference import consistent, contrast_precisions
 from rangeq.local.hierarchy import per_user
 
 

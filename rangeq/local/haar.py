@@ -24,6 +24,7 @@ from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.cuts import Cuts
+from rangeq.core.haar import Haar, cells_of
 from rangeq.core.levels import TreeLevels
 from rangeq.core.protocol import EvenTree
 from rangeq.core.tree import Tree, inverse
@@ -211,12 +212,10 @@ class HaarHRR(EvenTree):
         return self.tree.coverage(leaves, level)
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
-        solution = np.array([1.0])
+        levels: dict[tuple[int, ...], Floats] = {(0,): np.ones(1)}
         for k, level in enumerate(self.parts):
             part = self.channel.part_aggregate(aggregate, k)
-            half = np.zeros(len(solution))
             if part.n:
                 children = level.frequencies_of(part, None)
-                half = (children[0::2] - children[1::2]) / 2
-            solution = np.stack([solution / 2 + half, solution / 2 - half], axis=1).ravel()
-        return solution
+                levels[k + 1,] = children[0::2] - children[1::2]
+        return cells_of([Haar(self.tree.leaves)], levels)

@@ -19,7 +19,7 @@ from rangeq.core.cuts import Cuts
 from rangeq.core.node_law import NodeLaw
 from rangeq.core.protocol import EvenTree, TreeProtocol
 from rangeq.core.tree import Tree, inverse
-from rangeq.core.tree_consistency import consistent, contrast_precisions
+from rangeq.core.tree_inference import consistent, contrast_precisions
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from scipy.optimize import brentq
 
 from rangeq.central import CentralFlat
-from rangeq.central.box_tree import tree_over
 from rangeq.central.fewest_nodes import FewestNodes
+from rangeq.core.boxes import tree_over
 from reproduction.report import Kind, Outcome, Settings, agrees, claim, errs, table
 
 CASES = ((2, 3), (2, 6), (3, 3), (4, 4), (16, 2), (16, 3))

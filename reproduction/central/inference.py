@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from rangeq.central import Hierarchy
-from rangeq.central.box_tree import tree_over
-from rangeq.central.inference import Inference
+from rangeq.core.boxes import tree_over
+from rangeq.core.tree_inference import LevelInference
 from reproduction.central.hierarchies import CASES, names, plain
 from reproduction.report import Kind, Outcome, Settings, agrees, claim, errs, table
 
@@ -94,7 +94,7 @@ def from_above(b: int, variances: list[Fraction], below: list[Fraction]) -> list
 def node_variances(b: int, variances: list[Fraction]) -> list[Fraction]:
     """The exact variances of nodes after inference, from the leaves up."""
     h = len(variances)
-    errors = Inference(tree_over((b**h,), b), variances[::-1])
+    errors = LevelInference(tree_over((b**h,), b), variances[::-1])
     last = np.array([[b**level - 1 for level in range(h)]])
     found: list[Fraction] = errors.variance(np.zeros_like(last), last).tolist()
     return found

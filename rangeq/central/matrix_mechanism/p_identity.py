@@ -29,9 +29,9 @@ import scipy
 
 from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.progress import ProgressMeter
-from rangeq.central.box_tree import tree_over
 from rangeq.central.branching import best_branching
 from rangeq.central.budget import best_shares, equal
+from rangeq.core.boxes import tree_over
 
 _BUMPS = (0.35, 0.45, 0.6, 0.75, 0.9, 1.1, 1.35, 1.65, 2.1, 2.7)
 """How many bumps the lowest layer has, relative to the square root of the number of cells."""

@@ -17,6 +17,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import two_likelihoods
 from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base.linear_algebra import Floats, Items
+from rangeq.core.haar import Haar, cells_of
 from rangeq.grids.cells import MOST_CELLS, Edges, Grid, equal_cells
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.errors import overlap
@@ -164,7 +165,7 @@ class HaarHRR2D(ConjunctionProtocol):
                 Grid((j, k), (equal_cells(shape[0], shape[0]), equal_cells(shape[1], shape[1])))
             )
             heights = channel.heights[j], channel.heights[k]
-            found = {}
+            found: dict[tuple[int, ...], Floats] = {(0, 0): np.ones((1, 1))}
             for i in range(heights[0] + 1):
                 for m in range(heights[1] + 1):
                     levels = tuple(place for place in ((j, i), (k, m)) if place[1])
@@ -172,7 +173,8 @@ class HaarHRR2D(ConjunctionProtocol):
                         found[i, m] = differences[levels].reshape(
                             1 << max(i - 1, 0), 1 << max(m - 1, 0)
                         )
-            fits.append(inverse(found, heights)[: shape[0], : shape[1]])
+            transforms = [Haar(1 << height) for height in heights]
+            fits.append(cells_of(transforms, found)[: shape[0], : shape[1]])
         tables = agreeing(grids, fits, np.ones(len(grids)))
         planes = {
             (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
@@ -210,22 +212,3 @@ def _left_less_right(cells: Edges, height: int, level: int) -> Floats:
     starts = np.arange(1 << level) * width
     shares = overlap(cells, starts, starts + width - 1)
     return np.asarray(shares[0::2] - shares[1::2])
-
-
-def inverse(differences: dict[tuple[int, int], Floats], heights: tuple[int, int]) -> Floats:
-    """The distribution with these tensor Haar coefficients, and sum 1.
-
-    The result has shape (2^h1, 2^h2).
-    """
-    h1, h2 = heights
-    result = np.full((1 << h1, 1 << h2), 0.5 ** (h1 + h2))
-    for (i, m), table in differences.items():
-        effect = table / (1 << (h1 - max(i - 1, 0)) << (h2 - max(m - 1, 0)))
-        if i:
-            effect = np.stack([effect, -effect], axis=1).reshape(-1, effect.shape[1])
-        if m:
-            effect = np.stack([effect, -effect], axis=2).reshape(effect.shape[0], -1)
-        result.reshape(1 << i, 1 << (h1 - i), 1 << m, 1 << (h2 - m))[...] += effect[
-            :, None, :, None
-        ]
-    return result

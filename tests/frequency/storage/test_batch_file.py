@@ -123,9 +123,15 @@ def test_impossible_reports_are_left_out_and_counted(tmp_path):
         (b"LDPF\xff\xff\xff\xff{}", "no batch of reports: cut short within the header"),
         (b"LDPF\x02\0\0\0{}", "no batch of reports: version None, this library reads 1, 2"),
         (message({"version": 3, "kind": "reports"}), "version 3, this library reads 1, 2"),
-        (message(batch_header(PROTOCOL, count=-1)), "-1 is not a number of reports"),
+        (
+            message(batch_header(PROTOCOL, count=-1)),
+            "count must be an integer from 0 to 2^63 - 1, got -1",
+        ),
         (message(batch_header(PROTOCOL, count=2**62)), "damaged: 4611686018427387904 reports"),
-        (message(batch_header(PROTOCOL, id="x")), "'x' is not an id of 32 hexadecimal digits"),
+        (
+            message(batch_header(PROTOCOL, id="x")),
+            "id must be an id of 32 hexadecimal digits, got 'x'",
+        ),
         (message(batch_header(PROTOCOL, more=1)), "unknown key 'more'"),
         (message(batch_header(HRR(16, 2.0))), "foreign: its reports are of '55"),
         (message(header_of(HRR(16, 2.0))), "foreign: its reports are of .*alpha"),

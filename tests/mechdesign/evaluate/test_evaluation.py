@@ -481,6 +481,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.of_rounding  # workers are not perturbed
 def test_processes_compute_the_same(tmp_path: Path) -> None:
     pytest.importorskip("loky")
     path = tmp_path / "errors.csv"

@@ -7,8 +7,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
-from rangeq.central.box_tree import tree_over
 from rangeq.central.fewest_nodes import FewestNodes
+from rangeq.core.boxes import tree_over
 
 TREES: list[Hierarchy | Wavelet | CentralFlat] = [
     Hierarchy(8, 1.0, 2),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rangeq.central import Branchings, CentralFlat, Hierarchy, best_branching
-from rangeq.central.box_tree import tree_over
-from rangeq.central.inference import Inference
+from rangeq.core.boxes import tree_over
+from rangeq.core.tree_inference import LevelInference
 
 
 def chains(domain, size=1, below=()):
@@ -26,7 +26,9 @@ def test_best_branching_by_brute_force(domain, padded):
     unit = Fraction(2) / Fraction(1, 4)
     every = {}
     for fanouts in lists:
-        errors = Inference(tree_over((domain,), fanouts), [unit * len(fanouts) ** 2] * len(fanouts))
+        errors = LevelInference(
+            tree_over((domain,), fanouts), [unit * len(fanouts) ** 2] * len(fanouts)
+        )
         every[fanouts] = float(errors.mean())
     found = best_branching(domain, 0.5, padded=padded, alternatives=5)
     expected = sorted(every.values())[:5]

@@ -8,9 +8,9 @@ import pytest
 
 from mechdesign import Privacy
 from rangeq.central import Hierarchy
-from rangeq.central.box_tree import tree_over
 from rangeq.central.budget import best_shares, exact_split
-from rangeq.central.inference import Inference
+from rangeq.core.boxes import tree_over
+from rangeq.core.tree_inference import LevelInference
 from tests.rangeq.central.examples import ranges
 
 
@@ -60,7 +60,7 @@ def test_optimal_budget_of_two_levels_by_a_grid():
     for shape, branching in (((64,), [4, 16]), ((20,), 16), ((9, 7), [3, 3])):
         tree = tree_over(shape, branching)
         w = np.linspace(0.001, 0.999, 999)
-        value = [Inference(tree, [1 / top**2, 1 / (1 - top) ** 2]).mean() for top in w]
+        value = [LevelInference(tree, [1 / top**2, 1 / (1 - top) ** 2]).mean() for top in w]
         found = best_shares(tree)
         assert float(found[0]) == pytest.approx(w[np.argmin(value)], abs=2e-3)
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from rangeq.central import Hierarchy, InvalidRange
-from rangeq.central.box_tree import tree_over
-from rangeq.central.inference import Inference
+from rangeq.central import CentralFlat, Hierarchy, InvalidRange
+from rangeq.core.boxes import tree_over
+from rangeq.core.tree_inference import LevelInference
 from tests.rangeq.central.examples import PLAIN, design, name, ranges, uses
 
 # --------------------------------------------------------------------------- against brute force
@@ -194,7 +194,7 @@ def test_figure_1():
     )
     assert sum(w * w for w in q) == f(399, 441)
     # The same variance from the recurrences, and the same weights from the two passes.
-    errors = Inference(tree_over((8,), 2), [f(1)] * 3)
+    errors = LevelInference(tree_over((8,), 2), [f(1)] * 3)
     assert errors.variance(np.array([[0]]), np.array([[2]]))[0] == f(399, 441)
     tree = Hierarchy(8, 1.0, 2)
     for node in range(14):
@@ -258,3 +258,12 @@ def test_refused_trees():
         Hierarchy(8, 1.0, 2, inference=False, budget=[1, 0, 1])
     with pytest.raises(ValueError, match="too small for a level"):
         Hierarchy(8, 2.0**-32, 2, budget=[1, 1e-9, 1])
+
+
+def test_short_ranges_of_large_domains():
+    """The variance of the few cells in a very wide node is not the difference of large numbers."""
+    m = CentralFlat((1 << 26) - 5, 1.0)
+    a = np.array([0, 1 << 25, m.domain // 3, m.domain - 3])
+    (noise,) = m.noise
+    assert noise is not None
+    np.testing.assert_allclose(m.range_variance(a, a + 2), 3 * float(noise.variance), rtol=1e-13)

@@ -20,7 +20,7 @@ from mechdesign.tables import TableRelease
 from mechdesign.unbiased_estimate import UnbiasedEstimate
 from rangeq.central.region_release import RegionRelease, RegionStatement, release_regions
 from rangeq.central.regions import Regions
-from tests.rangeq.central.test_region_inference import brute
+from tests.rangeq.core.test_tree_inference import brute
 
 PATHS = [
     ("E", "K", "a"),

@@ -24,7 +24,7 @@ from rangeq import (
 )
 from rangeq.core import protocol as protocol_module
 from rangeq.core.tree import WORKLOADS
-from rangeq.core.tree_consistency import consistent
+from rangeq.core.tree_inference import consistent
 from tests.contracts.oracle import close, moments, ratio_of
 from tests.rangeq.contract import exact_level, level_twin
 from tests.rangeq.core.trees import all_ranges, indicators, of_workload

@@ -9,7 +9,7 @@ import pytest
 
 from rangeq import Tree
 from rangeq.core.tree import WORKLOADS
-from rangeq.core.tree_consistency import contrast_precisions
+from rangeq.core.tree_inference import contrast_precisions
 from tests.rangeq.core.trees import (
     SHAPES,
     all_ranges,

@@ -7,7 +7,7 @@ import pytest
 
 from frequency.postprocess import norm_sub
 from mechdesign.base.linear_algebra import Floats, Items
-from rangeq.core.halving import halved
+from rangeq.core.boxes import halved
 from rangeq.grids.fitting import nonnegative, with_margins
 
 

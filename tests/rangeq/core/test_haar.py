@@ -1,11 +1,14 @@
 """Haar coefficients of any number of cells against dense algebra, exactly where it is."""
 
+from __future__ import annotations
+
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
-from rangeq.central.haar import Haar
+from rangeq.core.haar import Haar, cells_of
 from tests.rangeq.central.examples import ranges
 
 
@@ -29,3 +32,21 @@ def test_least_squares_by_dense_algebra(n):
     weights = np.random.default_rng(n).normal(size=n)
     assert haar.variance_of([weights]) == pytest.approx(weights @ covariance @ weights)
     assert haar.estimate(rows[:, :1] * 1.0)[:, 0] == pytest.approx(np.eye(n)[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("heights", [(1, 1), (2, 1), (2, 3), (0, 2)])
+def test_coefficients_of_two_axes_come_back(heights: tuple[int, int]) -> None:
+    joint = (
+        np.random.default_rng(8)
+        .dirichlet(np.ones(2 ** sum(heights)))
+        .reshape(2 ** heights[0], 2 ** heights[1])
+    )
+    x, y = np.indices(joint.shape)
+    transforms, coefficients = [Haar(1 << height) for height in heights], {}
+    for i, m in product(range(heights[0] + 1), range(heights[1] + 1)):
+        nodes = np.zeros((1 << max(i - 1, 0), 1 << max(m - 1, 0)))
+        child_x, child_y = x >> (heights[0] - i), y >> (heights[1] - m)
+        sign = (1 - 2 * (child_x & 1) if i else 1) * (1 - 2 * (child_y & 1) if m else 1)
+        np.add.at(nodes, (child_x >> 1 if i else 0 * x, child_y >> 1 if m else 0 * y), sign * joint)
+        coefficients[i, m] = nodes
+    np.testing.assert_allclose(cells_of(transforms, coefficients), joint, atol=1e-12)

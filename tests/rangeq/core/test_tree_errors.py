@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rangeq.central import Hierarchy
-from rangeq.central.box_tree import tree_over
 from rangeq.central.fewest_nodes import FewestNodes
-from rangeq.central.inference import Inference
+from rangeq.core.boxes import tree_over
+from rangeq.core.tree_inference import LevelInference
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_a_box_by_its_kinds_of_nodes_is_a_box_by_its_weights(shape, branching):
     rng = np.random.default_rng(2)
     tree = tree_over(shape, branching)
     noise = rng.uniform(0.1, 5, tree.height).tolist()
-    for errors in (Inference(tree, noise), FewestNodes(tree, noise)):
+    for errors in (LevelInference(tree, noise), FewestNodes(tree, noise)):
         for _ in range(50):
             first = np.array([[rng.integers(0, n)] for n in shape])
             last = np.array([[rng.integers(a[0], n)] for a, n in zip(first, shape, strict=True)])
@@ -32,9 +32,9 @@ def test_a_box_by_its_kinds_of_nodes_is_a_box_by_its_weights(shape, branching):
 def test_planted_errors_are_seen():
     """Another V of the last nodes, as if they were whole, is another variance."""
     tree = tree_over((20,), 16)
-    right = Inference(tree, [Fraction(8), Fraction(8)])
+    right = LevelInference(tree, [Fraction(8), Fraction(8)])
     assert right.mean() == Fraction(2696, 105)
-    wrong = Inference(tree, [Fraction(8), Fraction(8)])
+    wrong = LevelInference(tree, [Fraction(8), Fraction(8)])
     wrong.sums[0][1] = wrong.sums[0][0]
     assert wrong.mean() != right.mean()
 
@@ -42,8 +42,8 @@ def test_planted_errors_are_seen():
 def test_small_boxes_of_large_trees():
     """The variance of few cells is not the difference of large numbers: exact twins."""
     tree = tree_over((1 << 20, 60), [1 << 18, 4])
-    fast = Inference(tree, [2.0, 3.0])
-    slow = Inference(tree, [Fraction(2), Fraction(3)])
+    fast = LevelInference(tree, [2.0, 3.0])
+    slow = LevelInference(tree, [Fraction(2), Fraction(3)])
     first = np.array([[0, 1 << 19, (1 << 20) - 3], [0, 31, 57]])
     last = first + 2
     expected = slow.variance(first, last).astype(float)

@@ -1,21 +1,23 @@
-"""A tree of boxes of cells: every level splits every attribute, or leaves some of them as they are.
+"""Boxes of ordered cells: trees of boxes, sums over boxes, and histograms by halving boxes.
 
-Cells beyond the ends of the attributes do not exist: a node at such an end is smaller than others,
-and has fewer children.
+Every level of a tree splits every attribute, or leaves some of them as they are. Cells beyond the
+ends of the attributes do not exist: a node at such an end is smaller than others, and has fewer
+children.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.linear_algebra import Floats, Integers
 from mechdesign.base.numbers import is_whole
 from mechdesign.base.text import shown
 from rangeq.core.tree import Tree
@@ -148,3 +150,80 @@ def tree_over(shape: tuple[int, ...], branching: Any) -> BoxTree:
     if len(levels) > 1 and any(max(fanouts) == 1 for fanouts in levels):
         raise ValueError(f"every level must split an attribute, got {shown(branching)}")
     return BoxTree(shape, levels)
+
+
+class BoxSums:
+    """The sums over any boxes of an array, 2^axes steps for each.
+
+    Floats are split into integers and rests of at most a half, and each kind is cumulated by
+    itself: so the error does not grow with the size of the values.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Integers, or floats of less than 2^63.
+    """
+
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        whole = np.rint(values)
+        self._parts = [_cumulated(whole.astype(np.int64))]
+        if values.dtype.kind == "f":
+            self._parts.append(_cumulated(values - whole))
+
+    def between(self, first: Integers, after: Integers) -> Any:
+        """The sums over boxes.
+
+        Shapes: `first` and `after` (axes, ...).
+        """
+        total: Any = 0
+        for part in self._parts:
+            sums: Any = 0
+            for ends in product((0, 1), repeat=len(first)):
+                corner = tuple(
+                    last if end else start
+                    for end, start, last in zip(ends, first, after, strict=True)
+                )
+                sums = sums + (-1) ** (len(first) - sum(ends)) * part[corner]
+            total = total + sums
+        return total
+
+
+def _cumulated(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    result = np.zeros(tuple(size + 1 for size in values.shape), dtype=values.dtype)
+    inner = result[(slice(1, None),) * values.ndim]
+    inner[...] = values
+    for axis in range(values.ndim):
+        np.cumsum(inner, axis=axis, out=inner)
+    return result
+
+
+def halved(
+    box_sums: Callable[[Integers, Integers], Floats], sizes: Sequence[int], total: float
+) -> Floats:
+    """Share a total out to cells: box by box, to two halves at a time.
+
+    The halves get what is nearest to their estimates, of all that is not negative and adds up to
+    the box's. So noise in empty cells does not add up, as it does where negative cells are set to
+    0: boxes of any size err about as the estimate does, or less.
+
+    Shapes: `box_sums` (attributes, boxes) or (boxes,).
+    """
+    result = np.zeros(sizes)
+    first = np.zeros((len(sizes), 1), dtype=np.int64)
+    last = np.array(sizes, dtype=np.int64)[:, None] - 1
+    mass = np.array([float(total)])
+    while mass.size:
+        length = last - first
+        single = ~length.any(axis=0)
+        result[tuple(first[:, single])] = mass[single]
+        first, last, mass, length = (each[..., ~single] for each in (first, last, mass, length))
+        # Along the longest side of each box
+        side = length.argmax(axis=0), np.arange(mass.size)
+        end, begin = last.copy(), first.copy()
+        end[side] = (first[side] + last[side]) // 2
+        begin[side] = end[side] + 1
+        lead = box_sums(first, end) - box_sums(begin, last)
+        lower = np.clip((mass + lead) / 2, 0.0, mass)
+        first, last = np.hstack([first, begin]), np.hstack([end, last])
+        mass = np.concatenate([lower, mass - lower])
+    return result

@@ -8,8 +8,8 @@ cells W = w. So its variance is that of W times the root, and over all nodes the
     sum over children of V_c W_c^2 - (sum over children of V_c W_c)^2 / S.
 
 V depends on the level and, along each attribute, on whether the node is the last, which may be
-smaller: a table of shape (2,) * attributes for each level. See `rangeq.central.inference` for the V
-of constrained inference, and `rangeq.central.haar` for those of wavelets.
+smaller: a table of shape (2,) * attributes for each level. See `rangeq.core.tree_inference` for the
+V of constrained inference, and `rangeq.core.haar` for those of wavelets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base.linear_algebra import Floats, Integers
-from rangeq.central.box_tree import BoxTree, sums_of_children
+from rangeq.core.boxes import BoxTree, sums_of_children
 from rangeq.core.workload_sums import pairs_in_blocks, queries
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -66,16 +66,16 @@ class TreeErrors:
             In the unit of the variances.
         """
         tree, total = self.tree, 0.0
-        held = np.ones(())
-        for own in weights:
-            held = np.multiply.outer(held, own)
+        mean = np.ones(())  # W
+        for factor in weights:
+            mean = np.multiply.outer(mean, factor)
         for level in range(tree.height - 1, -1, -1):
-            variances = by_node(tree, self.variances[level + 1], level + 1)
-            sums = sums_of_children(variances * held, tree.fanouts[level])
-            total += float((variances * held**2).sum())
-            held = sums / by_node(tree, self.sums[level], level)
-            total -= float((sums * held).sum())
-        return total + float(self.variances[0].flat[-1] * (held**2).sum())
+            weighted = scaled(mean.copy(), self.variances[level + 1])
+            total += float((weighted * mean).sum())
+            sums = sums_of_children(weighted, tree.fanouts[level])
+            mean = scaled(sums.copy(), 1 / self.sums[level])
+            total -= float((sums * mean).sum())
+        return total + float(self.variances[0].flat[-1] * (mean**2).sum())
 
     def variance(self, first: Integers, last: Integers) -> Numbers:
         """The variances of the sums over boxes of cells.
@@ -195,14 +195,15 @@ def children_sums(tree: BoxTree, level: int, variances: Numbers) -> Numbers:
     return variances
 
 
-def by_node(tree: BoxTree, table: Numbers, level: int) -> Floats:
-    """The entry of each node of a level.
+def scaled(values: Floats, table: Numbers) -> Floats:
+    """Multiply the values of a level's nodes by the entries of a table, in place.
 
     Shapes: `table` (2,).
     """
-    last = ((np.arange(nodes) == nodes - 1).astype(np.int64) for nodes in tree.nodes[level])
-    result: Floats = table.astype(np.float64)[np.ix_(*last)]
-    return result
+    # Slices and not one factor a node: a level of leaves is as large as memory allows
+    for last in product((0, 1), repeat=table.ndim):
+        values[tuple(slice(-1, None) if end else slice(-1) for end in last)] *= float(table[last])
+    return values
 
 
 class Kinds:
@@ -256,7 +257,7 @@ class Kinds:
     def children(self, below: Kinds) -> Integers:
         """How many children of each kind a node of each kind has.
 
-        The result has shape (ranges, 4, 4).
+        Shapes: returns (ranges, 4, 4).
         """
         result = np.zeros((len(self.start), 4, 4), dtype=np.int64)
         result[:, 0, 0] = self._fanout

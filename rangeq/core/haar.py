@@ -1,20 +1,24 @@
-"""Haar coefficients along one axis, and the least-squares estimate from noisy ones.
+"""The Haar transform along any axes, and the least-squares estimate from noisy coefficients.
 
 Xiao, Wang, Gehrke 2010. Of n cells: the total, and for every inner node of the binary tree the
 difference left half - right half. Cells beyond n do not exist. If n is no power of two some nodes
 have no right half, their differences tell their counts once more, and there are more coefficients
-than cells: least squares weighs them.
+than cells: least squares weighs them. Of several axes all products of levels are taken.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import product
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mechdesign.base.linear_algebra import Floats, Integers
-from rangeq.central.box_tree import BoxTree, sums_of_children
-from rangeq.central.tree_errors import TreeErrors
+from rangeq.core.boxes import BoxTree, sums_of_children
+from rangeq.core.tree_errors import TreeErrors
 
 
 class Haar(TreeErrors):
@@ -53,7 +57,7 @@ class Haar(TreeErrors):
         return (1, *(nodes for (nodes,) in inner))
 
     def coefficients(self, cells: Integers) -> Integers:
-        """The coefficients, in the order of `levels`.
+        """Return the coefficients, in the order of `levels`.
 
         Shapes: `cells` (n, ...); returns (coefficients, ...).
         """
@@ -66,20 +70,23 @@ class Haar(TreeErrors):
         return np.concatenate([cells, *levels[::-1]])
 
     def estimate(self, coefficients: Floats) -> Floats:
-        """The cells of least squares.
+        """Return the cells of least squares.
 
         Shapes: `coefficients` (coefficients, ...); returns (n, ...).
         """
         total, *levels = np.split(coefficients, np.cumsum(self.levels)[:-1])
         known = [float(p) for p in self.known]
         halves = [self.tree.children_of_last(level, 0) for level in range(len(levels))]
-        # What is known of the last nodes
+        # What is known of the last nodes from below: a node with both halves is its difference and
+        # twice its right half, one without is measured again by its difference
         last = [np.zeros_like(total[0])]
         for level in range(len(levels) - 1, -1, -1):
             own, below = levels[level][-1], last[0]
             p = known[level + 1]
             last.insert(0, own + 2 * below if halves[level] == 2 else (p * below + own) / (p + 1))
         nodes = (total + known[0] * last[0]) / (1 + known[0])
+        # From above: halves are those of the node and its difference, but for the last node's right
+        # half, of which there is a measurement of precision p besides one of precision 4
         for level, differences in enumerate(levels):
             children = np.empty((2 * len(nodes), *nodes.shape[1:]))
             children[1::2] = (nodes - differences) / 2
@@ -92,3 +99,27 @@ class Haar(TreeErrors):
             children[::2] = nodes - children[1::2]
             nodes = children[: self.tree.nodes[level + 1][0]]
         return nodes
+
+
+def blocks(transforms: Sequence[Haar]) -> dict[tuple[int, ...], tuple[slice, ...]]:
+    """Return where the coefficients of each product of levels lie."""
+    ends = [np.cumsum((0, *haar.levels)).tolist() for haar in transforms]
+    levels = product(*(range(len(haar.levels)) for haar in transforms))
+    return {
+        level: tuple(slice(*end[k : k + 2]) for k, end in zip(level, ends, strict=True))
+        for level in levels
+    }
+
+
+def cells_of(
+    transforms: Sequence[Haar], levels: Mapping[tuple[int, ...], npt.NDArray[Any]]
+) -> Floats:
+    """Return the least-squares cells from coefficients by level."""
+    cells = np.zeros([sum(haar.levels) for haar in transforms])
+    places = blocks(transforms)
+    for level, coefficients in levels.items():
+        cells[places[level]] = coefficients
+    # The weights of a product are products, so that the axes are solved one after another
+    for axis, haar in enumerate(transforms):
+        cells = np.moveaxis(haar.estimate(np.moveaxis(cells, axis, 0)), 0, axis)
+    return cells

@@ -1,0 +1,253 @@
+"""Constrained inference: the least-squares estimate from noisy counts of the nodes of a tree.
+
+Hay et al. 2010 (range queries, section 4.5; Qardaji, Yang, Li 2013, section 3.3), for counts of any
+variances. `TreeInference` takes any tree, with a variance for each node; `LevelInference` is the
+fast path for trees over ordered cells, whose nodes of a level are alike. Both go up and down once.
+From below, a node's best estimate weighs its own count y of variance O by h, and the sum of its
+children's best estimates, of variance S (the sum of their V), by the rest:
+
+    h = S / (O + S),   best = (1 - h) below + h y,   V = O S / (O + S), or 1/V = 1/O + 1/S.
+
+From above, child c is given the part V_c / S of what its parent's final estimate x differs from the
+sum of its children's best:
+
+    x_c = best_c + (V_c / S) (x - below).
+
+The estimate is linear in the counts whatever the variances are that it weighs by. So with other
+true variances of the counts its own follow as well, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.base.linear_algebra import Floats, Integers
+from rangeq.core.boxes import BoxTree, sums_of_children
+from rangeq.core.tree import Tree
+from rangeq.core.tree_errors import Numbers, TreeErrors, children_sums, scaled
+
+
+def _merged(noise: Any, below: Numbers) -> tuple[Numbers, Numbers]:
+    """Return V and h of nodes whose counts have the variances ``noise``, from their S.
+
+    Of the shape of ``below``. The noise may be infinite, and either may be 0.
+    """
+    total = noise + below
+    part = np.divide(below, total, out=np.zeros_like(below), where=total != 0)
+    # O h and not (1 - h) S, which loses its digits where a count is far better than its leaves.
+    # Where h is 0 the children tell all there is, or are certain, and V = S either way
+    return np.multiply(noise, part, out=below.copy(), where=part > 0), part
+
+
+class LevelInference(TreeErrors):
+    """Weighted least squares over the levels of a tree, and its errors.
+
+    Parameters
+    ----------
+    tree : BoxTree
+        The tree; its root is not asked.
+    noise : sequence of float or Fraction or None
+        The variances of the noise of the levels 1 .. height, above 0; None: the level is not asked.
+        With Fractions all variances are exact. Where the cells are not asked, errors are unknown.
+    """
+
+    def __init__(self, tree: BoxTree, noise: Sequence[float | Fraction | None]) -> None:
+        kind = object if isinstance(noise[-1], Fraction) else np.float64
+        ones: Numbers = np.full((2,) * len(tree.shape), 1, dtype=kind)
+        # Below the lowest level that is asked nothing tells cells apart: they share evenly, as if
+        # of variance 1 each; and of that level's nodes nothing is known but their own counts
+        lowest = max((level for level, own in enumerate(noise, 1) if own is not None), default=0)
+        variances: list[Numbers] = []
+        self._parts: list[Numbers | None] = []  # h
+        for level in range(tree.height, -1, -1):
+            below = children_sums(tree, level, variances[-1]) if variances else ones
+            own = noise[level - 1] if level else None
+            variance, part = below, None
+            if own is not None:
+                variance, part = _merged(own, below) if level < lowest else (own * ones, ones)
+            variances.append(variance)
+            self._parts.append(part)
+        self._parts.reverse()
+        super().__init__(tree, variances[::-1])
+
+    def estimate(self, noisy: Sequence[npt.NDArray[Any]], root: float | None = None) -> Floats:
+        """Return the cells of least squares."""
+        tree, h = self.tree, self.tree.height
+        best: list[Floats] = [np.zeros(tree.shape)] * (h + 1)
+        for level in range(h, 0, -1):
+            part, below = self._parts[level], best[level]
+            if part is not None:
+                below += scaled(noisy[level - 1] - below, part)
+            best[level - 1] = sums_of_children(below, tree.fanouts[level - 1])
+        solution = best[0] if root is None else np.full_like(best[0], root)
+        for level in range(h):
+            # Children are added up once more, which is less memory than to keep all sums
+            missing = solution - sums_of_children(best[level + 1], tree.fanouts[level])
+            scaled(missing, 1 / self.sums[level])
+            solution = best[level + 1]
+            for i, nodes in enumerate(solution.shape):
+                missing = np.repeat(missing, tree.fanouts[level][i], axis=i)
+                missing = missing[(slice(None),) * i + (slice(nodes),)]
+            solution += scaled(missing, self.variances[level + 1])
+        return solution
+
+
+class TreeInference:
+    """Weighted least squares over any tree, and the variances of what it estimates.
+
+    Parameters
+    ----------
+    parents : numpy.ndarray of int64
+        Shape (nodes,): the number of each node's parent, which is smaller than its own; -1 for
+        roots. Nodes of less depth come first.
+    noise : numpy.ndarray of float64
+        Shape (nodes,): O, the variances that counts are weighted by, at least 0; infinite where a
+        node was not asked. Leaves are.
+    """
+
+    def __init__(self, parents: Integers, noise: Floats) -> None:
+        self.parents = parents
+        self._levels = _levels(parents)
+        inner = np.zeros(len(parents), dtype=np.bool_)
+        inner[parents[parents >= 0]] = True
+        below = np.zeros(len(parents))  # S
+        variances = np.where(inner, 0.0, noise)  # V
+        self._part = np.where(inner, 0.0, 1.0)  # h: of a leaf only its own count is known
+        for nodes, above in self._upwards():
+            here = nodes[inner[nodes]]
+            variances[here], self._part[here] = _merged(noise[here], below[here])
+            _add(below, above, variances[nodes])
+        whole = np.where(parents >= 0, below[parents], 0.0)
+        # Parts that all are certain have nothing to share
+        self._share = np.where(whole > 0, variances / np.where(whole > 0, whole, 1.0), 0.0)
+
+    def _upwards(self) -> list[tuple[Integers, Integers]]:
+        """The nodes of each depth and their parents, the deepest first."""
+        return [(nodes, self.parents[nodes]) for nodes in reversed(self._levels)]
+
+    def _downwards(self) -> list[tuple[Integers, Integers]]:
+        """The nodes of each depth but the first, and their parents."""
+        return [(nodes, self.parents[nodes]) for nodes in self._levels[1:]]
+
+    def estimate(self, counts: Floats) -> Floats:
+        """The least squares estimates of all nodes; those of children add up to their parent's.
+
+        Shapes: `counts` (nodes,); returns (nodes,).
+        """
+        best, below = np.zeros(len(counts)), np.zeros(len(counts))
+        for nodes, above in self._upwards():
+            part = self._part[nodes]
+            best[nodes] = (1 - part) * below[nodes] + part * counts[nodes]
+            _add(below, above, best[nodes])
+        for nodes, above in self._downwards():
+            best[nodes] += self._share[nodes] * (best[above] - below[above])
+        return best
+
+    def variances(self, true: Floats) -> Floats:
+        """The variances of the estimates of all nodes, in one pass over the tree each way.
+
+        It is linear in the variances of the counts: unbiased estimates of these give unbiased
+        estimates.
+
+        Shapes: `true` (nodes,); returns (nodes,).
+        """
+        # x = kept best + apart, where what is apart is independent of the node's own part of the
+        # tree; ``loose`` is the variance of that
+        best, below = np.zeros(len(true)), np.zeros(len(true))
+        for nodes, above in self._upwards():
+            part = self._part[nodes]
+            best[nodes] = (1 - part) ** 2 * below[nodes] + part**2 * true[nodes]
+            _add(below, above, best[nodes])
+        kept, loose = np.ones(len(true)), np.zeros(len(true))
+        for nodes, above in self._downwards():
+            part, share = self._part[above], self._share[nodes]
+            missing = kept[above] * (1 - part) - 1
+            kept[nodes] = 1 + share * missing
+            others = missing**2 * (below[above] - best[nodes])
+            own = (kept[above] * part) ** 2 * true[above]
+            loose[nodes] = share**2 * (others + own + loose[above])
+        result: Floats = kept**2 * best + loose
+        return result
+
+    def coefficients(self, weights: Floats) -> Floats:
+        """What a weighted sum of the estimates of nodes is in terms of the counts.
+
+        Shapes: `weights` (nodes,); returns (nodes,).
+        """
+        # The passes of `estimate` backwards
+        final, of_best, of_below = weights.copy(), np.zeros_like(weights), np.zeros_like(weights)
+        for nodes, above in reversed(self._downwards()):
+            passed = self._share[nodes] * final[nodes]
+            _add(final, above, passed)
+            _add(of_below, above, -passed)
+        of_best += final
+        of_below += (1 - self._part) * of_best
+        for nodes, above in self._downwards():
+            of_best[nodes] += of_below[above]
+            of_below[nodes] += (1 - self._part[nodes]) * of_below[above]
+        result: Floats = self._part * of_best
+        return result
+
+
+def _levels(parents: Integers) -> list[Integers]:
+    """The nodes of each depth, from the roots down."""
+    depths = np.zeros(len(parents), dtype=np.int64)
+    for node, parent in enumerate(parents.tolist()):
+        depths[node] = depths[parent] + 1 if parent >= 0 else 0
+    ends = np.flatnonzero(np.diff(depths)) + 1
+    return np.split(np.arange(len(parents)), ends)
+
+
+def _add(sums: Floats, places: Integers, values: Floats) -> None:
+    """Add values to the sums of their places, but for those of roots."""
+    inside = places >= 0
+    np.add.at(sums, places[inside], values[inside])
+
+
+def contrast_precisions(tree: Tree, precisions: Sequence[Any] | Floats) -> npt.NDArray[Any]:
+    """Return the precisions Q_1 .. Q_height of contrasts among the children of nodes, by level.
+
+    A contrast at a node of level j is seen by every level below, by level l through sums over the
+    nodes under each child. So Q_{j+1} is the sum over l > j of tau_l / (number of level-l nodes
+    under a child): 1/V of the module's recurrence. With equal precisions the weights of both passes
+    are the printed (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1) / (B^i - 1).
+
+    Shapes: `precisions` (height,); returns (height,).
+    """
+    # In precisions, as levels on which nobody reports have none: variances would be infinite
+    result = np.array(precisions, dtype=np.result_type(np.asarray(precisions), np.float64))
+    for level in range(tree.height - 2, -1, -1):
+        result[level] += result[level + 1] / tree.branching[level + 1]
+    return result
+
+
+def consistent(
+    tree: Tree, estimates: Sequence[Floats], precisions: Sequence[float] | Floats, root: float = 1.0
+) -> Floats:
+    """Return the leaves of least squares under a known root.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    estimates : sequence of numpy.ndarray of float64
+        One array for each level 1 .. height: shape (nodes of the level,).
+    precisions : sequence of float or numpy.ndarray of float64
+        tau_l of each level, at least 0; where it is 0 the estimates are not used, and may be
+        anything.
+    root : float, default 1.0
+        The sum of all leaves.
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        Shape (leaves,). Where no level tells the children of a node apart, they share equally.
+    """
+    boxes = BoxTree((tree.leaves,), tuple((size,) for size in tree.branching))
+    noise = [1 / float(precision) if precision else None for precision in precisions]
+    return LevelInference(boxes, noise).estimate(estimates, root)
