@@ -125,7 +125,7 @@ def test_impossible_reports_are_left_out_and_counted(tmp_path):
         (message({"version": 3, "kind": "reports"}), "version 3, this library reads 1, 2"),
         (
             message(batch_header(PROTOCOL, count=-1)),
-            "count must be an integer from 0 to 2^63 - 1, got -1",
+            r"count must be an integer from 0 to 2\^63 - 1, got -1",
         ),
         (message(batch_header(PROTOCOL, count=2**62)), "damaged: 4611686018427387904 reports"),
         (
