@@ -139,8 +139,6 @@ def design(
     TypeError
         A loss and an objective were given, or they do not make what they should;
         ``privacy`` is not a `Privacy`, ``loss`` not a `Loss`, or ``properties`` a string.
-    ImportError
-        An objective or constraints were given, and cvxpy is not installed.
     InvalidExpression
         An objective or a constraint is not convex, or cannot be read exactly.
     ValueError

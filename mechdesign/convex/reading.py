@@ -51,13 +51,9 @@ Forms: TypeAlias = npt.NDArray[np.object_]
 
 
 def load() -> ModuleType:
-    """The package cvxpy. ImportError where it is not installed."""
-    try:
-        import cvxpy
-    except ImportError as error:
-        raise ImportError(
-            "objectives and constraints of the table need cvxpy: pip install 'mechdesign[convex]'"
-        ) from error
+    """The package cvxpy, imported when there are expressions: it takes seconds."""
+    import cvxpy
+
     return cvxpy  # type: ignore[no-any-return]
 
 

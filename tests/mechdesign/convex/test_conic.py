@@ -6,9 +6,6 @@ import threading
 import warnings
 from collections.abc import Callable
 
-import pytest
-
-pytest.importorskip("cvxpy")
 from mechdesign.convex.relaxation import _solved
 
 
