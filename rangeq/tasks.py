@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from frequency import HRR
 from frequency.schema import Domain
 from mechdesign.base.frozen import set_fields
+from mechdesign.base.numbers import whole
 from mechdesign.planning.task import CuratedTask, Offer, Task
 from rangeq.core.protocol import RangeProtocol
 from rangeq.core.reference_populations import checked_shares
@@ -27,7 +28,7 @@ from rangeq.grids.systems.lhio import LHIO
 from rangeq.grids.systems.msw import MSW
 from rangeq.grids.systems.tdg import TDG
 from rangeq.grids.systems.uniform import Uniform
-from rangeq.grids.wavegrid.protocol import WaveGrid
+from rangeq.grids.wavegrid.protocol import WaveGrid, checked_apart, checked_categorical
 from rangeq.local.circular import CircularHistogram
 from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
@@ -58,8 +59,10 @@ class _OrderedAttribute(Task):
     workload: ClassVar[str] = "ranges"
 
     def __post_init__(self) -> None:
-        HaarHRR(self.domain, 1.0)  # refuses what is no domain
-        set_fields(self, domain=int(self.domain))
+        domain = whole(
+            self.domain, "domain", 1, RangeProtocol.largest_domain, what="a number of items"
+        )
+        set_fields(self, domain=domain)
         if self.like is not None:
             set_fields(self, like=checked_shares(self.like, self.domain))
 
@@ -308,13 +311,13 @@ class Conjunctions(Task):
     def __post_init__(self) -> None:
         set_fields(self, domain=Domain.of(self.domain))
         if len(self.apart):
-            set_fields(self, apart=WaveGrid(self.domain, 1.0, apart=self.apart).apart)
+            set_fields(self, apart=checked_apart(self.apart, self.domain, {}))
         if self.like is not None:
             set_fields(self, like=ExpectedRecords.of(self.like, self.domain))
         if isinstance(self.categorical, str):
             set_fields(self, categorical=[one.strip() for one in self.categorical.split(",")])
         if len(self.categorical):
-            named = WaveGrid(self.domain, 1.0, categorical=self.categorical).categorical
+            named = checked_categorical(self.categorical, self.domain)
             # Two values have no order, and all systems take them
             set_fields(self, categorical=tuple(one for one in named if self.domain[one] > 2))
 

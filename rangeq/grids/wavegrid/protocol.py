@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -137,18 +137,11 @@ class WaveGrid(ConjunctionProtocol):
             named = [one.name for one in self.sizes if not isinstance(one, Ordered)]
             set_fields(self, categorical=(*self.categorical, *named), sizes=self.sizes.domain)
         attributes = Domain.of(self.sizes)
-        places = {place_of(name, attributes.names, ValueError) for name in self.categorical}
-        for place in places:
-            if attributes.sizes[place] > FINE:
-                raise ValueError(
-                    f"{shown(attributes.names[place])} has {attributes.sizes[place]} categories,"
-                    f" more than {FINE}: join the rare ones"
-                )
         set_fields(
             self,
-            categorical=tuple(attributes.names[place] for place in sorted(places)),
+            categorical=checked_categorical(self.categorical, attributes),
             pairs=None if self.pairs is None else _checked_pairs(self.pairs, attributes),
-            apart=_checked_apart(self.apart, known, attributes),
+            apart=checked_apart(self.apart, attributes, known),
         )
         if max(attributes.sizes) > LARGEST:
             raise ValueError(
@@ -284,8 +277,20 @@ class WaveGrid(ConjunctionProtocol):
         return estimated(self.attributes, n, told, self.channel.categorical)
 
 
-def _checked_apart(
-    apart: Any, known: dict[str, int], attributes: Domain
+def checked_categorical(categorical: Any, attributes: Domain) -> tuple[str, ...]:
+    """The names of categorical attributes, in order; ValueError for what is none."""
+    places = {place_of(name, attributes.names, ValueError) for name in categorical}
+    for place in places:
+        if attributes.sizes[place] > FINE:
+            raise ValueError(
+                f"{shown(attributes.names[place])} has {attributes.sizes[place]} categories,"
+                f" more than {FINE}: join the rare ones"
+            )
+    return tuple(attributes.names[place] for place in sorted(places))
+
+
+def checked_apart(
+    apart: Any, attributes: Domain, known: Mapping[str, int]
 ) -> tuple[tuple[str, int], ...]:
     """The names and numbers, in the attributes' order: those given before those known."""
     try:
