@@ -70,7 +70,9 @@ is not taken for shape.
 """
 
 _ENDS = 2.0
-"""Of 64 cells an end holds a tenth of all users if it is e^2 times as high as the others."""
+"""The deviation of the ends: of 64 cells an end holds a tenth of all users if it is e^2 times as
+high as the others.
+"""
 
 _NEAREST = 1 / 64
 """The part of the domain next to an end within which logarithms hardly tell values apart."""

@@ -20,7 +20,7 @@ from rangeq.grids.wavegrid.interactions import Pair, scaled_to
 from rangeq.grids.wavegrid.local_terms import PairExplanation
 
 COARSE = 64
-"""Cells along each axis of the joint distribution of a pair, at most: twice as many would take four
+"""The most cells along each axis of the joint distribution of a pair: twice as many would take four
 times as long.
 """
 

@@ -769,7 +769,7 @@ def climb(
     steps: int,
     least_gain: float,
 ) -> tuple[Floats, float, State, Expansion[Known]]:
-    """Steps of damped Gauss-Newton (Levenberg and Marquardt) uphill.
+    """Take steps of damped Gauss-Newton (Levenberg and Marquardt) uphill.
 
     Shapes: `point` (P,).
     """

@@ -134,7 +134,9 @@ class WaveGrid(ConjunctionProtocol):
         known: dict[str, int] = {}
         if isinstance(self.sizes, Schema):
             known = self.sizes.apart
-            named = [one.name for one in self.sizes if not isinstance(one, Ordered)]
+            named = [
+                attribute.name for attribute in self.sizes if not isinstance(attribute, Ordered)
+            ]
             set_fields(self, categorical=(*self.categorical, *named), sizes=self.sizes.domain)
         attributes = Domain.of(self.sizes)
         places = {place_of(name, attributes.names, ValueError) for name in self.categorical}
@@ -211,9 +213,9 @@ class WaveGrid(ConjunctionProtocol):
         estimate = self.estimate(aggregate)
         if not estimate.reports:
             raise ValueError("no reports: nothing tells which pairs matter")
-        told = users * self.channel.mean_information
+        information = users * self.channel.mean_information
         names = self.attributes.names
-        pairs = [(names[j], names[k]) for j, k in chosen_pairs(estimate, told, most)]
+        pairs = [(names[j], names[k]) for j, k in chosen_pairs(estimate, information, most)]
         return replace(self, n=users, pairs=pairs)
 
     def estimate(
@@ -254,11 +256,11 @@ class WaveGrid(ConjunctionProtocol):
                     "rounds must be about the same attributes, cut in the same ways: with the same"
                     " epsilon they are"
                 )
-            own = protocol.channel.require_own(reports)
-            waves, split = protocol.channel.heard(own)
+            checked = protocol.channel.require_own(reports)
+            waves, split = protocol.channel.heard(checked)
             heard += waves
             halves += split
-            n += own.n
+            n += checked.n
         return self._from(n, heard, halves)
 
     def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
@@ -280,8 +282,8 @@ class WaveGrid(ConjunctionProtocol):
     def _from(self, n: int, heard: Sequence[Heard], halves: Sequence[Heard]) -> WaveEstimate:
         if not n:
             return WaveEstimate(self.attributes, 0, (), {}, self.channel.categorical)
-        told = self._told(heard, halves)
-        return estimated(self.attributes, n, told, self.channel.categorical)
+        likelihoods = self._told(heard, halves)
+        return estimated(self.attributes, n, likelihoods, self.channel.categorical)
 
 
 def _checked_apart(
@@ -294,36 +296,38 @@ def _checked_apart(
         raise ValueError(
             f"apart is a mapping of attributes to numbers of values, got {shown(apart)}"
         ) from None
-    found = {
+    numbers = {
         place_of(name, attributes.names, ValueError): whole(
             number, "apart", 0, what="a number of values"
         )
         for name, number in given.items()
     }
-    for place, number in found.items():
+    for place, number in numbers.items():
         if number >= min(attributes.sizes[place], FINE):
             raise ValueError(
                 f"of {shown(attributes.names[place])} fewer than"
                 f" {min(attributes.sizes[place], FINE)} values are apart, got {number}"
             )
-    return tuple((attributes.names[place], found[place]) for place in sorted(found) if found[place])
+    return tuple(
+        (attributes.names[place], numbers[place]) for place in sorted(numbers) if numbers[place]
+    )
 
 
 def _checked_pairs(pairs: Any, attributes: Domain) -> tuple[tuple[str, str], ...]:
     """The pairs of names, in the attributes' order."""
-    found = set()
+    places = set()
     for pair in pairs:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise ValueError(f"a pair is two attributes, got {shown(pair)}")
         j, k = sorted(place_of(name, attributes.names, ValueError) for name in pair)
         if j == k:
             raise ValueError(f"a pair is two different attributes, got {shown(pair)}")
-        found.add((j, k))
+        places.add((j, k))
     missing = [
         name
         for place, name in enumerate(attributes.names)
-        if not any(place in pair for pair in found)
+        if not any(place in pair for pair in places)
     ]
     if missing:
         raise ValueError(f"no pair asks about {listed(missing)}")
-    return tuple((attributes.names[j], attributes.names[k]) for j, k in sorted(found))
+    return tuple((attributes.names[j], attributes.names[k]) for j, k in sorted(places))
