@@ -206,7 +206,7 @@ LARGEST_PATH = 1 << 20
 """The most cells of a path."""
 
 _ABOVE = 2.8e-6
-"""At least twice the sum of sech(pi^2 n / ln 2) over n >= 1, which is 2.62e-6."""
+"""A bound on twice the sum of sech(pi^2 n / ln 2) over n >= 1, which is 2.62e-6."""
 
 _PATH_ROUNDS = 3
 

@@ -395,7 +395,7 @@ _CLOSE = 1e-3
 """Rounds end where the error falls by less, relative to it."""
 
 _WEIGHT_BITS = 9
-"""Of the bits of entries so many are for weights, and the others for the sides."""
+"""The bits of entries that are for weights; the others are for the sides."""
 
 _LEAST = 1e-9
 """An eigenvalue that is taken for 0, relative to the largest."""
