@@ -2,9 +2,9 @@
 
 Where no theory gives the error of a post-processed answer, or of one that cuts cells, users are
 drawn from the estimate, report by the same protocol, and are estimated in the same way; answers
-then err against a truth that is known (Efron and Tibshirani 1993). Within cells, of which reports
-tell nothing, users are drawn from densities as uneven as exp(+-`UNEVEN`): an assumption, which the
-guideline of the grids makes too, by a number for all queries.
+then err against a truth that is known (Efron and Tibshirani 1993). Within cells, about which
+reports have no information, users are drawn from densities as uneven as exp(+-`UNEVEN`): an
+assumption, which the guideline of the grids makes too, by a number for all queries.
 """
 
 from __future__ import annotations

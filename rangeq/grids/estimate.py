@@ -405,8 +405,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
         """Several synthetic samples, each of another distribution that is as likely.
 
-        Distributions are drawn from `fitted`, and from each so many users as report. How what is
-        computed from each sample differs between them tells its error: `frequency.of_samples`.
+        Distributions are drawn from `fitted`, and from each so many users as report. The variation
+        between samples of a statistic estimates its error: `frequency.of_samples`.
 
         Parameters
         ----------
@@ -447,7 +447,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         own attributes, cells brought to a sum of 1 by a constant: a range errs as its complement
         does, and the whole population's answer does not err. Other post-processing they do not
         account for. They are infinite with no reports, and NaN for queries that no single group
-        tells.
+        answers.
 
         Parameters
         ----------

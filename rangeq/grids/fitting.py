@@ -40,14 +40,14 @@ class _Share(NamedTuple):
 
 
 class Agreement:
-    """The consistency step: what grids say of an attribute's cells becomes their weighted mean.
+    """The consistency step: estimates of an attribute's cells become their weighted mean.
 
-    For each attribute the blocks are the finest that all its grids can tell of. A grid's frequency
-    of a block is the sum of |S| of its cells, so its variance is |S| times a cell's; the mean of
-    least variance weighs each grid by its cells' precision over |S|; and each of the |S| cells
-    takes an equal share of what is missing to the mean. Where the blocks of a grid have different
-    |S|, weights differ between blocks, and means might not sum to 1: each then gives up what is too
-    much in proportion to its variance, as in least squares with a known sum.
+    For each attribute the blocks are the finest whose frequencies all its grids estimate. A grid's
+    frequency of a block is the sum of |S| of its cells, so its variance is |S| times a cell's; the
+    mean of least variance weighs each grid by its cells' precision over |S|; and each of the |S|
+    cells takes an equal share of what is missing to the mean. Where the blocks of a grid have
+    different |S|, weights differ between blocks, and means might not sum to 1: each then gives up
+    what is too much in proportion to its variance, as in least squares with a known sum.
 
     Parameters
     ----------
@@ -475,8 +475,8 @@ def response_matrices(
 
     The 2-D grid comes last, so that the matrix sums to its cells. Where the 1-D grids leave nothing
     of a cell that the 2-D grid gives something, that is spread evenly over the cell. Entries are
-    the same wherever no grid tells values apart, so that a matrix is kept as the cells of all three
-    grids' common refinement, whatever the sizes of the attributes.
+    the same within cells of all grids, so that a matrix is kept as the cells of all three grids'
+    common refinement, whatever the sizes of the attributes.
 
     Where no 1-D cell straddles two rows or columns of 2-D cells, as with the guideline's powers of
     two, one round is enough: a 2-D cell is divided as the 1-D grids divide its row and its column,

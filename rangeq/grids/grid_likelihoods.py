@@ -3,13 +3,13 @@
 A grid has unbiased frequencies F of its cells. From one user drawn at random weights w of sum 0 of
 cells have the variance a w'w + b sum w^2 f - (w'f)^2, of noise and sampling, f the true frequencies
 (`NodeLaw`; of oracles that do not treat all items alike a is that of equal frequencies, and b = 0).
-So sums of rows of g cells each have a g in place of a, and tell of an attribute by themselves; and
-with weights u and v of the cells along both attributes, 1 / (u_x v_y) about the variance of a cell,
-F tells of the pair in functions that are orthogonal under Gram matrices of each attribute. What f
-has to be known for is taken from F.
+So sums of rows of g cells each have a g in place of a, and are estimates of an attribute by itself;
+and with weights u and v of the cells along both attributes, 1 / (u_x v_y) about the variance of a
+cell, F estimates the pair in functions that are orthogonal under Gram matrices of each attribute.
+Where f is needed it is taken from F.
 
 Levels of hierarchies are such grids each. Where all combinations of the levels of two attributes
-are as precise they tell together of one Gram matrix of each attribute, the sum of the levels'.
+are equally precise, they have together one Gram matrix for each attribute, the sum of the levels'.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def linear(
 
 
 def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstimate:
-    """The posterior of likelihoods under the priors of `WaveGrid`, where these tell enough."""
+    """The posterior of likelihoods under the priors of `WaveGrid`, chosen by the cells' number."""
     if not n:
         return WaveEstimate(attributes, 0, (), {}, (False,) * len(attributes))
     # What is seen of g cells has the rank g - 1

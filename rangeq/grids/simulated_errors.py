@@ -62,10 +62,11 @@ def conjunction_errors(
     A query is a range of each of two attributes, all pairs of attributes being as likely, and all
     ranges but that of all values; of one attribute, a range of that. Errors are those of
     collections with fixed seeds: of the system over three attributes, where one pair has as many
-    users as a pair of all has, and the others stand for what the other attributes tell of the two.
-    Attributes of more than 64 values are simulated with 64, for `MSW` of more than 32 with 32.
-    `WaveGrid` and `MSW` are simulated at epsilons that are powers of the square root of 2, and 1,
-    3, 10, 30, ... users (`MSW` at every other one of both); in between a power law is assumed.
+    users as a pair of all has, and the others stand for the information of the other attributes
+    about the two. Attributes of more than 64 values are simulated with 64, for `MSW` of more than
+    32 with 32. `WaveGrid` and `MSW` are simulated at epsilons that are powers of the square root of
+    2, and 1, 3, 10, 30, ... users (`MSW` at every other one of both); in between a power law is
+    assumed.
 
     Parameters
     ----------

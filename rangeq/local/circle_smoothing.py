@@ -124,8 +124,8 @@ class Smoothing:
         self._uncertain = [*range(1, len(self._spectra) - 1, 2), len(self._spectra) - 1]
         self._white = white
         # Start: the power of y shared by all parts alike, and ends of a tenth of that of its lowest
-        # frequencies. The likelihood has several maxima; from strengths that are too large parts
-        # are switched off, from 0 none would come back
+        # frequencies. The likelihood has several maxima; parts that are too strong can be switched
+        # off, while near 0 the slope in the logarithm vanishes, and none comes back
         mean = float(self._y @ self._y) / (size - 1) / len(self._spectra)
         self._strengths = np.full(len(self._spectra), max(mean, _LEAST))
         power = float(self._y[:8] @ self._y[:8])
@@ -295,9 +295,9 @@ class Smoothing:
     def distribution(self) -> MostProbable:
         """The most probable distribution: shape (domain,), non-negative and with sum 1.
 
-        This is least squares plus the prior's roughness. But no frequency is held more tightly than
-        its noise says: what positivity moves goes into fine scales, where the prior may be wrong,
-        and not into coarse ones. That keeps the problem well conditioned, too.
+        This is least squares plus the prior's roughness. But no frequency is penalised by more than
+        the precision of its noise: what positivity moves goes into fine scales, where the prior may
+        be wrong, and not into coarse ones. That keeps the problem well conditioned, too.
         """
         precisions = self._total / (np.maximum(self._prior, self._noise) * self._noise)
         by_length, _, _ = self._curve
@@ -327,8 +327,8 @@ class Smoothing:
         heights = self._variances + _ALLOWANCE * np.sqrt(2) / seen
         total, _, (half, _), _, _ = self._solved(prior, heights)
         k = np.arange(1, self._size // 2 + 1)
-        # Prefix sums divide a frequency by 2 sin(pi k / M): the variance of a range is the
-        # difference of an autocovariance at 0 and at its length
+        # Prefix sums divide the power of a frequency by 4 sin^2(pi k / M), and the variance of a
+        # range is twice the difference of their autocovariance at 0 and at its length
         spectrum = prior * self._noise / total / (2 * np.sin(np.pi * k / self._size) ** 2)
         covariances = np.fft.irfft(np.insert(spectrum, 0, 0.0), self._size)
         unknown = items_of(np.repeat(self._noise / total, 2) * self._shapes, 0.0, self._size)

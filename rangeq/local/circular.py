@@ -40,12 +40,12 @@ class CircularHistogram(AdditiveProtocol):
     and comes within a few parts in a thousand of what any protocol can reach
     (`rangeq.optimise.least_rmse`).
 
-    The variances that its estimates tell are those of the estimated population; of ranges over more
-    than 2^16 items, those of an even one. At an epsilon of 1 the population changes them little; at
-    8, where the choice of the angle is most of the error, up to thirty times. Over 100 and 1000
-    items, with most users in one item, at hours or at one end, 95 % intervals of ranges and
-    prefixes cover 91 to 97 % of the truths at epsilons of 1 and 8. Oracles over finite fields count
-    as the mean over the ways to number the blocks.
+    The variances that its estimates state are those of the estimated population; of ranges over
+    more than 2^16 items, those of an even one. At an epsilon of 1 the population changes them
+    little; at 8, where the choice of the angle is most of the error, up to thirty times. Over 100
+    and 1000 items, with most users in one item, at hours or at one end, 95 % intervals of ranges
+    and prefixes cover 91 to 97 % of the truths at epsilons of 1 and 8. Oracles over finite fields
+    count as the mean over the ways to number the blocks.
 
     Parameters
     ----------
@@ -305,8 +305,8 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
     spectrum = np.zeros(size // 2 + 1)
     power = 1 / (2 * np.sin(np.pi * frequency / size) ** 2)
     np.divide(power, information[1:], out=spectrum[1:], where=information[1:] > 0)
-    # Variance of a range as the difference of an autocovariance of prefix sums, which divide
-    # frequency f by 2 sin(pi f / M)
+    # Prefix sums divide the variance of a frequency by 4 sin^2(pi f / M), and the variance of a
+    # range is twice the difference of their autocovariance at 0 and at its length
     covariances = np.fft.irfft(spectrum, size)
     length = np.arange(domain + 1)
     variances = np.maximum(covariances[0] - covariances[length % size], 0.0)

@@ -32,8 +32,8 @@ class Composite(ConsistentTree):
     those that the levels below it give of its nodes are combined in its own principal axes; below,
     everything is as in `HierarchicalHistogram`.
 
-    The variances that its estimates tell are those of the estimated population; of ranges over more
-    than 4096 items, those of an even one.
+    The variances that its estimates state are those of the estimated population; of ranges over
+    more than 4096 items, those of an even one.
 
     Parameters
     ----------
@@ -138,6 +138,7 @@ class Composite(ConsistentTree):
 
     def _below(self, users: Floats) -> Floats:
         """The precisions of the levels' own estimates; none of the first."""
+        # The mechanism's own precision is not one number: it enters by its axes, in `_top`
         return np.concatenate([[0.0], users[1:] / self._per_user])
 
     def _top(self, users: Floats) -> Floats:
@@ -219,6 +220,7 @@ class Composite(ConsistentTree):
     def _average_variance(self, n: int, workload: str) -> float:
         costs, precisions = self.costs(workload), self.precisions(self.channel.expected_users(n))
         asked = costs > 0
+        # A direction that is asked about and that nobody reports on
         if (precisions[asked] <= 0).any():
             return math.inf
         return float((costs[asked] / precisions[asked]).sum())
@@ -258,7 +260,7 @@ def checked_local(mechanism: Mechanism) -> Mechanism:
 
 
 def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
-    """The mean over a workload of w w', w how much of each block a query covers.
+    """The mean over a workload of w w', w the part of each block that a query covers.
 
     Shape (blocks, blocks).
     """
@@ -273,6 +275,7 @@ def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
         return squares / domain
     sums = width * (blocks - 1.0 - block) + part + 1
     # A range is the difference of two prefixes: see `mean_over`.
+    # Sums over all pairs of prefixes: (D + 1) times the sum of squares less the square of the sum
     total, ranges = (domain + 1) * squares - np.outer(sums, sums), domain * (domain + 1) // 2
     if workload == "ranges":
         total, ranges = total - same / width, ranges - domain

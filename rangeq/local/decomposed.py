@@ -100,7 +100,7 @@ class DecomposedHistogram(LevelHistograms):
 
     @cached_property
     def _laws(self) -> list[NodeLaw | None]:
-        """The law of each level's nodes; None where its oracle tells them apart."""
+        """The law of each level's nodes; None where its oracle treats them unlike."""
         return [
             NodeLaw.of(oracle) if isinstance(oracle, SymmetricOracle) else None
             for oracle in self.parts
@@ -214,6 +214,8 @@ class DecomposedHistogram(LevelHistograms):
             return np.full(len(weights), np.inf)
         padded, leaves = self.tree.padded(weights), self._last.frequencies_of(part, None)
         variances = self._last.linear_variances_of(padded, part, leaves, None)
+        # Users of the leaves' level are a sample without replacement of all: the share 1 / part.n
+        # less 1 / n of the spread between users
         return variances + np.maximum(spread(weights, frequencies), 0.0) * (
             1 / part.n - 1 / aggregate.n
         )
@@ -222,7 +224,7 @@ class DecomposedHistogram(LevelHistograms):
 def _drawn(
     oracle: Oracle, nodes: Floats, left: Items, end: Items, start: Items, right: Items
 ) -> Floats:
-    """Variances of `NodeLaw.drawn` for two runs of nodes, by an oracle that tells nodes apart."""
+    """Variances of `NodeLaw.drawn` for two runs of nodes, by an oracle that treats nodes unlike."""
     variances, node = np.empty(len(left)), np.arange(len(nodes))
     step = max(1, _AT_ONCE // len(nodes))
     for k in range(0, len(left), step):

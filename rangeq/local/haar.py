@@ -129,7 +129,7 @@ class HaarHRR(EvenTree):
     Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
     every level determines how the nodes above it split, and nothing else.
 
-    With an ``oracle`` it tells instead of the nodes of the level, and a coefficient is the
+    With an ``oracle`` the report is instead about the nodes of the level, and a coefficient is the
     difference of its estimates of the two children.
 
     With V the variance of HRR for all users, the source bounds the variance of any range by V

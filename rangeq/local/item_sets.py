@@ -310,6 +310,8 @@ class SetEstimate(OfPopulation):
             np.concatenate([counted, 0 * counted[..., :1]], axis=-1)
         )
         if self.reports:  # and the variance of the weight of a random user's slot
+            # A user's slot is a random part of the set: the variance of its weight over users, from
+            # estimated frequencies of slots, non-negative as they are squared
             slots = norm_sub(self._estimate.frequencies)[:-1]
             variance = variance + (counted**2 @ slots - (counted @ slots) ** 2) / self.n
         return Answer(size * value, size**2 * variance)
@@ -391,9 +393,9 @@ class SetEstimate(OfPopulation):
 class PaddedSets(Protocol):
     """A protocol for sets of items: users report on a random slot of the set, padded to a size.
 
-    Thesis, section 7.1.2, after Qin et al. 2016. What is estimated is how many items of a range a
-    user has on average, with variances and intervals. The privacy loss is that of one report, for a
-    change of the whole set, as a slot is chosen before anything is told.
+    Thesis, section 7.1.2, after Qin et al. 2016. The estimate is of the mean number of items of a
+    range that a user has, with variances and intervals. The privacy loss is that of one report, for
+    a change of the whole set, as a slot is chosen before anything is reported.
 
     A larger size loses no items, but multiplies deviations: the sum over all items of more than
     ``size`` is lost in proportion, which biases frequencies downwards. `best_size` weighs the two.
@@ -524,6 +526,8 @@ def best_size(protocol: Base, n: int, sizes: npt.ArrayLike) -> int:
     (noise,) = protocol.linear_variance(n, lower[None].astype(np.float64), even)
     errors = []
     for slots in range(1, max(int(np.flatnonzero(given).max()), 1) + 1):
+        # A set of more items than slots keeps as many as there are slots; of these, and of those
+        # lost, half are in the lower half of the items
         kept = float(share @ np.minimum(numbers, slots))
         drawn = kept / (2 * slots)
         lost = (float(share @ numbers) - kept) / 2

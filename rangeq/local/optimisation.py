@@ -377,8 +377,8 @@ def _circular_costs(domain: int, circle: int, workload: str) -> tuple[Integers, 
         "ranges": (domain + 1.0 - length) * (length > 1),
     }
     lengths = np.bincount(length % circle, weights=often[workload], minlength=circle)
-    # |1 - e^(i angle length)|^2 summed over lengths: the spectrum of ranges, over that of
-    # differences
+    # The mean over lengths of |1 - e^(i angle length)|^2 / 2: a range is a difference of two
+    # prefixes, whose sums divide the spectrum by 4 sin^2
     power = (lengths.sum() - np.fft.rfft(lengths).real)[1:] / max(lengths.sum(), 1.0)
     frequency = np.arange(1, circle // 2 + 1)
     costs = power / (circle * np.sin(np.pi * frequency / circle) ** 2)

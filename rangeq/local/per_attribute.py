@@ -146,6 +146,8 @@ class PerAttributeEstimate(AttributeQuantiles):
         users = sum(part.n for _, part in parts)
         # Those of one attribute are a sample of the users; all together are the users
         drawn = 1 / users - 1 / self.n
+        # Disjoint groups of users, one for each attribute: their mean weighed by users is that of
+        # all of them
         for names, part in parts:
             share, population = part.n / users, norm_sub(part.frequencies)
             step = max(1, _AT_ONCE // len(population))

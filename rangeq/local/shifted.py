@@ -35,9 +35,9 @@ class ShiftedHistogram(AdditiveProtocol):
     The least-squares estimate solves equations with a Toeplitz matrix, the sum over the widths w of
     their precision times max(0, 1 - |x - z| / w) for items x and z.
 
-    The variances that its estimates tell are those of the estimated population; of ranges over more
-    than 4096 items, those of an even one. Oracles over finite fields count as the mean over the
-    ways to number the bins.
+    The variances that its estimates state are those of the estimated population; of ranges over
+    more than 4096 items, those of an even one. Oracles over finite fields count as the mean over
+    the ways to number the bins.
 
     Parameters
     ----------
@@ -129,6 +129,8 @@ class ShiftedHistogram(AdditiveProtocol):
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         solver = _solver(self, tuple(users))
         shared = np.append(0.0, np.cumsum(solver.shares))
+        # The sum of all items is known: the part of the covariance along it is taken off (Schur
+        # complement), and the whole domain has no variance at all
         given = (shared[last + 1] - shared[first]) ** 2 / solver.precision
         variances = np.maximum(solver.inverse.blocks(first, last + 1) - given, 0.0)
         return np.where(last - first + 1 == self.domain, 0.0, variances)

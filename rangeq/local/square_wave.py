@@ -306,8 +306,8 @@ class SquareWave(PublicCoinChannel):
         # O(outputs) instead of items times outputs
         spread[: self.domain] += frequencies
         spread[self._near : self._near + self.domain] -= frequencies
-        # Rounding of the cumulated sum may leave a probability below 0, whose logarithm the fit
-        # takes
+        # Rounding of the cumulated sum may leave a mass below 0, and at a large epsilon, where q is
+        # nearly 0, a probability, whose logarithm the fit takes
         near = np.maximum(np.cumsum(spread[:-1]), 0.0)
         difference, q = self._difference_and_q
         result: Floats = q * frequencies.sum() + difference * near

@@ -153,6 +153,8 @@ class Blocks(PublicDraw):
         numpy.ndarray of float64
             Shape (sums,).
         """
+        # Where all blocks are alike the mean square over reports is linear in the user's block:
+        # `NodeLaw`; other oracles are asked angle by angle
         if self.alike:
             squares = weights**2 @ (self.law.contrast + self.law.held * held)
         else:
@@ -166,6 +168,7 @@ class Blocks(PublicDraw):
             for each in (held, known)
         )
         result: Floats = squares / self.width + (off**2 - 2 * off * mean).mean(axis=-1)
+        # The variance over angles: the mean square less the square of the mean
         return result - (mean - off).mean(axis=-1) ** 2
 
     def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:

@@ -46,6 +46,7 @@ def disk_radius(epsilon: float, across: int, along: int) -> float:
     that is far. It is largest where u = (e^eps eps - e^eps + 1) / (e^eps (e^eps - 1 - eps)), twice
     the square wave's bandwidth. For a square this is the radius of Du et al.
     """
+    # Of the quadratic pi b^2 - 2 u half b - u X Y = 0 the positive root: no two terms cancel
     u, half = 2 * bandwidth(epsilon), across + along
     return (u * half + math.sqrt((u * half) ** 2 + math.pi * u * across * along)) / math.pi
 
@@ -206,6 +207,8 @@ class DiskChannel(LikelihoodChannel):
     def audit(self) -> Audit:
         near, far = (WORD - self.far_weight) * len(self._outputs), self.far_weight
         background = far * int(self._sums[-1])
+        # The probability of an output is linear in the kernel's weight: its largest ratio is that
+        # of its largest weight under any items to its least, of which there are few kinds
         worst = max(
             Fraction(background + near * most, background + near * least)
             for most, least in self._extremes

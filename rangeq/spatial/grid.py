@@ -269,6 +269,7 @@ class SpatialGrid:
             raise ValueError(f'outside must be "refuse" or "clip", got {shown(outside)}')
         given = self._checked(points)
         cell = self._local(given) / self.cell + np.array(self.shape) / 2
+        # Points on the outer border may round to beyond it: they are inside
         beyond = ((cell < -_ROUNDING) | (cell > np.array(self.shape) + _ROUNDING)).any(axis=1)
         if outside == "refuse" and beyond.any():
             k = int(np.argmax(beyond))
@@ -499,6 +500,7 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) 
             f" {MOST_FLOWS}: join cells first"
         )
     cells = across * along
+    # Cells of next to no mass would only add flows, and constraints below the solver's tolerance
     p, q = (np.where(masses > _NEGLIGIBLE * masses.sum(), masses, 0.0) for masses in (p, q))
     p, q = cells * p / p.sum(), cells * q / q.sum()  # about 1, to which the solver's tolerance fits
     # From (x, y) to (z, y), and from there to (z, w), where there is something to move, or to hold

@@ -262,8 +262,8 @@ class SquareWave2D(LikelihoodProtocol):
     """The square wave in two dimensions: every user reports on both attributes, by halves.
 
     The joint distribution is found by expectation maximisation over both reports together. `MSW`
-    has all of epsilon for one attribute, and knows nothing of how both go together. Devices without
-    packages have no description of it.
+    has all of epsilon for one attribute, and has no information about the dependence of both.
+    Devices without packages have no description of it.
 
     Parameters
     ----------

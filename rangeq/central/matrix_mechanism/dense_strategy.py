@@ -99,8 +99,9 @@ class DenseStrategy(Strategy):
             A, rounded, times 2^bits.
         """
         # A'A = R'R for the triangle R of a QR of any root of it: a triangle has half the entries,
-        # and does not change with the signs and order of eigenvectors. Not Cholesky of A'A, which
-        # may be singular, and loses half of the digits
+        # and is the same for any signs and order of eigenvectors, but for the signs of its rows.
+        # Not Cholesky's factor: A'A is singular where the basis is smaller than the cells, and
+        # rounding makes it indefinite
         values, vectors = np.linalg.eigh(gram)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         # In coordinates of an integer basis, so that the rounded rows are integer combinations of

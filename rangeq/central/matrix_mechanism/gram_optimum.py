@@ -253,8 +253,8 @@ def root_diagonal(mu: Floats, start: float) -> Floats:
     # Eigenvalues of T are within 1 / (size^2 max(mu)) and 4 / min(mu), roughly
     least = -math.ceil(math.log2(size * math.sqrt(mu.max()))) - 12
     most = math.ceil(1 - math.log2(mu.min()) / 2) + 12
-    # Terms fall by a factor of 2 for each node away from log2(x) / 2, so that 12 more nodes at
-    # either end lose 2^-12 of the sum at most there; what is left out only lowers the bound
+    # Terms fall by a factor of 2 for each node away from log2(x) / 2, so that with 12 more nodes at
+    # either end about 2^-12 of the sum is lost; what is left out only lowers the bound
     nodes = np.arange(least, most + 1)
     step, total = max(1, _CHUNK // size), np.zeros(size)
     for begin in range(0, len(nodes), step):

@@ -241,7 +241,7 @@ class MatrixMechanism:
     def noisy_numbers(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> Integers:
-        """Draw the noisy numbers of a release: all that it tells of the histogram.
+        """Draw the noisy numbers of a release: all that it discloses of the histogram.
 
         Every call is a release of its own, and costs the promise again.
 
@@ -378,8 +378,8 @@ class MatrixMechanism:
 class MatrixEstimate(Summed):
     """Answers of a matrix mechanism: those of `CentralEstimate`, and to any linear query.
 
-    They are unbiased least-squares estimates. Where the strategy cannot tell all cells apart, what
-    does not follow from its numbers is refused with `UnanswerableQuery`.
+    They are unbiased least-squares estimates. Where the strategy does not determine all cells,
+    queries that do not follow from its numbers are refused with `UnanswerableQuery`.
     """
 
     mechanism: MatrixMechanism

@@ -61,8 +61,9 @@ _FEW_CELLS = 512
 def laplace_strategy(gram: Floats) -> Floats:
     """A strategy of small error under Laplace noise.
 
-    Cells that no query tells apart are measured together, and those of no query not at all. The
-    same queries give the same strategy, on the same machine. Of 1024 cells it takes half a minute.
+    Cells between which no query distinguishes are measured together, and those of no query not at
+    all. The same queries give the same strategy, on the same machine. Of 1024 cells it takes half a
+    minute.
 
     Shapes: `gram` (cells, cells); returns (rows, cells).
     """
@@ -96,7 +97,7 @@ def _by_components(gram: Floats) -> Floats:
 
 
 def _p_identity(gram: Floats) -> Floats:
-    """A strategy for cells that the queries tell apart and connect."""
+    """A strategy for cells that the queries distinguish and connect."""
     cells = len(gram)
     # The error is in proportion to G: at trace 1 its logarithm and the tolerances of the descent
     # mean the same for every workload
@@ -246,9 +247,8 @@ def _error(parts: Floats, gram: Floats) -> tuple[float, Floats]:
     """tr(G (A'A)^-1) for the parts of the rows T, and its gradient in them."""
     rows = _signed(parts)
     sums = 1 + parts.sum(axis=(0, 1))
-    # Woodbury: I + T T' is rows by rows, a small part of cells by cells, with eigenvalues of at
-    # least 1, so that the solution is stable without pivoting or a ridge. By the push-through
-    # identity (I + T T')^-1 T = T K
+    # Woodbury: I + T T' is rows by rows, a small part of cells by cells, and never singular, as its
+    # eigenvalues are at least 1. By the push-through identity (I + T T')^-1 T = T K
     short = np.linalg.solve(np.eye(len(rows)) + rows @ rows.T, rows)  # T K
     scaled = (short * sums) @ gram  # T K D G
     # (G o K) d with K = I - T' T K, without G o K: row sums of T' times what is above

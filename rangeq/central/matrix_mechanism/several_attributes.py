@@ -260,8 +260,8 @@ def _product(
     bits = max(min((most - taken) // max(len(searched), 1), _BITS), 0)
     factors.update((i, sides[i][1](bits)) for i in searched)
     if not searched:  # a fine grid all the same
-        room = max(_BITS - int(factors[0].matrix.max()).bit_length(), 0)
-        factors[0] = sides[0][1](min(bits, room))
+        spare = max(_BITS - int(factors[0].matrix.max()).bit_length(), 0)
+        factors[0] = sides[0][1](min(bits, spare))
     return ProductStrategy([factors[i] for i in range(len(sizes))])
 
 

@@ -63,7 +63,7 @@ class Strategy(ABC):
     @property
     @abstractmethod
     def full_rank(self) -> bool:
-        """Whether the numbers tell all cells apart: then every query is answered."""
+        """Whether the numbers determine all cells: then every query is answered."""
 
     @abstractmethod
     def measure(self, counts: Integers) -> Integers:

@@ -165,7 +165,7 @@ class QuerySet:
     def basis(self) -> Integers:
         """Linearly independent queries that span all: shape (rank, size), integers.
 
-        The identity where every cell can be told.
+        The identity where they have full rank.
         """
         if self.name == "total":
             return np.ones((1, self.size), dtype=np.int64)
@@ -531,7 +531,7 @@ def _checked_matrix(given: Any, size: int) -> Floats:
 
 
 def _basis(matrix: Floats) -> Integers:
-    """Rows that span the others, as integers; the identity if they tell all cells apart."""
+    """Rows that span the others, as integers; the identity if they have full rank."""
     size = matrix.shape[1]
     # Squares lose half of the digits: a quick answer only where rounding cannot have made it
     values = np.linalg.eigvalsh(matrix.T @ matrix)

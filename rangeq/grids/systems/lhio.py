@@ -143,11 +143,11 @@ def hierarchy_fit(
 ) -> Floats:
     """Fit the leaves of a 2-D hierarchy to its levels by weighted least squares; of sum 1.
 
-    What distinguishes the children of one node of level i - 1 of the first tree, and of level j - 1
-    of the second, is an effect that all levels (l1, l2) with l1 >= i and l2 >= j tell of, through
-    sums of their nodes. Effects are orthogonal, so that each is the mean of what these levels say
-    of it, weighed by precision times the leaves under a node; where no level tells, it is 0. With
-    equal precisions that is constrained inference in one attribute, then in the other.
+    The differences of the children of one node of level i - 1 of the first tree, and of level j - 1
+    of the second, are an effect that all levels (l1, l2) with l1 >= i and l2 >= j estimate, through
+    sums of their nodes. Effects are orthogonal, so that each is the mean of these levels'
+    estimates, weighed by precision times the leaves under a node; where no level estimates it, it
+    is 0. With equal precisions that is constrained inference in one attribute, then in the other.
     """
     b, (h1, h2) = branching, heights
     sums: dict[tuple[int, int], Floats] = {}

@@ -160,7 +160,7 @@ class TDG(ConjunctionProtocol):
 
 
 def lines_of(attributes: int, planes: dict[tuple[int, int], Plane]) -> list[Line]:
-    """The distribution of each attribute: the mean of what its pairs say, whose cells are alike."""
+    """The distribution of each attribute: the mean of those in its pairs, whose cells are alike."""
     lines = []
     for place in range(attributes):
         said = [

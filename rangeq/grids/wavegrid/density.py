@@ -194,8 +194,7 @@ def posterior_densities(
     modes = [_modes(likelihood, kernels) for likelihood in told]
     if not modes:
         return []
-    # Only kernels without any deviation are exactly even, and get a probability of their own:
-    # elsewhere no kernel is special
+    # Where the first kernel has points none is exactly even, and all have the same probability
     even = 1 / len(kernels) if kernels[0].points else _EVEN
     prior = np.full(len(kernels), (1 - even) / (len(kernels) - 1))
     prior[0] = even
@@ -226,10 +225,10 @@ def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
 def tempered(evidence: Floats, prior: Floats, some: npt.NDArray[np.bool_]) -> Floats:
     """Temper the evidence of models some of which are all a little wrong.
 
-    Where no model is true, the one that is nearest in all wins with a weight of nearly 1, though
-    others are nearer in parts: between two that extrapolate a tail in their own ways it is by what
-    they say of the bulk that weights decide. Of the evidence of such models a power tells them
-    apart (Gruenwald and van Ommen 2017), and all together have as much as before.
+    Where no model is true, the one that is nearest overall gets a weight of nearly 1, though others
+    are nearer in parts: between two that extrapolate a tail differently, weights are decided by the
+    fit to the bulk. So such models are weighted by a power of their evidence (Gruenwald and van
+    Ommen 2017), and all together have as much as before.
 
     Shapes: `evidence` (data sets, models), `prior` (models,), `some` (models,); returns (data
     sets, models).
@@ -341,8 +340,8 @@ def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS, apart: int = 0) ->
         matrix[:near, :near] += kernel.height**2 * np.exp(
             -0.5 * ((x[:, None] - x) / kernel.length) ** 2
         ) + kernel.trend**2 * (np.outer(x, x) + np.outer(x**2, x**2))
-        # A constant in the logarithm does not change softmax. Centred on both sides, no direction
-        # of the prior is spent on it, and evidence is not lowered by its variance
+        # A constant in the logarithm does not change softmax: the covariance is centred on both
+        # sides, so that no direction is spent on it
         matrix += matrix.mean() - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None]
         values, vectors = np.linalg.eigh(matrix)
         # Smooth kernels have few directions of note: the mode is sought over these, not over all

@@ -393,9 +393,8 @@ class FittedJoint(Joint):
             )
             psi, phi = (each.functions for each in explanation.fit.terms)
             logarithms = psi @ theta.reshape(explanation.fit.theta.shape) @ phi.T
-            # Beside the mean of the coefficients is what the posterior mean of the table says in
-            # relation to independence; drawn changes multiply it, and scaling brings the margins
-            # back
+            # The drawn change of the coefficients multiplies the posterior mean of the table,
+            # relative to independence; scaling then brings the margins back
             logarithms += np.log(
                 explanation.smooth.clip(_TINY) / np.outer(*self.margins).clip(_TINY)
             )

@@ -87,9 +87,10 @@ class WaveEstimate(ConjunctionEstimate):
     what local terms leave open, and which model is right (``docs/benchmarks/grids.md`` says how
     often they cover). They hold on average over questions. That of one value may hold far less
     often: 53 % of those of values that are heaped at multiples of 5 did, of five attributes of 60
-    values at an epsilon of 1 from 50,000 users. What three attributes have in common beyond their
-    pairs no report tells: they allow for a twentieth of what dependence changes in the answer. They
-    know nothing of heavy single values in cells of several, where an attribute has more than 256.
+    values at an epsilon of 1 from 50,000 users. No report has information about the dependence of
+    three attributes beyond that of their pairs: intervals allow for a twentieth of what dependence
+    changes in the answer. They know nothing of heavy single values in cells of several, where an
+    attribute has more than 256.
 
     Attributes
     ----------
@@ -339,8 +340,8 @@ class WaveEstimate(ConjunctionEstimate):
     def _by_category(self, queries: Queries) -> Queries:
         """Queries of each category of one attribute by itself, with the number of its query as row.
 
-        Of those asked about that which says most of the others. What others have in common given
-        that it is one of several is not what they have given each.
+        The attribute is the categorical one that the others depend on most. The others' joint
+        distribution given that it is one of several categories is not that given each.
         """
         rows, places = np.arange(len(queries.rows)), queries.places
         named = [axis for axis, place in enumerate(places) if self.categorical[place]]

@@ -446,7 +446,7 @@ class Pair:
 
     @cached_property
     def _seen(self) -> tuple[Floats, Floats]:
-        """The columns of the roots, but for those that next to nothing is seen of."""
+        """The columns of the roots, but for those of negligible norm."""
         left, right = (
             root[:, squares > _SEEN * squares.max(initial=0.0)]
             for root, squares in ((root, (root**2).sum(axis=0)) for root in self._roots)

@@ -170,9 +170,9 @@ def of_waves(
 ) -> Likelihoods:
     """The likelihoods of the reports of `WaveGrid`.
 
-    Where the privacy loss is large, few users in a cell are told of more precisely than many: so
-    attributes are estimated first as if all cells were alike. Of pairs it matters less which cells
-    are heavy, and they are taken to be independent for it.
+    Where the privacy loss is large, counts of cells with few users are more precise than those with
+    many: so attributes are estimated first as if all cells were alike. Of pairs it matters less
+    which cells are heavy, and they are taken to be independent for it.
 
     Shapes: `halves` (2, 2).
     """

@@ -221,8 +221,8 @@ class PairCandidates(Generic[Key]):
         for (key, pair), weights in zip(
             self.pairs.items(), flat.reshape(evidence.shape), strict=True
         ):
-            # The others are divided by their sum: posterior standard errors then hold a mixture of
-            # a few explanations instead of dozens
+            # Negligible explanations are dropped, and the others have the sum 1 again: each one
+            # that is kept costs slopes and variances in every answer
             kept = np.argwhere(weights > _NEGLIGIBLE)
             total = sum(weights[tuple(at)] for at in kept)
             left, right, _ = self.details[key]

@@ -99,8 +99,8 @@ class Partition(ValueSets):
     """Ways to cut the values of an attribute into a few sets that do not rest on their order.
 
     A configuration is a linear function of a value, as a vector over the field of ``arcs``
-    elements, but for constant factors: with 2 sets the rows of a Hadamard matrix. Any two of as
-    many values as the vectors are told apart in as many configurations.
+    elements, but for constant factors: with 2 sets the rows of a Hadamard matrix. Any two values
+    are in different sets in equally many configurations, if there are as many values as vectors.
 
     Parameters
     ----------

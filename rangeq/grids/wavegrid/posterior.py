@@ -269,8 +269,8 @@ def _improved(
     """The squares of the scales after a step towards where the evidence is stationary.
 
     s_j^2 = sum c_ij^2 / tau^2 / sum (1 - variance / (tau s_j)^2), over i, for the likeliest tau:
-    the denominator is how many coefficients of a category are known. No reports on halves are
-    about categories, so that coefficients are told one by one.
+    the denominator is the effective number of known coefficients of a category. No reports on
+    halves are about categories, so that the coefficients are independent.
     """
     categories, parts = _categories(pair, squares, axis)
     # Functions of both attributes in the order of the pair

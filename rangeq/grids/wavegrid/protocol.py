@@ -75,24 +75,24 @@ def best(
 class WaveGrid(ConjunctionProtocol):
     """Users report on a pair of attributes: the record's cell of two random square waves.
 
-    A wave is a function of one attribute, and the product of two is one of both: four cells tell of
-    all three at once. From an epsilon of 2.5 on cells are sixteen or more, and a fifth of the users
-    report on one attribute, which by itself is told more finely. Random phases leave
-    no borders of cells that answers would be interpolated across. The estimate is a distribution of
-    every attribute, as smooth as the reports say that it is, or even; how each two go together, as
-    smoothly or as locally as the reports say, or not at all; and for more attributes the
+    A wave is a function of one attribute, and the product of two is one of both: a report on four
+    cells has information about all three. From an epsilon of 2.5 on cells are sixteen or more, and
+    a fifth of the users report on one attribute by itself, in finer cells. Random phases leave no
+    borders of cells that answers would be interpolated across. The estimate consists of a
+    distribution of every attribute, as smooth as the reports support, or even; the dependence of
+    every two, as smooth or as local as the reports support, or none; and for more attributes the
     distribution of most entropy: see `WaveEstimate`. Waves of all lengths are collected, down to
     single values, so that errors fall with epsilon and the number of users on any pairs. A sixth of
     those asked about two ordered attributes of 8 values or more report on their lower and upper
-    halves instead: what only these tell, waves of random phases hardly see.
+    halves instead: about patterns of halves waves of random phases have hardly any information.
 
     Values of categorical attributes have no order, and none are neighbours: users report the set
     that holds theirs of a random partition into a few, and the estimate of each category is its
-    own, as far from that of others as the reports say. So is that of values that stand for missing
-    ones.
+    own, as far from that of others as the reports support. So is that of values that stand for
+    missing ones.
 
-    What three attributes have in common beyond their pairs no report tells. See
-    ``docs/benchmarks/grids.md``.
+    No report has information about the dependence of three attributes beyond that of their pairs.
+    See ``docs/benchmarks/grids.md``.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class WaveGrid(ConjunctionProtocol):
     def estimate(
         self, aggregate: Aggregate, earlier: Sequence[tuple[WaveGrid, Aggregate]] = ()
     ) -> WaveEstimate:
-        """Answers to conjunctions of ranges.
+        """Estimate answers to conjunctions of ranges.
 
         Parameters
         ----------

@@ -173,8 +173,8 @@ def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
 class Shrinkage(NamedTuple):
     """The posterior covariance of the coefficients of a kind of local terms, whatever the scores.
 
-    For each tau of `SCALES`. The precision of the coefficients is diagonal but for the outer
-    product of what reports on halves tell (Sherman and Morrison).
+    For each tau of `SCALES`. The precision of the coefficients is diagonal plus the outer product
+    that reports on halves add (Sherman and Morrison).
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Smooth terms refitted beside local ones: the directions in which they were fitted.
 
-A fit of smooth terms follows the noise along whatever reports tell of these, so that residuals have
-less of it than scores: taken for all of it they speak against local terms. The coefficients theta
+A fit of smooth terms follows part of the noise in their directions, so that residuals have less
+noise than scores: taken for all of it they are evidence against local terms. The coefficients theta
 of the fit are nuisance parameters instead. Around the posterior mode, theta - mode = z and those of
 local terms, c ~ N(0, tau^2), have the quadratic log-posterior
 

@@ -114,8 +114,8 @@ class Wave(ValueSets):
     def deck(self) -> Items:
         """All configurations, each as often as it is likely.
 
-        A level is twice as likely as the next, and its phases are equally so. What many values have
-        in common is what answers need most, and what the finest levels tell least of.
+        A level is twice as likely as the next, and its phases are equally so. Answers depend most
+        on sums of many values, about which the finest levels have least information.
         """
         level, _, phases = self.cuts
         return np.repeat(
@@ -290,8 +290,8 @@ class WaveCells(PublicDraw):
         holds = np.zeros((len(sets), self.base.domain), dtype=np.int64)
         holds[np.arange(len(sets))[:, None], sets] = 1
         containing, p = holds[:, 0].sum(), float(self.base.p)
-        odds = np.where(holds, p / containing, (1 - p) / max(len(sets) - containing, 1))
-        chances = cells @ odds.T
+        likelihoods = np.where(holds, p / containing, (1 - p) / max(len(sets) - containing, 1))
+        chances = cells @ likelihoods.T
         drawn = rng.multinomial(asked, chances / chances.sum(axis=1, keepdims=True))
         return np.asarray((drawn @ holds).reshape(self.counts_shape))
 
