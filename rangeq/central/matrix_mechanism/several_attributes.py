@@ -182,8 +182,9 @@ def product_optimum(workload: Workload, tolerance: float, bits: int = MOST_BITS)
     def side(queries: Workload) -> tuple[Floats, Callable[[int], DenseStrategy]]:
         gram, error = gram_of(queries)
         basis = basis_of(queries)
-        found = optimal_gram(gram, tolerance, error, len(basis)).gram
-        return found, lambda own: DenseStrategy.of_gram(found, basis, bits=own)
+        optimum = optimal_gram(gram, tolerance, error, len(basis)).gram
+        # Rounded later, once the other sides' entries show how many bits there are for this one
+        return optimum, lambda side_bits: DenseStrategy.of_gram(optimum, basis, bits=side_bits)
 
     return _product(workload, side, 2, bits)
 
