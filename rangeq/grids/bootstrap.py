@@ -2,9 +2,9 @@
 
 Where no theory gives the error of a post-processed answer, or of one that cuts cells, users are
 drawn from the estimate, report by the same protocol, and are estimated in the same way; answers
-then err against a truth that is known (Efron and Tibshirani 1993). Within cells, of which reports
-tell nothing, users are drawn from densities as uneven as exp(+-`UNEVEN`): an assumption, which the
-guideline of the grids makes too, by a number for all queries.
+then err against a truth that is known (Efron and Tibshirani 1993). Within cells, about which
+reports have no information, users are drawn from densities as uneven as exp(+-`UNEVEN`): an
+assumption, which the guideline of the grids makes too, by a number for all queries.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from rangeq.grids.cells import Edges
 from rangeq.grids.queries import Rectangles
 
 REPLICATES = 20
-"""Collections, of which the errors have a quantile of Student's t of as many degrees of freedom."""
+"""The number of collections: errors have Student's t of as many degrees of freedom."""
 
 UNEVEN = 3.0
 """The deviation of slope and curvature of the logarithm of a density within a cell."""
 
 _RECORDS = 1 << 16
-"""Different records of a collection, at most: each may be several users'."""
+"""The most different records of a collection: each may be several users'."""
 
 _KEPT = 1 << 20
-"""Numbers in an aggregate up to which replicates are kept, and not made again for every answer."""
+"""The most numbers in an aggregate for which replicates are kept, not made anew each time."""
 
 _STEPS = 16
-"""Of the cumulative distribution within a cell."""
+"""The number of steps of the cumulative distribution within a cell."""
 
 _NUMBERS = 1 << 24
-"""Comparisons of records with queries at a time."""
+"""The most comparisons of records with queries at a time."""
 
 
 class Likeness:
-    """Users like an estimate: the first attribute, and each other as it goes together with it.
+    """Users like an estimate: the first attribute, and each other given the first.
 
     Parameters
     ----------
     edges : sequence of tuple of int
-        How each attribute is cut.
+        The cells of each attribute.
     first : numpy.ndarray of float64
         The frequencies of the cells of the first.
     others : sequence of numpy.ndarray of float64
@@ -65,28 +65,34 @@ class Likeness:
             total = rows.sum(axis=1, keepdims=True)
             even = np.full(rows.shape, 1 / rows.shape[1])
             shares = np.divide(rows, total, out=even, where=total > 0)
+            # Row k of the cumulative distributions is shifted by k: all rows are one increasing
+            # sequence, and one search draws from any of them
             sums = np.arange(len(rows))[:, None] + np.minimum(shares.cumsum(axis=1), 1.0)
             self._others.append(sums)
 
     def records(self, n: int, rng: np.random.Generator) -> Items:
-        """Shape (n, attributes): values."""
+        """Draw records: values, shape (n, attributes)."""
         cell = np.minimum(np.searchsorted(self._first, rng.random(n)), len(self._first) - 1)
         cells = [cell]
         for sums in self._others:
             row, width = (cell if len(sums) > 1 else np.zeros_like(cell)), sums.shape[1]
-            found = np.searchsorted(sums.ravel(), row + rng.random(n))
-            cells.append(np.clip(found - row * width, 0, width - 1))
+            drawn = np.searchsorted(sums.ravel(), row + rng.random(n))
+            cells.append(np.clip(drawn - row * width, 0, width - 1))
         return np.stack(
-            [_within(edges, own, rng) for edges, own in zip(self._edges, cells, strict=True)],
+            [
+                _within(edges, cell_of, rng)
+                for edges, cell_of in zip(self._edges, cells, strict=True)
+            ],
             axis=1,
         )
 
 
 def _within(edges: Items, cell: Items, rng: np.random.Generator) -> Items:
-    """A value in each cell: of all its cells an attribute has one density, drawn anew."""
+    """Draw a value in each cell: each cell of an attribute has one density, drawn anew."""
     widths = np.diff(edges)
     if (widths == 1).all():
         return edges[cell]
+    # Slope and curvature on -1 .. 1: the first two Legendre polynomials
     x = (np.arange(_STEPS) + 0.5) / _STEPS * 2 - 1
     slope, curve = UNEVEN * rng.normal(size=(2, len(widths), 1))
     density = np.exp(slope * x + curve * (1.5 * x**2 - 0.5))
@@ -105,7 +111,7 @@ class Replicate(NamedTuple):
     records : numpy.ndarray of int64
         Shape (records, attributes).
     counts : numpy.ndarray of int64
-        How many users have each.
+        The number of users of each.
     estimate : ConjunctionEstimate
         From their reports.
     """
@@ -121,7 +127,7 @@ class CollectionBootstrap:
     Parameters
     ----------
     protocol : ConjunctionProtocol
-        What collected the reports.
+        The protocol that collected the reports.
     aggregate : Aggregate
         Of these.
     like : Likeness
@@ -139,9 +145,9 @@ class CollectionBootstrap:
         """
         total = np.zeros(len(boxes[0][0]))
         for records, counts, estimate in self._replicates():
-            own, off = records[:, list(places)], np.zeros(len(total))
+            values, off = records[:, list(places)], np.zeros(len(total))
             for left, right in boxes:
-                off += estimate.answers(places, left, right) - _shares(own, counts, left, right)
+                off += estimate.answers(places, left, right) - _shares(values, counts, left, right)
             total += off**2
         return total / REPLICATES
 
@@ -168,7 +174,9 @@ class CollectionBootstrap:
         return [self._replicate(number) for number in range(REPLICATES)]
 
     def _replicate(self, number: int) -> Replicate:
-        """Records, how many users each has, and the estimate from these: the same every time."""
+        """A replicate: records, their users, and the estimate from these, the same every time."""
+        # The seed is the replicate's number and the number of users: the same interval at every
+        # call, and as many draws as records, not users
         rng = np.random.default_rng([number, self._n])
         different = min(self._n, _RECORDS)
         records = self._like.records(different, rng)
@@ -179,8 +187,8 @@ class CollectionBootstrap:
 
 
 def _shares(records: Items, counts: Items, left: Items, right: Items) -> Floats:
-    """Which part of the users lies in each box: shape (queries,)."""
-    total, found = counts.sum(), np.empty(len(left))
+    """The part of the users that lies in each box: shape (queries,)."""
+    total, shares = counts.sum(), np.empty(len(left))
     if records.shape[1] == 1:
         order = np.argsort(records[:, 0])
         sums = np.concatenate([[0], counts[order].cumsum()]) / total
@@ -195,8 +203,8 @@ def _shares(records: Items, counts: Items, left: Items, right: Items) -> Floats:
         inside = np.ones((len(left[block]), len(records)), dtype=bool)
         for column, a, b in zip(columns, left[block].T, right[block].T, strict=True):
             inside &= (column >= a[:, None]) & (column <= b[:, None])
-        found[block] = inside @ weights / total
-    return found
+        shares[block] = inside @ weights / total
+    return shares
 
 
 def student_quantile(confidence: float) -> float:

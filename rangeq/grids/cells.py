@@ -1,4 +1,4 @@
-"""Grids: how the domain of one, two or more attributes is cut into cells (Phase 1, section 4.1)."""
+"""Grids: the domain of one, two or more attributes cut into cells (Phase 1, section 4.1)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import numpy as np
 from mechdesign.base.linear_algebra import Floats, Items
 
 Edges: TypeAlias = tuple[int, ...]
-"""Where the cells of an axis begin, and at last where the domain ends: cell k is the values
+"""The starts of the cells of an axis, and at last the end of the domain: cell k is the values
 edges[k] .. edges[k + 1] - 1.
 """
 
 
 MOST_CELLS = 1 << 22
-"""How many cells the grid of a pair of attributes may have."""
+"""The most cells of the grid of a pair of attributes."""
 
 MOST_EDGES = 3 << 20
-"""How many cells there may be along all attributes together, on all levels of their trees."""
+"""The most cells along all attributes together, on all levels of their trees."""
 
 
 def equal_cells(size: int, granularity: int) -> Edges:
-    """``granularity`` cells (at most one a value) as equal as can be.
+    """Cut into ``granularity`` cells (at most one a value), as equal as can be.
 
     Cell k begins at floor(k size / granularity). Nothing is lost where the granularity does not
     divide the size; and cells nest wherever one granularity divides the other.
@@ -46,15 +46,16 @@ def tree_cells(size: int, branching: int) -> tuple[Edges, ...]:
 
 
 def tree_widths(size: int, branching: int) -> tuple[int, ...]:
-    """How many values a node of each level stands for."""
+    """The number of values that a node of each level stands for."""
     widths = [1]
+    # By products and not by logarithms, which round at powers
     while widths[-1] < size:
         widths.append(widths[-1] * branching)
     return tuple(reversed(widths))
 
 
 def axis(edges: Edges) -> Any:
-    """How an attribute is cut, as descriptions have it: a width, or the edges within."""
+    """The cut of an attribute in descriptions: a width, or the edges within."""
     cells, width = len(edges) - 1, edges[1]
     if edges[:-1] == tuple(range(0, cells * width, width)):
         return {"width": width, "cells": cells}
@@ -62,12 +63,12 @@ def axis(edges: Edges) -> Any:
 
 
 def common(*axes: Edges) -> Edges:
-    """The finest cells that every axis can tell of."""
+    """The finest cells that are unions of the cells of every axis."""
     return tuple(sorted(set.intersection(*map(set, axes))))
 
 
 def refined(*axes: Edges) -> Edges:
-    """The coarsest cells that tell the cells of every axis."""
+    """The coarsest cells of which the cells of every axis are unions."""
     return tuple(sorted(set.union(*map(set, axes))))
 
 
@@ -78,9 +79,9 @@ class Grid:
     Attributes
     ----------
     places : tuple of int
-        Which attributes.
+        The places of the attributes.
     edges : tuple of tuple of int
-        How each is cut. The last axis counts fastest in the cells' numbers.
+        The cut of each. The last axis counts fastest in the cells' numbers.
     """
 
     places: tuple[int, ...]
@@ -88,12 +89,12 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Cells along each axis."""
+        """The number of cells along each axis."""
         return tuple(len(edges) - 1 for edges in self.edges)
 
     @cached_property
     def cells(self) -> int:
-        """How many there are."""
+        """The number of cells."""
         return math.prod(self.shape)
 
     @property
@@ -114,7 +115,7 @@ class Grid:
         return result
 
     def expression(self, axes: Mapping[Edges, int]) -> list[Any]:
-        """What `cell_of` makes of a record, as descriptions have it; axes by `numbered_axes`."""
+        """The expression of `cell_of` in descriptions; axes by `numbered_axes`."""
         cut = [pair for pair in zip(self.places, self.edges, strict=True) if len(pair[1]) > 2]
         return ["grid", [[place, axes[edges]] for place, edges in cut]]
 

@@ -71,11 +71,11 @@ class GridChannel(GroupChannel):
 
     grids: tuple[Grid, ...]
     oracle: OracleChoice
-    """See `frequency.oracles.choice`."""
+    """The oracle of the cells: see `frequency.oracles.choice`."""
     largest_table: int | None = None
-    """Grids with more cells than this are counted in a sketch of few numbers: None for no limit."""
+    """The most cells of a grid that is not counted in a sketch: None for no limit."""
     probabilities: tuple[Fraction, ...] | None = None
-    """Of the grids, summing to 1; None: all the same."""
+    """The probabilities of the grids, summing to 1; None: all the same."""
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:
@@ -141,8 +141,8 @@ class GridChannel(GroupChannel):
         0 where nobody reported.
         """
         users = self.part_users(aggregate)
-        one = [cell_variance(oracle) for oracle in self.parts]
-        return users / np.array(one)
+        variances = [cell_variance(oracle) for oracle in self.parts]
+        return users / np.array(variances)
 
 
 def _digest(value: object) -> str:

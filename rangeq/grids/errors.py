@@ -19,7 +19,7 @@ from rangeq.grids.guideline import ALPHA1, ALPHA2
 from rangeq.grids.queries import Queries
 
 _NUMBERS = 1 << 22
-"""How many weights to hold at a time."""
+"""The most weights to hold at a time."""
 
 
 @dataclass(frozen=True)
@@ -49,24 +49,24 @@ class GridErrors:
     tables: Mapping[int, Floats]
 
     def __call__(self, queries: Queries) -> Floats:
-        """Noise, sampling, non-uniformity: shape (3, queries)."""
-        found = np.full((3, len(queries.rows)), np.nan)
+        """The squared errors by noise, sampling and non-uniformity: shape (3, queries)."""
+        errors = np.full((3, len(queries.rows)), np.nan)
         exact = [k for k, grid in enumerate(self.channel.grids) if grid.places == queries.places]
         parts = exact or [
             k for k, grid in enumerate(self.channel.grids) if set(queries.places) < set(grid.places)
         ]
         users = self.channel.part_users(self.aggregate)[parts]
         if len(queries.places) > 2 or not parts:
-            return found
+            return errors
         if not users.any():
-            found[:2] = np.inf
-            return found
+            errors[:2] = np.inf
+            return errors
         shares = users / users.sum()
         step = max(1, _NUMBERS // max(self.channel.grids[k].cells for k in parts))
         for start in range(0, len(queries.rows), step):
             block = slice(start, start + step)
-            found[:, block] = self._block(queries, block, parts, shares)
-        return found
+            errors[:, block] = self._block(queries, block, parts, shares)
+        return errors
 
     def _block(self, queries: Queries, block: slice, parts: list[int], shares: Floats) -> Floats:
         noise = sampling = cut = np.zeros(len(queries.rows[block]))
@@ -81,11 +81,15 @@ class GridErrors:
             table = table / table.sum()
             oracle, level = self.channel.parts[k], self.channel.part_aggregate(self.aggregate, k)
             frequencies = oracle.frequencies_of(level, None)
+            # Cells are brought to a sum of 1 by a constant, which is the projection that takes the
+            # mean off the weights
             centred = weights - weights.mean(axis=1, keepdims=True)
             noise = noise + share**2 * np.maximum(
                 oracle.linear_variances_of(centred, level, frequencies, None), 0.0
             )
             apart = spread(weights, table)
+            # A group drawn without replacement from the users: the variance of its mean less that
+            # of everybody's, which all groups share
             sampling, everybody = (
                 sampling + share**2 * apart / level.n,
                 everybody + share * apart / self.aggregate.n,
@@ -95,7 +99,7 @@ class GridErrors:
         return np.stack([noise, np.maximum(sampling - everybody, 0.0), (alpha * cut) ** 2])
 
     def _weights(self, queries: Queries, block: slice, part: int) -> Floats:
-        """Which part of each cell lies in each query: shape (queries, cells)."""
+        """The part of each cell that lies in each query: shape (queries, cells)."""
         grid = self.channel.grids[part]
         result = np.ones((len(queries.rows[block]), 1))
         for place, edges in zip(grid.places, grid.edges, strict=True):
@@ -109,7 +113,7 @@ class GridErrors:
 
 
 def overlap(edges: Edges, left: Items, right: Items) -> Floats:
-    """Which part of each cell lies in each range.
+    """The part of each cell that lies in each range.
 
     Shapes: `left` and `right` (ranges,); returns (ranges, cells).
     """

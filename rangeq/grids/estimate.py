@@ -39,7 +39,7 @@ from rangeq.grids.sampling import of_users, records_of
 MOST_TOLERANCE = 1e-7
 
 _MOST_BOXES = 256
-"""Of one answer whose interval is simulated: each is asked about in every replicate."""
+"""The most boxes of an answer whose interval is simulated: all are asked in every replicate."""
 
 Boxes = Sequence[tuple[Items, Items]]
 """The ends of closed ranges of queries, each about the sum of disjoint boxes: shape (queries,
@@ -48,7 +48,7 @@ attributes).
 
 
 MOST_SAMPLED = 1 << 22
-"""Values of an attribute of synthetic records: the frequency of each is computed."""
+"""The most values of an attribute of synthetic records: each one's frequency is computed."""
 
 
 class PredictedError(NamedTuple):
@@ -88,7 +88,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     """
 
     most_attributes: ClassVar[int] = MOST_ATTRIBUTES
-    """How many a query may name."""
+    """The most attributes that a query may name."""
 
     def __init__(self, attributes: Domain, n: int) -> None:
         self.attributes = attributes
@@ -96,7 +96,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         self._collection: tuple[Any, Aggregate] | None = None
 
     def collected_by(self, protocol: Any, aggregate: Aggregate) -> Self:
-        """The estimate itself, which may then run its protocol again for the errors of answers.
+        """Return the estimate itself, which may then run its protocol again for errors of answers.
 
         Parameters
         ----------
@@ -153,8 +153,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         return self, asked
 
     def _of_conditions(self, shape: tuple[int, ...], asked: Sequence[Condition]) -> Answer:
-        places = [one.place for one in asked]
-        boxes = list(product(*(one.runs() for one in asked)))
+        places = [condition.place for condition in asked]
+        boxes = list(product(*(condition.runs() for condition in asked)))
         ends = [
             (_columns([run[0] for run in box], shape), _columns([run[1] for run in box], shape))
             for box in boxes
@@ -238,6 +238,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             def interval(confidence: float) -> ConfidenceInterval:
                 square = bootstrap.squared_error_of_region(places, mask, boxes)
                 drawing = float(self._of_drawing(np.array(value)))
+                # The root mean square of as many replicates stands for a standard error: Student's
+                # t, not the normal quantile
                 half = student_quantile(confidence) * math.sqrt(square + drawing)
                 ends = min(value, max(value - half, 0.0)), max(value, min(value + half, 1.0))
                 return ConfidenceInterval(*ends)
@@ -251,7 +253,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         return None
 
     def _likeness(self) -> Likeness | None:
-        """Users like the estimate; None where it does not tell of any."""
+        """Users like the estimate; None where it says nothing of them."""
         return None
 
     @cached_property
@@ -320,8 +322,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         for group in groups:
             result[group.rows] = 1.0
         asked = [group for group in groups if group.places]
-        for group, found in zip(asked, self._all_answers(asked), strict=True):
-            result[group.rows] = found
+        for group, values in zip(asked, self._all_answers(asked), strict=True):
+            result[group.rows] = values
         return result
 
     def fitted(self) -> ConjunctionEstimate:
@@ -349,8 +351,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         if self._collection is None:
             raise InvalidQuestion("nothing is fitted to an estimate without its reports")
         protocol, aggregate = self._collection
-        found: ConjunctionEstimate = protocol._posterior(aggregate)
-        return found
+        estimate: ConjunctionEstimate = protocol._posterior(aggregate)
+        return estimate
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
         """Synthetic records, for programs that take records: they are nobody's.
@@ -386,9 +388,14 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
 
         def tables(places: tuple[int, ...], ends: list[Items]) -> Floats:
             # As sums of cells from the first one on: those of few people may be below 0
-            last = np.stack([one.ravel() for one in np.meshgrid(*ends, indexing="ij")], axis=1) - 1
+            last = (
+                np.stack(
+                    [block_ends.ravel() for block_ends in np.meshgrid(*ends, indexing="ij")], axis=1
+                )
+                - 1
+            )
             table = self.answers(places, np.zeros_like(last), last)
-            table = table.reshape([len(one) for one in ends])
+            table = table.reshape([len(block_ends) for block_ends in ends])
             for axis in range(len(places)):
                 table = np.diff(table, axis=axis, prepend=0.0)
             return table
@@ -398,8 +405,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
         """Several synthetic samples, each of another distribution that is as likely.
 
-        Distributions are drawn from `fitted`, and from each so many users as report. How what is
-        computed from each sample differs between them tells its error: `frequency.of_samples`.
+        Distributions are drawn from `fitted`, and from each so many users as report. The variation
+        between samples of a statistic estimates its error: `frequency.of_samples`.
 
         Parameters
         ----------
@@ -425,10 +432,10 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         """
         records, times, generator = checked_sample(n, number, self.reports, rng)
         drawn = (self._drawn_from(generator).sample(records, generator) for _ in range(times))
-        return [of_users(one, self.reports, generator) for one in drawn]
+        return [of_users(sampled, self.reports, generator) for sampled in drawn]
 
     def _drawn_from(self, rng: np.random.Generator) -> ConjunctionEstimate:
-        """Another estimate that is as likely."""
+        """Draw another estimate that is as likely."""
         return self._posterior._drawn_from(rng)
 
     def predicted_error(
@@ -440,7 +447,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         own attributes, cells brought to a sum of 1 by a constant: a range errs as its complement
         does, and the whole population's answer does not err. Other post-processing they do not
         account for. They are infinite with no reports, and NaN for queries that no single group
-        tells.
+        answers.
 
         Parameters
         ----------
@@ -458,12 +465,12 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             As for `answers`.
         """
         m, groups = grouped(self.attributes, attributes, left, right, self.most_attributes)
-        found = np.full((3, m), np.nan if self.reports else np.inf)
+        errors = np.full((3, m), np.nan if self.reports else np.inf)
         for group in groups if self.reports else ():
-            found[:, group.rows] = self._errors(group) if group.places else 0.0
+            errors[:, group.rows] = self._errors(group) if group.places else 0.0
             if self._drawn and group.places:
-                found[1, group.rows] += self._of_drawing(self._answers(group))
-        return PredictedError(*found)
+                errors[1, group.rows] += self._of_drawing(self._answers(group))
+        return PredictedError(*errors)
 
     def _all_answers(self, groups: Sequence[Queries]) -> list[Floats]:
         """The answers of several groups."""
@@ -474,7 +481,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         """The answers of checked queries about the same attributes, n > 0."""
 
     def _errors(self, queries: Queries) -> Floats:
-        """Noise, sampling and non-uniformity of the same: shape (3, queries)."""
+        """The errors of answers by noise, sampling and non-uniformity: shape (3, queries)."""
         return np.full((3, len(queries.rows)), np.nan)
 
     def __repr__(self) -> str:
@@ -505,20 +512,22 @@ class ProductEstimate(ConjunctionEstimate):
 
     def _likeness(self) -> Likeness:
         edges = [tuple(range(size + 1)) for size in self.attributes.sizes]
-        first, *others = (one.frequencies for one in self.distributions)
-        return Likeness(edges, first, [one[None] for one in others])
+        first, *others = (distribution.frequencies for distribution in self.distributions)
+        return Likeness(edges, first, [distribution[None] for distribution in others])
 
     def _bootstrapped(
         self, places: Sequence[int], boxes: Boxes, confidence: float
     ) -> tuple[Floats, Floats]:
         # How attributes go together is not known: all that their own distributions allow
         # (Frechet's bounds), with their errors
+        # Bonferroni: all attributes' intervals hold together with the confidence asked for
         each = 1 - (1 - confidence) / len(places)
         ends = []
         for axis, place in enumerate(places):
             alone = [(left[:, [axis]], right[:, [axis]]) for left, right in boxes]
-            own = list({(a.tobytes(), b.tobytes()): (a, b) for a, b in alone}.values())
-            ends.append(super()._bootstrapped([place], own, each))
+            # Boxes differ in other attributes: along this one the same range is counted once
+            distinct = list({(a.tobytes(), b.tobytes()): (a, b) for a, b in alone}.values())
+            ends.append(super()._bootstrapped([place], distinct, each))
         low, high = (np.array([end[side] for end in ends]) for side in (0, 1))
         return np.maximum(low.sum(axis=0) - (len(places) - 1), 0.0), high.min(axis=0)
 
@@ -601,12 +610,12 @@ class PairwiseEstimate(ConjunctionEstimate):
             Shape (queries, pairs, 2, 2): inside first, non-negative, of sum 1 for each pair.
         """
         pairs = list(combinations(range(len(queries.places)), 2))
-        found = np.empty((len(queries.rows), len(pairs), 2, 2))
+        tables = np.empty((len(queries.rows), len(pairs), 2, 2))
         for number, (j, k) in enumerate(pairs):
             plane = self.planes[queries.places[j], queries.places[k]]
-            found[:, number] = plane.quadrants(queries.left[:, [j, k]], queries.right[:, [j, k]])
-        found = np.maximum(found, 0.0)  # of unbiased estimates some may be negative
-        return found / found.sum(axis=(2, 3), keepdims=True)
+            tables[:, number] = plane.quadrants(queries.left[:, [j, k]], queries.right[:, [j, k]])
+        tables = np.maximum(tables, 0.0)  # of unbiased estimates some may be negative
+        return tables / tables.sum(axis=(2, 3), keepdims=True)
 
     def _answers(self, queries: Queries) -> Floats:
         if len(queries.places) == 1:
@@ -615,6 +624,7 @@ class PairwiseEstimate(ConjunctionEstimate):
             return self.planes[queries.places[0], queries.places[1]].quadrants(
                 queries.left, queries.right
             )[:, 0, 0]
+        # The rounds end where the change is below what one user is in the fractions
         parts, _ = weighted_update(
             self.quadrants(queries), len(queries.places), min(1 / self.reports, MOST_TOLERANCE)
         )

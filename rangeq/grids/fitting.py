@@ -1,4 +1,4 @@
-"""From noisy grids to distributions that agree with one another."""
+"""Distributions that agree with one another, from noisy grids."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TOLERANCE = 1e-9
 
 
 class _Share(NamedTuple):
-    """What one grid says of an attribute.
+    """A grid's part in the estimate of an attribute.
 
-    Its number and axis, which cells of the axis begin a block, |S| of each block, and the precision
-    of a cell.
+    Its number and axis, the cells of the axis that begin a block, |S| of each block, and the
+    precision of a cell.
     """
 
     grid: int
@@ -40,14 +40,14 @@ class _Share(NamedTuple):
 
 
 class Agreement:
-    """The consistency step: what grids say of an attribute's cells becomes their weighted mean.
+    """The consistency step: estimates of an attribute's cells become their weighted mean.
 
-    For each attribute the blocks are the finest that all its grids can tell of. A grid's frequency
-    of a block is the sum of |S| of its cells, so its variance is |S| times a cell's; the mean of
-    least variance weighs each grid by its cells' precision over |S|; and each of the |S| cells
-    takes an equal share of what is missing to the mean. Where the blocks of a grid have different
-    |S|, weights differ between blocks, and means might not sum to 1: each then gives up what is too
-    much in proportion to its variance, as in least squares with a known sum.
+    For each attribute the blocks are the finest whose frequencies all its grids estimate. A grid's
+    frequency of a block is the sum of |S| of its cells, so its variance is |S| times a cell's; the
+    mean of least variance weighs each grid by its cells' precision over |S|; and each of the |S|
+    cells takes an equal share of what is missing to the mean. Where the blocks of a grid have
+    different |S|, weights differ between blocks, and means might not sum to 1: each then gives up
+    what is too much in proportion to its variance, as in least squares with a known sum.
 
     Parameters
     ----------
@@ -93,17 +93,27 @@ class Agreement:
         result = [table.copy() for table in tables]
         for shares in self._attributes:
             said = [_blocks(result[share.grid], share) for share in shares]
+            # A block's estimate is a sum of |S| cells: variance |S| times a cell's, so precision
+            # over |S|
             weights = [share.precision / share.sizes for share in shares]
             total = np.sum(weights, axis=0)
             mean = (
-                np.sum([weight * own for weight, own in zip(weights, said, strict=True)], axis=0)
+                np.sum(
+                    [weight * estimate for weight, estimate in zip(weights, said, strict=True)],
+                    axis=0,
+                )
                 / total
             )
+            # Lagrange multiplier of the known sum: the least-squares correction of means with
+            # variances 1 / total is in proportion to these. Where |S| is the same in all blocks it
+            # is 0
             mean += (said[0].sum() - mean.sum()) / total / (1 / total).sum()
-            for share, own in zip(shares, said, strict=True):
+            for share, estimate in zip(shares, said, strict=True):
                 table = result[share.grid]
                 lengths = np.diff([*share.starts, table.shape[share.axis]])
-                missing = np.repeat((mean - own) / share.sizes, lengths)
+                # An equal share for each cell is the least-squares change of cells with equal
+                # variances
+                missing = np.repeat((mean - estimate) / share.sizes, lengths)
                 table += missing.reshape(
                     [-1 if axis == share.axis else 1 for axis in range(table.ndim)]
                 )
@@ -147,6 +157,8 @@ def clean(
     agreement = Agreement(grids, precisions)
     current = [_distribution(table) for table in tables]
     for _ in range(_MOST_ROUNDS):
+        # Alternating steps: each undoes a little of the other, and their distance shrinks; the last
+        # one is norm-sub, so that what is returned is a distribution even if they still disagree
         agreed = agreement.apply(current)
         current, before = [_distribution(table) for table in agreed], current
         if (
@@ -184,7 +196,7 @@ def _distribution(table: Floats) -> Floats:
 
 _ENTROPY_ROUNDS = 100
 _NUMBERS = 1 << 20
-"""How many numbers to work on at a time."""
+"""The most numbers to work on at a time."""
 
 
 def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[Floats, Floats]:
@@ -218,6 +230,7 @@ def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[
     last = np.moveaxis(tables, 0, -1)
     changes: list[float] = []
     step = max(1, _NUMBERS // sets**attributes)
+    # Blocks of queries, so that the working arrays stay in the cache
     for start in range(0, m, step):
         block = slice(start, start + step)
         for round_, change in enumerate(
@@ -230,7 +243,7 @@ def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[
 
 
 def _update(parts: Floats, tables: Floats, attributes: int, tolerance: float) -> list[float]:
-    """The same in place; returns the sum over queries of the change of each round."""
+    """Update parts in place; return the sum over queries of the change of each round."""
     pairs = list(combinations(range(attributes), 2))
     others = [tuple(axis for axis in range(attributes) if axis not in pair) for pair in pairs]
     active, changes = np.arange(parts.shape[-1]), []
@@ -238,11 +251,13 @@ def _update(parts: Floats, tables: Floats, attributes: int, tolerance: float) ->
     for _ in range(_ENTROPY_ROUNDS):
         before = z.copy()
         for number, axes in enumerate(others):
-            held = z
+            sums = z
             for axis in axes:  # one by one: sums do not depend on how many queries there are
-                held = held.sum(axis=axis, keepdims=True)
+                sums = sums.sum(axis=axis, keepdims=True)
+            # Iterative proportional fitting: the step that meets one constraint with the least
+            # relative entropy to what was there. A sum of 0 stays 0
             z *= np.divide(
-                wanted[number].reshape(held.shape), held, out=np.ones(held.shape), where=held > 0
+                wanted[number].reshape(sums.shape), sums, out=np.ones(sums.shape), where=sums > 0
             )
         before -= z
         change = np.abs(before, out=before).reshape(-1, len(active)).sum(axis=0)
@@ -250,6 +265,7 @@ def _update(parts: Floats, tables: Floats, attributes: int, tolerance: float) ->
         going = change > tolerance
         if going.all():
             continue
+        # Queries that are done leave the working arrays, which shrink
         parts[..., active[~going]] = z[..., ~going]
         active, z, wanted = active[going], z[..., going], wanted[..., going]
         if not len(active):
@@ -265,7 +281,7 @@ def _update(parts: Floats, tables: Floats, attributes: int, tolerance: float) ->
 _ROUNDS = 100
 
 _TINY = 1e-300
-"""Keeps quotients of nothing by nothing finite."""
+"""A positive number that keeps quotients of nothing by nothing finite."""
 
 
 def nonnegative(table: Floats) -> Floats:
@@ -278,6 +294,7 @@ def nonnegative(table: Floats) -> Floats:
     """
     if (table >= 0).all():
         return table
+    # A summed-area table: `halved` asks for sums of boxes of all sizes
     before = np.pad(table.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)])
 
     def box_sums(first: Integers, last: Integers) -> Floats:
@@ -293,6 +310,8 @@ def with_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
 
     Shapes: `table` (rows, columns).
     """
+    # A little of the independent table, so that the margins can be met wherever zeros leave no
+    # table with them
     kernel = table + 1e-9 * np.outer(rows, columns)
     right = np.ones(len(columns))
     for _ in range(_ROUNDS):
@@ -306,7 +325,7 @@ def with_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def _position(edges: Edges, ends: Items) -> tuple[Items, Floats]:
-    """The cell before each boundary between values, and which part of it lies before the boundary.
+    """The cell before each boundary between values, and the part of it before the boundary.
 
     Boundaries are 0 .. size.
     """
@@ -322,7 +341,7 @@ class Line:
     Parameters
     ----------
     edges : tuple of int
-        Where the cells begin, and the size.
+        The starts of the cells, and the size.
     cells : numpy.ndarray of float64
         Shape (cells,): their frequencies.
     """
@@ -362,7 +381,7 @@ class Plane:
     Parameters
     ----------
     edges : tuple of (tuple of int, tuple of int)
-        Of each attribute: where the cells begin, and the size.
+        Of each attribute: the starts of the cells, and the size.
     cells : numpy.ndarray of float64
         Shape (cells of one, cells of the other): their frequencies.
     """
@@ -432,7 +451,7 @@ _RESPONSE_ROUNDS = 1000
 
 
 class Response(NamedTuple):
-    """What `response_matrices` found.
+    """The result of `response_matrices`.
 
     Attributes
     ----------
@@ -452,12 +471,12 @@ def response_matrices(
     planes: Sequence[Plane],
     tolerance: float,
 ) -> Response:
-    """Weighted update: from the uniform matrix, scale each cell to its frequency, grid after grid.
+    """Weighted update: scale each cell of the uniform matrix to its frequency, grid after grid.
 
     The 2-D grid comes last, so that the matrix sums to its cells. Where the 1-D grids leave nothing
     of a cell that the 2-D grid gives something, that is spread evenly over the cell. Entries are
-    the same wherever no grid tells values apart, so that a matrix is kept as the cells of all three
-    grids' common refinement, whatever the sizes of the attributes.
+    the same within cells of all grids, so that a matrix is kept as the cells of all three grids'
+    common refinement, whatever the sizes of the attributes.
 
     Where no 1-D cell straddles two rows or columns of 2-D cells, as with the guideline's powers of
     two, one round is enough: a 2-D cell is divided as the 1-D grids divide its row and its column,
@@ -480,9 +499,10 @@ def response_matrices(
     Response
         The matrices, and how much each round changed.
     """
-    found: list[Plane | None] = [None] * len(pairs)
+    result: list[Plane | None] = [None] * len(pairs)
     alike: dict[tuple[Edges, ...], list[int]] = {}
     for number, ((j, k), plane) in enumerate(zip(pairs, planes, strict=True)):
+        # Pairs that are cut alike are updated as one stack
         alike.setdefault((lines[j].edges, lines[k].edges, *plane.edges), []).append(number)
     changes = np.zeros(_RESPONSE_ROUNDS)
     for (line_j, line_k, plane_j, plane_k), numbers in alike.items():
@@ -502,17 +522,19 @@ def response_matrices(
             matrices *= in_k.spread(_factor(second, in_k.sums(matrices.sum(axis=1), 1)), 1)[
                 :, None, :
             ]
-            held = plane_columns.sums(plane_rows.sums(matrices, 1), 2)
-            matrices *= plane_columns.spread(plane_rows.spread(_factor(both, held), 1), 2)
+            in_cells = plane_columns.sums(plane_rows.sums(matrices, 1), 2)
+            matrices *= plane_columns.spread(plane_rows.spread(_factor(both, in_cells), 1), 2)
             change = np.abs(matrices - before).sum(axis=(1, 2))
             changes[round_] += change.sum() / len(pairs)
             if change.max() < tolerance:
                 break
-        lost = np.where(held > 0, 0.0, both) / plane_columns.sums(plane_rows.sums(even, 0), 1)
+        # What the 2-D grid gives to cells that the 1-D grids have emptied: multiplication cannot
+        # bring it back, so it is added evenly
+        lost = np.where(in_cells > 0, 0.0, both) / plane_columns.sums(plane_rows.sums(even, 0), 1)
         matrices += even * plane_columns.spread(plane_rows.spread(lost, 1), 2)
         for number, matrix in zip(numbers, matrices, strict=True):
-            found[number] = Plane((rows, columns), matrix)
-    return Response([plane for plane in found if plane is not None], np.trim_zeros(changes, "b"))
+            result[number] = Plane((rows, columns), matrix)
+    return Response([plane for plane in result if plane is not None], np.trim_zeros(changes, "b"))
 
 
 class _Cells:
@@ -533,4 +555,5 @@ class _Cells:
 
 
 def _factor(wanted: Floats, held: Floats) -> Floats:
+    # 0 / 0: a cell that is empty stays so, whatever the factor
     return np.divide(wanted, held, out=np.ones_like(held), where=held > 0)

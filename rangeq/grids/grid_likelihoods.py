@@ -1,15 +1,15 @@
-"""What reports on grids tell of attributes and pairs, for the posterior of `WaveGrid`.
+"""The likelihoods of attributes and pairs from reports on grids, for `WaveGrid`'s posterior.
 
 A grid has unbiased frequencies F of its cells. From one user drawn at random weights w of sum 0 of
 cells have the variance a w'w + b sum w^2 f - (w'f)^2, of noise and sampling, f the true frequencies
 (`NodeLaw`; of oracles that do not treat all items alike a is that of equal frequencies, and b = 0).
-So sums of rows of g cells each have a g in place of a, and tell of an attribute by themselves; and
-with weights u and v of the cells along both attributes, 1 / (u_x v_y) about the variance of a cell,
-F tells of the pair in functions that are orthogonal under Gram matrices of each attribute. What f
-has to be known for is taken from F.
+So sums of rows of g cells each have a g in place of a, and are estimates of an attribute by itself;
+and with weights u and v of the cells along both attributes, 1 / (u_x v_y) about the variance of a
+cell, F estimates the pair in functions that are orthogonal under Gram matrices of each attribute.
+Where f is needed it is taken from F.
 
 Levels of hierarchies are such grids each. Where all combinations of the levels of two attributes
-are as precise they tell together of one Gram matrix of each attribute, the sum of the levels'.
+are equally precise, they have together one Gram matrix for each attribute, the sum of the levels'.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ pair, and that is no reason to take its attributes for independent.
 """
 
 _FEW = 16
-"""Fewer cells than this do not show that an attribute is even within them."""
+"""The number of cells below which they do not show that an attribute is even within them."""
 
 _ROUNDED = 1e-9
-"""What a precision, a product, tells in proportion below this is rounding."""
+"""The relative eigenvalue of a precision, a product, below which it is rounding."""
 
 _SEEN = tuple(kernel for kernel in KERNELS if not kernel.ends)
-"""Within wide cells a heavy end or a long tail is not told from other shapes."""
+"""The kernels for wide cells, in which a heavy end is not told from other shapes."""
 
 _UNEVEN = tuple(kernel for kernel in _SEEN if kernel.trend)
-"""Of attributes of few cells any normal density is as likely."""
+"""The kernels for few cells, for which any normal density is as likely."""
 
 
 class Products(NamedTuple):
@@ -68,7 +68,7 @@ class Products(NamedTuple):
     places : tuple of (int, int)
         Of both attributes, the first before the second.
     levels : tuple of (int, int)
-        Which sets of functions f and g are of.
+        The sets of functions that f and g are of.
     values : numpy.ndarray of float64
         Shape (functions f, functions g).
     precision : float
@@ -87,28 +87,32 @@ def linear(
     singles: Singles,
     products: Sequence[Products],
 ) -> Likelihoods:
-    """What is told together.
+    """Combine what is known of single attributes with products of functions of pairs.
 
     Shapes: `functions` (functions, fine cells).
     """
     scores = singles.scores
     grams = [
-        sum((level.T @ level for level in own), np.zeros((len(score), len(score))))
-        for own, score in zip(functions, scores, strict=True)
+        sum((level.T @ level for level in matrices), np.zeros((len(score), len(score))))
+        for matrices, score in zip(functions, scores, strict=True)
     ]
     together: dict[tuple[int, int], dict[tuple[int, int], Products]] = {}
-    for told in products:
-        together.setdefault(told.places, {})[told.levels] = told
+    for estimate in products:
+        together.setdefault(estimate.places, {})[estimate.levels] = estimate
 
     def pairs() -> Iterator[PairLikelihood]:
         for j, k in attributes.pairs:
-            found, total = together.get((j, k), {}), np.zeros((len(scores[j]), len(scores[k])))
+            estimates, total = together.get((j, k), {}), np.zeros((len(scores[j]), len(scores[k])))
             levels = list(product(range(len(functions[j])), range(len(functions[k]))))
-            told = [found[both].precision if both in found else 0.0 for both in levels]
-            least = min(told, default=0.0)
-            for one, other in levels if least else ():
-                values = found[one, other].values
-                total += least * (functions[j][one].T @ values @ functions[k][other])
+            precisions = [
+                estimates[both].precision if both in estimates else 0.0 for both in levels
+            ]
+            # One Gram matrix for all levels needs equal precisions: the least of them, so that
+            # nothing is claimed that was not measured
+            least = min(precisions, default=0.0)
+            for level, other in levels if least else ():
+                values = estimates[level, other].values
+                total += least * (functions[j][level].T @ values @ functions[k][other])
             nothing = Halves(np.zeros(len(scores[j])), np.zeros(len(scores[k])), 0.0, 0.0)
             yield PairLikelihood((j, k), total, least, nothing)
 
@@ -116,17 +120,17 @@ def linear(
 
 
 def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstimate:
-    """The posterior given what is told, under the priors of `WaveGrid`, where that tells enough."""
+    """The posterior of likelihoods under the priors of `WaveGrid`, chosen by the cells' number."""
     if not n:
         return WaveEstimate(attributes, 0, (), {}, (False,) * len(attributes))
     # What is seen of g cells has the rank g - 1
     seen = [
-        np.linalg.matrix_rank(one.precision, rtol=_ROUNDED, hermitian=True) + 1
-        for one in likelihoods.told
+        np.linalg.matrix_rank(likelihood.precision, rtol=_ROUNDED, hermitian=True) + 1
+        for likelihood in likelihoods.told
     ]
     kernels = [
-        _SEEN if cells >= min(_FEW, len(one.scores)) else _UNEVEN
-        for cells, one in zip(seen, likelihoods.told, strict=True)
+        _SEEN if cells >= min(_FEW, len(likelihood.scores)) else _UNEVEN
+        for cells, likelihood in zip(seen, likelihoods.told, strict=True)
     ]
     return estimated(attributes, n, likelihoods, (False,) * len(attributes), kernels, _INDEPENDENT)
 
@@ -136,7 +140,7 @@ _Side: TypeAlias = tuple[int, Edges]
 
 
 class _Cut(NamedTuple):
-    """How grids cut an attribute, as far as fine cells show it."""
+    """The cut of an attribute by grids, as far as fine cells show it."""
 
     starts: Items  # of groups of the grids' cells
     counts: Floats  # of cells in each
@@ -154,7 +158,7 @@ class _Cut(NamedTuple):
 
 
 def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> Likelihoods:
-    """What reports on grids of one attribute and of two tell."""
+    """The likelihoods of reports on grids of one attribute and of two."""
     singles = Singles(attributes)
     fine = singles.edges
     cuts = {
@@ -169,22 +173,26 @@ def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> 
         if grid.cells == 1 or not users:
             continue
         law, sides = ContrastLaw.of(channel.parts[part]), _sides(grid)
-        own = [cuts[side] for side in sides]
+        here = [cuts[side] for side in sides]
         table = channel.frequencies(aggregate, part)
-        for axis, cut in enumerate(own):
+        for axis, cut in enumerate(here):
             table = np.add.reduceat(table, cut.starts, axis=axis)
-        sums = [table] if len(own) == 1 else [table.sum(axis=1), table.sum(axis=0)]
-        for (place, _), cut, total in zip(sides, own, sums, strict=True):
+        sums = [table] if len(here) == 1 else [table.sum(axis=1), table.sum(axis=0)]
+        for (place, _), cut, total in zip(sides, here, sums, strict=True):
             if len(total) > 1:
+                # A row of a pair's grid is the sum of as many cells as the other attribute has: so
+                # many times the noise
                 counts = cut.counts * (grid.cells / cut.counts.sum())
-                held, about = users * total[None], _likely(total, users)[None]
+                users_in, about = users * total[None], _likely(total, users)[None]
                 each = np.array([float(users)])
-                told = least_squares(cut.shares[None], held, about, counts, law, each)
-                singles.add(place, *told)
-        if len(own) == 2 and min(table.shape) > 1:
+                likelihood = least_squares(cut.shares[None], users_in, about, counts, law, each)
+                singles.add(place, *likelihood)
+        if len(here) == 2 and min(table.shape) > 1:
             tables.append((sides, table, users / law.noise))
             likely = norm_sub(table.ravel()).reshape(table.shape)
-            squares = likely**2 / np.multiply.outer(own[0].counts, own[1].counts)
+            # Sampling adds to the variance of a cell where it is heavy; averaged along the other
+            # attribute, as the precision must be a product
+            squares = likely**2 / np.multiply.outer(here[0].counts, here[1].counts)
             for axis, side in enumerate(sides):
                 # The mean frequency of the cells in which the users of a row are
                 mean = squares.sum(axis=1 - axis) / _likely(sums[axis], users) + 1 / users
@@ -194,18 +202,20 @@ def of_grids(attributes: Domain, channel: GridChannel, aggregate: Aggregate) -> 
     roots: dict[_Side, Floats] = {}
     for side, larger in heavy.items():
         cut, own_functions = cuts[side], functions[side[0]]
+        # An attribute has one set of functions for all its pairs with this cut, so one weight as
+        # well
         more = np.mean(larger, axis=0)[None]
-        (own,), (roots[side],) = weighted_functions(cut.shares[None], more, cut.counts)
+        (here,), (roots[side],) = weighted_functions(cut.shares[None], more, cut.counts)
         numbers[side] = len(own_functions)
-        own_functions.append(own)
+        own_functions.append(here)
     products = [
         Products(
-            (one[0], other[0]),
-            (numbers[one], numbers[other]),
-            roots[one][:, None] * table * roots[other],
+            (first[0], other[0]),
+            (numbers[first], numbers[other]),
+            roots[first][:, None] * table * roots[other],
             precision,
         )
-        for (one, other), table, precision in tables
+        for (first, other), table, precision in tables
     ]
     return linear(attributes, functions, singles, products)
 
@@ -216,6 +226,6 @@ def _sides(grid: Grid) -> tuple[_Side, ...]:
 
 def _likely(frequencies: Floats, users: float) -> Floats:
     """A distribution, with one more user in each cell: no cell is known to be empty."""
-    found = norm_sub(frequencies.ravel()).reshape(frequencies.shape)
-    likely: Floats = (users * found + 1) / (users + found.size)
+    distribution = norm_sub(frequencies.ravel()).reshape(frequencies.shape)
+    likely: Floats = (users * distribution + 1) / (users + distribution.size)
     return likely

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 
 ALPHA1 = 0.7
-"""The non-uniformity error of a 1-D query is taken to be ALPHA1 / g1."""
+"""The constant of the non-uniformity error of a 1-D query, which is taken to be ALPHA1 / g1."""
 ALPHA2 = 0.03
-"""The non-uniformity error of a 2-D query is taken to be ALPHA2 times what is in the cells that its
-border cuts, 2 / g2.
+"""The constant of the non-uniformity error of a 2-D query, taken to be ALPHA2 times the frequency
+of the cells that its border cuts, 2 / g2.
 """
 
 
 def granularities(
     d: int, n: int, epsilon: float, c: int, alpha1: float = ALPHA1, alpha2: float = ALPHA2
 ) -> tuple[int, int]:
-    """(g1, g2) of HDG: the granularities of 1-D and of 2-D grids by the guideline of section 4.6.
+    """The granularities (g1, g2) of 1-D and 2-D grids of HDG, by the guideline of section 4.6.
 
     For n users in d + C(d, 2) groups of the same size.
 
@@ -28,9 +28,9 @@ def granularities(
     c : int
         The number of values of an attribute: of several, ask for each.
     alpha1 : float, default 0.7
-        What the non-uniformity of 1-D grids is assumed to be: see `ALPHA1`.
+        The constant of the non-uniformity of 1-D grids: see `ALPHA1`.
     alpha2 : float, default 0.03
-        What that of 2-D grids is assumed to be: see `ALPHA2`.
+        The constant of the non-uniformity of 2-D grids: see `ALPHA2`.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def granularities(
 
 
 def line_granularity(users: float, epsilon: float, c: int, alpha1: float = ALPHA1) -> int:
-    """g1 of a 1-D grid that so many users report on (section 4.6).
+    """The granularity g1 of a 1-D grid that so many users report on (section 4.6).
 
     Noise of g1 / 2 cells, 2 g1 e^eps / (users (e^eps - 1)^2), and non-uniformity (alpha1 / g1)^2
     are least in sum at the cube root of users (e^eps - 1)^2 alpha1^2 / e^eps. The source prints,
@@ -67,7 +67,7 @@ def line_granularity(users: float, epsilon: float, c: int, alpha1: float = ALPHA
 
 
 def plane_granularity(users: float, epsilon: float, c: int, alpha2: float = ALPHA2) -> int:
-    """g2 of a 2-D grid that so many users report on (section 4.6).
+    """The granularity g2 of a 2-D grid that so many users report on (section 4.6).
 
     Noise of (g2 / 2)^2 cells, g2^2 e^eps / (users (e^eps - 1)^2), and non-uniformity (2 alpha2 /
     g2)^2 are least in sum at the square root of 2 alpha2 (e^eps - 1) (users / e^eps)^(1/2). Taken
@@ -77,11 +77,14 @@ def plane_granularity(users: float, epsilon: float, c: int, alpha2: float = ALPH
 
 
 def _gain(epsilon: float) -> float:
-    """(e^eps - 1) / e^(eps / 2)."""
+    """The ratio (e^eps - 1) / e^(eps / 2)."""
+    # As a hyperbolic sine: no difference of nearly equal numbers at a small epsilon, and no
+    # overflow
     return 2 * math.sinh(min(epsilon, 700.0) / 2)
 
 
 def _nearest_power(value: float, largest: int) -> int:
+    # No power of two need fit the number of values: the last line may return it itself
     value = min(value, float(largest))
     below = 1 << max(math.floor(math.log2(value)), 1) if value >= 2 else 2
     return min(below if value - below < 2 * below - value else 2 * below, largest)

@@ -44,7 +44,7 @@ class LevelSketch(RecordChannel, SignChannel):
     attributes : Domain
         Of the records.
     widths : tuple of tuple of int
-        For each attribute how many values a node of each level stands for, from the root.
+        For each attribute the values that a node of each level stands for, from the root.
     width : int
         How many numbers a level is kept in: a power of two, at least 2.
     seed : int, default 0
@@ -59,7 +59,7 @@ class LevelSketch(RecordChannel, SignChannel):
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
-        """How many levels the tree of each attribute has."""
+        """The number of levels of the tree of each attribute."""
         return tuple(map(len, self.widths))
 
     @property
@@ -77,20 +77,20 @@ class LevelSketch(RecordChannel, SignChannel):
 
     @cached_property
     def hashes(self) -> tuple[tuple[Items, ...], ...]:
-        """For each attribute, and each level of its tree, the hash of every node."""
+        """The hash of every node, for each attribute and each level of its tree."""
         places, public = self._places, self._public
         rows = iter(range(public.rows))
-        found = []
+        result = []
         for size, widths in zip(self.attributes.sizes, self.widths, strict=True):
-            own = []
+            of_levels = []
             for width in widths:
                 nodes = features(np.arange(-(-size // width)))
                 cell = np.zeros(len(nodes[0]), dtype=np.int64)
                 for place in range(places):
                     cell |= public.bits(np.array(next(rows)), nodes).astype(np.int64) << place
-                own.append(cell)
-            found.append(tuple(own))
-        return tuple(found)
+                of_levels.append(cell)
+            result.append(tuple(of_levels))
+        return tuple(result)
 
     def cell_of(self, records: Items, levels: Items) -> Items:
         """The hash of each record at a d-dim level of its own.
@@ -108,10 +108,10 @@ class LevelSketch(RecordChannel, SignChannel):
             Shape (users,): 0 .. width - 1.
         """
         result = np.zeros(len(records), dtype=np.int64)
-        for place, own in enumerate(np.unravel_index(levels, self.levels)):
+        for place, level in enumerate(np.unravel_index(levels, self.levels)):
             starts = np.cumsum([0, *map(len, self.hashes[place][:-1])])
-            nodes = records[:, place] // np.array(self.widths[place])[own]
-            result ^= np.concatenate(self.hashes[place])[starts[own] + nodes]
+            nodes = records[:, place] // np.array(self.widths[place])[level]
+            result ^= np.concatenate(self.hashes[place])[starts[level] + nodes]
         return result
 
     @property
@@ -155,8 +155,8 @@ class LevelSketch(RecordChannel, SignChannel):
         # the other ``lie``.
         if self.domain == 1:
             return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
-        found = "a level and index where the signs of the first and last record differ"
-        return Audit(self._choice.ratio, self.max_ratio, found, (0, self.domain - 1))
+        where = "a level and index where the signs of the first and last record differ"
+        return Audit(self._choice.ratio, self.max_ratio, where, (0, self.domain - 1))
 
     # ----------------------------------------------------------------------------- the server half
 
@@ -181,6 +181,8 @@ class LevelSketch(RecordChannel, SignChannel):
         root = 0
         for place, hashes in enumerate(self.hashes):
             root ^= 0 if place in places else int(hashes[0][0])
+        # Attributes that are not asked about stand at the root, whose hash is the same for every
+        # record: its coefficients are signs
         signs = 1.0 - 2 * (np.bitwise_count(np.arange(self.width) & root) & 1)
         result: Floats = sums * signs * (math.prod(self.levels) / (aggregate.n * self.contrast))
         return result
@@ -200,7 +202,9 @@ class LevelSketch(RecordChannel, SignChannel):
         numpy.ndarray of float64
             Shape (levels, width).
         """
-        held = np.zeros((self.levels[place], self.width))
+        counts = np.zeros((self.levels[place], self.width))
         for level, start, end in runs:
-            held[level] += np.bincount(self.hashes[place][level][start:end], minlength=self.width)
-        return walsh_hadamard(held)
+            counts[level] += np.bincount(self.hashes[place][level][start:end], minlength=self.width)
+        # The transform is linear, and turns the sum modulo 2 of hashes into a product of
+        # coefficients: so attributes are put together by products, and no cell is listed
+        return walsh_hadamard(counts)

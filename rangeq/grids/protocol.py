@@ -1,4 +1,4 @@
-"""ConjunctionProtocol: what the systems for ranges over several attributes have in common."""
+"""ConjunctionProtocol: the common part of the systems for ranges over several attributes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
 MOST_GROUPS = 1 << 14
-"""How many groups users may be divided among."""
+"""The most groups that users may be divided among."""
 
 
 @dataclass(frozen=True)
 class ConjunctionProtocol(Protocol):
-    """Every user holds a record of d ordinal attributes; the server answers conjunctions of ranges.
+    """A protocol for records of d ordinal attributes, which answers conjunctions of ranges.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ConjunctionProtocol(Protocol):
     """
 
     untold: ClassVar[str] = "there is no model of them"
-    """Why nothing is fitted to the reports, if nothing is."""
+    """The reason why nothing is fitted to the reports, if nothing is."""
 
     sizes: Any
     epsilon: float | Rational
@@ -72,7 +72,7 @@ class ConjunctionProtocol(Protocol):
     @property
     @abstractmethod
     def channel(self) -> Channel:
-        """How a record becomes a report."""
+        """The channel that turns a record into a report."""
 
     @property
     def takes(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class ConjunctionProtocol(Protocol):
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What client and server must agree on."""
+        """The parameters that client and server must agree on."""
         return {"system": type(self).__name__, "channel": self.channel.parameters}
 
     def estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
@@ -127,15 +127,15 @@ class ConjunctionProtocol(Protocol):
         IncompatibleAggregate
             The aggregate is of another protocol.
         """
-        own = self.channel.require_own(aggregate)
-        return self._estimate(own).collected_by(self, own)
+        checked = self.channel.require_own(aggregate)
+        return self._estimate(checked).collected_by(self, checked)
 
     def _posterior(self, aggregate: Aggregate) -> WaveEstimate:
-        """What `ConjunctionEstimate.fitted` gives, of the protocol's own reports."""
+        """The estimate of `ConjunctionEstimate.fitted`, from the protocol's own reports."""
         return posterior(self.attributes, aggregate.n, self._likelihoods(aggregate))
 
     def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
-        """What the reports tell of attributes and pairs, as far as they are modelled."""
+        """The likelihoods of attributes and pairs, as far as they are modelled."""
         raise InvalidQuestion(
             f"the reports of {type(self).__name__} do not tell which distributions are likely:"
             f" {self.untold}"

@@ -14,7 +14,7 @@ from mechdesign.base.linear_algebra import Items
 from rangeq.core.intervals import InvalidRange
 
 MOST_ATTRIBUTES = 20
-"""How many attributes a query may name: the answer of many is one of 2^lambda numbers that are
+"""The most attributes that a query may name: the answer of many is one of 2^lambda numbers that are
 estimated together.
 """
 
@@ -52,22 +52,24 @@ class Rectangles(NamedTuple):
 
 
 def rectangles(mask: npt.NDArray[np.bool_]) -> Rectangles:
-    """A region of cells as rectangles: runs of a row, together with the same runs of the next rows.
+    """Cut a region of cells into rectangles: runs of a row, with the same runs of the next rows.
 
     Shapes: `mask` (rows, columns).
     """
     steps = np.diff(np.pad(mask, [(0, 0), (1, 1)]).astype(np.int8), axis=1)
-    open_since, found = dict[tuple[int, int], int](), []
+    open_since, boxes = dict[tuple[int, int], int](), []
     for row in range(len(mask) + 1):
         runs = set[tuple[int, int]]()
         if row < len(mask):
             first, last = np.flatnonzero(steps[row] == 1), np.flatnonzero(steps[row] == -1) - 1
             runs = set(zip(first.tolist(), last.tolist(), strict=True))
+        # Invariant: `open_since` has the runs of the row before with the row where they began;
+        # those that do not go on are closed
         for run in [run for run in open_since if run not in runs]:
-            found.append((open_since.pop(run), run[0], row - 1, run[1]))
+            boxes.append((open_since.pop(run), run[0], row - 1, run[1]))
         for run in runs:
             open_since.setdefault(run, row)
-    ends = np.array(found, dtype=np.int64).reshape(-1, 2, 2)
+    ends = np.array(boxes, dtype=np.int64).reshape(-1, 2, 2)
     return Rectangles(ends[:, 0], ends[:, 1])
 
 
@@ -129,7 +131,7 @@ def grouped(
 
 
 def _groups(kept: Items, a: Items, b: Items) -> Iterator[Queries]:
-    """The places that restrict each query, increasing, after a -1 for each that does not."""
+    """Group queries by the places that restrict them, after a -1 for each that does not."""
     if not len(kept):
         return
     sets, which = np.unique(kept, axis=0, return_inverse=True)

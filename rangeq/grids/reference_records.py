@@ -14,18 +14,20 @@ from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.reference_populations import reference_shares
 
 _HIDDEN = 33
-"""Values of what attributes have in common."""
+"""The number of values of what attributes have in common."""
 
 
 def _alike(margin: str, correlation: float) -> Callable[[int], Floats]:
-    """Attributes of one distribution, whose normal scores have all the same correlation."""
+    """A distribution of attributes whose normal scores have all the same correlation."""
 
     def given(size: int) -> Floats:
         common = ndtri((np.arange(_HIDDEN) + 0.5) / _HIDDEN)[:, None]
         sums = np.concatenate([[0.0], np.cumsum(reference_shares(margin, size))])
         scores = ndtri(np.clip(sums / sums[-1], 0.0, 1.0))
-        own = (scores - np.sqrt(correlation) * common) / np.sqrt(1 - correlation)
-        return np.diff(ndtr(own), axis=1)
+        # A one-factor Gaussian copula: given the common score an attribute's score is normal, with
+        # the rest of the variance
+        conditional = (scores - np.sqrt(correlation) * common) / np.sqrt(1 - correlation)
+        return np.diff(ndtr(conditional), axis=1)
 
     return given
 
@@ -64,10 +66,12 @@ def drawn_records(name: str, attributes: Domain, n: int, rng: np.random.Generato
     hidden = rng.integers(0, len(next(iter(given.values()))), n)
     columns = []
     for size in attributes.sizes:
+        # Row k of the cumulative distributions is shifted by k, so that one search draws for all
+        # hidden values
         sums = np.minimum(given[size].cumsum(axis=1), 1.0)
         sums += np.arange(len(sums))[:, None]
-        found = np.searchsorted(sums.ravel(), hidden + rng.random(n), side="right")
-        columns.append(np.clip(found - hidden * size, 0, size - 1))
+        drawn = np.searchsorted(sums.ravel(), hidden + rng.random(n), side="right")
+        columns.append(np.clip(drawn - hidden * size, 0, size - 1))
     return np.stack(columns, axis=1)
 
 
@@ -88,7 +92,7 @@ class ExpectedRecords:
 
     @classmethod
     def of(cls, like: Any, attributes: Domain) -> ExpectedRecords:
-        """From a table.
+        """Check records from a table.
 
         Shapes: `like` (records, attributes).
         """
@@ -102,5 +106,5 @@ class ExpectedRecords:
 
     @property
     def records(self) -> Items:
-        """Shape (records, attributes)."""
+        """The records, shape (records, attributes)."""
         return np.frombuffer(self.held, dtype=np.int64).reshape(-1, len(self.attributes))

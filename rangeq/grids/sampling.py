@@ -23,34 +23,34 @@ from mechdesign.base.progress import ProgressMeter
 from rangeq.grids.fitting import nonnegative, with_margins
 
 _BLOCKS = 32
-"""Of an attribute, at most: of equal shares, about."""
+"""The most blocks of an attribute: of about equal shares."""
 
 _FEW, _TIMES = 1 << 15, 4
-"""So many records, at most, begin; once they have the tables, each becomes four."""
+"""The most records that begin; and how many each becomes once they have the tables."""
 
 _SWEEPS, _MORE_SWEEPS = 20, 5
-"""Of exchanges of every attribute: of the records that begin, and whenever there are more."""
+"""The sweeps of exchanges of the records that begin, and whenever there are more."""
 
 _LAST = (0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
 """Parts of the records that exchange in the last sweeps: the fewer, the more what tables are off
 counts, so that they are nearer than those of as many people drawn one by one."""
 
 _RATE = 0.5
-"""Which part of what a table is off terms take over in a sweep."""
+"""The part of a table's misfit that terms take over in a sweep."""
 
 _SMOOTHING = 2.0
 """Records added to cells before logarithms: from one more or less little follows."""
 
 _TINY = 1e-9
-"""Keeps logarithms of empty cells finite."""
+"""A positive number that keeps logarithms of empty cells finite."""
 
 Pair = tuple[int, int]
 Tables = Callable[[tuple[int, ...], list[Items]], Floats]
-"""From places of attributes, and for each where blocks of values from 0 on end, to a table."""
+"""A function from places of attributes, and ends of blocks of values from 0 on, to a table."""
 
 
 def blocks_of(frequencies: Floats) -> Items:
-    """Where blocks of an attribute's values begin, and the number of values: ascending."""
+    """The starts of blocks of an attribute's values, and the number of values: ascending."""
     size = len(frequencies)
     if size <= _BLOCKS:
         return np.arange(size + 1)
@@ -61,17 +61,22 @@ def blocks_of(frequencies: Floats) -> Items:
 
 
 def records_of(attributes: Domain, tables: Tables, n: int, rng: np.random.Generator) -> Items:
-    """Records whose pairs of attributes are those of tables.
+    """Draw records whose pairs of attributes have the distributions of tables.
 
     The result has shape (n, attributes).
     """
     places = range(len(attributes))
     singles = [norm_sub(tables((j,), [np.arange(1, attributes.shape[j] + 1)])) for j in places]
-    edges = [blocks_of(one) for one in singles]
-    shares = [np.add.reduceat(one, edge[:-1]) for one, edge in zip(singles, edges, strict=True)]
+    edges = [blocks_of(frequencies) for frequencies in singles]
+    shares = [
+        np.add.reduceat(frequencies, edge[:-1])
+        for frequencies, edge in zip(singles, edges, strict=True)
+    ]
     pairs: dict[Pair, Floats] = {}
     for j, k in combinations(places, 2):
         table = tables((j, k), [edges[j][1:], edges[k][1:]])
+        # The sum by a constant, then margins: single attributes are known from all their pairs, and
+        # better
         table = table + (1 - table.sum()) / table.size
         pairs[j, k] = with_margins(nonnegative(table), shares[j], shares[k])
     records = np.empty((n, len(attributes)), dtype=np.int64)
@@ -85,7 +90,7 @@ def records_of(attributes: Domain, tables: Tables, n: int, rng: np.random.Genera
 
 
 def of_users(records: Items, users: int, rng: np.random.Generator) -> Items:
-    """The records with the chance that users drawn from their distribution have.
+    """Give records the sampling error that users drawn from their distribution have.
 
     So many users have a share f of the distribution up to a variance of f (1 - f) / users. Of fewer
     records a random part takes values of any of them, drawn one by one; more are copies of users.
@@ -99,9 +104,9 @@ def of_users(records: Items, users: int, rng: np.random.Generator) -> Items:
     # A part r of the n that is left out and drawn again has a variance of r (2 - r) f (1 - f) / n
     part = 1 - np.sqrt(1 - n / users)
     again = rng.random(n) < part
-    found = records.copy()
-    found[again] = records[rng.integers(n, size=int(again.sum()))]
-    return found
+    result = records.copy()
+    result[again] = records[rng.integers(n, size=int(again.sum()))]
+    return result
 
 
 def _of_pairs(
@@ -112,10 +117,13 @@ def _of_pairs(
     if len(pairs) < 2:
         return _of_tree(shares, pairs, links, n, rng)
     terms = {pair: np.zeros_like(table) for pair, table in pairs.items()}
+    # The tree's own terms are those of its tables: records begin near their distribution, and only
+    # the other pairs have to be learnt
     for near, far in links:
         j, k = sorted((near, far))
         alone = np.outer(shares[j], shares[k])
         terms[j, k] = np.log((pairs[j, k] + _TINY) / (alone + _TINY))
+    # Few records find the terms at little cost, and the many begin as copies of them
     sizes = [n]
     while sizes[0] > _FEW:
         sizes.insert(0, -(-sizes[0] // _TIMES))
@@ -132,6 +140,8 @@ def _of_pairs(
                 meter.update(size)
         for part in _LAST:
             misfit = _misfit(blocks, pairs)
+            # A part r of the records must make up the whole misfit, so its terms take it 1 / r
+            # times
             strong = {pair: term + misfit[pair] / part for pair, term in terms.items()}
             _exchange(blocks, strong, int(n * part), rng)
             meter.update(int(n * part))
@@ -139,33 +149,33 @@ def _of_pairs(
 
 
 def _misfit(blocks: Items, pairs: dict[Pair, Floats]) -> dict[Pair, Floats]:
-    """How much more of the records each cell ought to hold, as a logarithm.
+    """The misfit of each cell: the logarithm of wanted records over those that are there.
 
     The sum over cells, 2 x 2 of them, 4 x 4 and so on: of larger sums noise is less.
     """
-    found = {}
+    misfit = {}
     for (j, k), table in pairs.items():
         cells = blocks[j] * table.shape[1] + blocks[k]
-        held = np.bincount(cells, minlength=table.size).reshape(table.shape)
+        present = np.bincount(cells, minlength=table.size).reshape(table.shape)
         wanted = blocks.shape[1] * table
-        found[j, k] = np.zeros(table.shape)
+        misfit[j, k] = np.zeros(table.shape)
         for length in 2 ** np.arange(max(table.shape).bit_length()):
             row, column = (np.arange(0, size, length) for size in table.shape)
             logs = [
-                np.log(np.add.reduceat(np.add.reduceat(one, row, 0), column, 1) + _SMOOTHING)
-                for one in (wanted, held)
+                np.log(np.add.reduceat(np.add.reduceat(counts, row, 0), column, 1) + _SMOOTHING)
+                for counts in (wanted, present)
             ]
             row, column = (np.arange(size) // length for size in table.shape)
-            found[j, k] += (logs[0] - logs[1])[np.ix_(row, column)]
-    return found
+            misfit[j, k] += (logs[0] - logs[1])[np.ix_(row, column)]
+    return misfit
 
 
 def _tree(shares: list[Floats], pairs: dict[Pair, Floats]) -> list[Pair]:
     """The most dependent pairs that link all attributes: of each link one that is linked before."""
     dependence = np.zeros((len(shares), len(shares)))
     for (j, k), table in pairs.items():
-        told = scipy.special.rel_entr(table, np.outer(shares[j], shares[k])).sum()
-        dependence[j, k] = dependence[k, j] = told
+        information = scipy.special.rel_entr(table, np.outer(shares[j], shares[k])).sum()
+        dependence[j, k] = dependence[k, j] = information
     links: list[Pair] = []
     done, left = [0], list(range(1, len(shares)))
     while left:
@@ -197,8 +207,9 @@ def _of_tree(
 def _with_shares(blocks: Items, shares: list[Floats], rng: np.random.Generator) -> Items:
     """Records in random order, of which every block has its share: as few as can be are moved."""
     blocks = blocks[:, rng.permutation(blocks.shape[1])]
-    for own, share in zip(blocks, shares, strict=True):
-        own[np.argsort(own, kind="stable")] = np.sort(shared_out(share, len(own), rng))
+    for values, share in zip(blocks, shares, strict=True):
+        # Sorted shares onto sorted values: the assignment that changes the fewest records
+        values[np.argsort(values, kind="stable")] = np.sort(shared_out(share, len(values), rng))
     return blocks
 
 
@@ -212,19 +223,23 @@ def _exchange(
     half = some // 2
     chosen = rng.permutation(blocks.shape[1])[: 2 * half]
     ones, others = blocks[:, chosen[:half]], blocks[:, chosen[half:]]
-    for own in range(len(blocks) if half else 0):
+    for axis in range(len(blocks) if half else 0):
         others = np.roll(others, rng.integers(half), axis=1)  # other partners every time
         change = np.zeros(half)
         for place in range(len(blocks)):
-            if place != own:
-                term = terms[own, place] if own < place else terms[place, own].T
+            if place != axis:
+                term = terms[axis, place] if axis < place else terms[place, axis].T
                 # Of an own value, another one instead, and a value of the other attribute
+                # One table of all differences of two rows: `take` finds the change for all pairs of
+                # records at once
                 gains = (term - term[:, None]).ravel()
-                start = (ones[own] * len(term) + others[own]) * term.shape[1]
+                start = (ones[axis] * len(term) + others[axis]) * term.shape[1]
                 change += gains.take(start + ones[place]) - gains.take(start + others[place])
+        # An exchange keeps every single attribute's counts, whatever is accepted: that is why
+        # single attributes stay exact
         changed = np.log(rng.random(half)) < change
-        ones[own], others[own] = (
-            np.where(changed, others[own], ones[own]),
-            np.where(changed, ones[own], others[own]),
+        ones[axis], others[axis] = (
+            np.where(changed, others[axis], ones[axis]),
+            np.where(changed, ones[axis], others[axis]),
         )
     blocks[:, chosen] = np.concatenate([ones, others], axis=1)

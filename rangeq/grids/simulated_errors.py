@@ -1,4 +1,4 @@
-"""What answers about two attributes err by, which rests on the data: predicted by simulation."""
+"""Errors of answers about two attributes, which rest on the data: predicted by simulation."""
 
 from __future__ import annotations
 
@@ -31,25 +31,23 @@ from rangeq.grids.wavegrid.protocol import WaveGrid
 from rangeq.grids.wavegrid.square_waves import WaveCells, WaveChannel
 
 _COARSE, _COARSER = 64, 32
-"""Larger attributes are simulated with this many values: with fewer for `MSW`, whose fits take many
-steps.
-"""
+"""The most values of a simulated attribute: fewer for `MSW`, whose fits take many steps."""
 
 _QUERIES = 100
-"""Queries of each collection."""
+"""The number of queries of each collection."""
 
 _MOST, _MOST_WAVES = 1e8, 1e7
-"""More users are taken to leave errors as they are: what systems cannot see is left by then. Fits
-of square waves, of `MSW`, take long with so many.
+"""The number of users from which errors are taken to stay as they are: what systems cannot see is
+left by then. Fits of square waves, of `MSW`, take long with so many.
 """
 
 _USERS = 10_000
-"""Of each group, where errors fall with their number as noise does."""
+"""The users of each group, where errors fall with their number as noise does."""
 
 System: TypeAlias = Callable[..., ConjunctionProtocol]
 
 Shares: TypeAlias = Callable[[tuple[int, ...]], Floats]
-"""From one or two axes to the shares of their values: shape (sizes of these)."""
+"""A function from one or two axes to the shares of their values: shape (sizes of these)."""
 
 
 def conjunction_errors(
@@ -64,10 +62,11 @@ def conjunction_errors(
     A query is a range of each of two attributes, all pairs of attributes being as likely, and all
     ranges but that of all values; of one attribute, a range of that. Errors are those of
     collections with fixed seeds: of the system over three attributes, where one pair has as many
-    users as a pair of all has, and the others stand for what the other attributes tell of the two.
-    Attributes of more than 64 values are simulated with 64, for `MSW` of more than 32 with 32.
-    `WaveGrid` and `MSW` are simulated at epsilons that are powers of the square root of 2, and 1,
-    3, 10, 30, ... users (`MSW` at every other one of both); in between a power law is assumed.
+    users as a pair of all has, and the others stand for the information of the other attributes
+    about the two. Attributes of more than 64 values are simulated with 64, for `MSW` of more than
+    32 with 32. `WaveGrid` and `MSW` are simulated at epsilons that are powers of the square root of
+    2, and 1, 3, 10, 30, ... users (`MSW` at every other one of both); in between a power law is
+    assumed.
 
     Parameters
     ----------
@@ -114,16 +113,21 @@ def conjunction_errors(
         for near, weight in epsilons
         for number, share in users
     ]
-    found = [_errors(system, attributes, near, number, like) for near, number, _ in nodes]
-    logs = np.array([[math.log(max(error, 1e-300)) for _, error in one] for one in found])
+    simulations = [_errors(system, attributes, near, number, like) for near, number, _ in nodes]
+    # Interpolation of logarithms in logarithms: a power law between the nodes
+    logs = np.array(
+        [[math.log(max(error, 1e-300)) for _, error in simulation] for simulation in simulations]
+    )
     errors = np.exp(np.array([weight for *_, weight in nodes]) @ logs)
     if simulated:
         errors *= math.sqrt(simulated / n)
-    return tuple((name, error) for (name, _), error in zip(found[0], errors.tolist(), strict=True))
+    return tuple(
+        (name, error) for (name, _), error in zip(simulations[0], errors.tolist(), strict=True)
+    )
 
 
 def _users_of_unbiased(protocol: ConjunctionProtocol) -> int:
-    """How many users to simulate of protocols whose errors fall as 1 / sqrt(n) on any population.
+    """The users to simulate of protocols whose errors fall as 1 / sqrt(n) on any population.
 
     0 for others.
     """
@@ -157,7 +161,7 @@ def _around(
     scale: Callable[[float], float],
     every_other: bool,
 ) -> list[tuple[float, float]]:
-    """The nodes next to a value, with their weights; one alone where the value is at it."""
+    """The nodes next to a value, with their weights; a single one where the value is at it."""
     step = 2 if every_other else 1
     k = step * math.ceil(2 * math.log2(value) / step)  # at least that of the node below
     while node(k) > value * (1 + 1e-9):
@@ -182,9 +186,9 @@ def _errors(
         small = _Miniature(protocol, places, n)
         populations = list(_populations(small.sizes, places, like))
         for number, (name, shares) in enumerate(populations[:1] if on_any else populations):
-            found = small.squared_error(shares, np.random.default_rng([run, number]))
-            squares.setdefault(name, []).append(found)
-    return tuple((name, math.sqrt(np.mean(found))) for name, found in squares.items())
+            square = small.squared_error(shares, np.random.default_rng([run, number]))
+            squares.setdefault(name, []).append(square)
+    return tuple((name, math.sqrt(np.mean(squared))) for name, squared in squares.items())
 
 
 def _chosen(attributes: Domain, like: ExpectedRecords | None, runs: int) -> list[tuple[int, ...]]:
@@ -221,10 +225,10 @@ def _populations(
 
 
 def _shares_given(given: list[Floats], axes: tuple[int, ...]) -> Floats:
-    """Of attributes that are independent given what is hidden."""
+    """The shares of attributes that are independent given what is hidden."""
     first, *others = (given[axis] for axis in axes)
-    found = first.T @ others[0] if others else first.sum(axis=0)
-    return np.asarray(found / found.sum())
+    shares = first.T @ others[0] if others else first.sum(axis=0)
+    return np.asarray(shares / shares.sum())
 
 
 def _shares_of(records: Items, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Floats:
@@ -243,7 +247,7 @@ class _Miniature:
     places : tuple of int
         The attributes: one, two, or three, of which the first two are asked about.
     n : int
-        How many users the protocol has.
+        The number of users of the protocol.
     """
 
     def __init__(self, protocol: ConjunctionProtocol, places: tuple[int, ...], n: int) -> None:
@@ -269,10 +273,10 @@ class _Miniature:
         whole, few = protocol.channel, self._protocol.channel
         if isinstance(whole, WaveChannel) and isinstance(few, WaveChannel):
             # In parts of what it is with these attributes alone
-            alone, own = float(whole.chance_alone), float(few.chance_alone)
-            self._alone = alone / (own or 1) * len(self.sizes) / self._d
+            alone, few_alone = float(whole.chance_alone), float(few.chance_alone)
+            self._alone = alone / (few_alone or 1) * len(self.sizes) / self._d
             pairs = len(self._protocol.attributes.pairs) / max(len(whole.asked_pairs), 1)
-            self._together = (1 - alone) / ((1 - own) or 1) * pairs
+            self._together = (1 - alone) / ((1 - few_alone) or 1) * pairs
         elif isinstance(protocol.channel, Mixture):
             weights = [weight / WORD for weight in protocol.channel.part_weights]
             self._alone, self._together = weights[0], weights[-1]
@@ -292,7 +296,7 @@ class _Miniature:
         return channel
 
     def _tells_of(self, part: int) -> tuple[int, ...]:
-        """Which attributes a part is about."""
+        """The attributes that a part is about."""
         channel = self._channel
         if isinstance(channel, GridChannel):
             return channel.grids[part].places
@@ -304,21 +308,21 @@ class _Miniature:
     def squared_error(self, shares: Shares, rng: np.random.Generator) -> float:
         """The mean squared error of queries, from one collection."""
         asked = tuple(range(min(len(self.sizes), 2)))
-        held = rng.multinomial(self._n, shares(asked).ravel()).reshape(self.sizes[:2])
-        estimate = self._protocol.estimate(self._collected(shares, held, rng))
+        users = rng.multinomial(self._n, shares(asked).ravel()).reshape(self.sizes[:2])
+        estimate = self._protocol.estimate(self._collected(shares, users, rng))
         left, right = (
             np.stack(ends, axis=1)
             for ends in zip(*(_ranges(size, rng) for size in self.sizes[:2]), strict=True)
         )
-        true = _inside(held / self._n, left, right)
-        found = estimate.answers(asked, left, right)
+        true = _inside(users / self._n, left, right)
+        answers = estimate.answers(asked, left, right)
         even = ((right - left + 1) / self.sizes[:2]).prod(axis=1)
-        found = np.where(np.isnan(found), even, found)  # nobody may have reported
-        return self._coarser * float(np.mean((found - true) ** 2))
+        answers = np.where(np.isnan(answers), even, answers)  # nobody may have reported
+        return self._coarser * float(np.mean((answers - true) ** 2))
 
     def _collected(self, shares: Shares, held: Items, rng: np.random.Generator) -> Aggregate:
-        """What the parts' users report."""
-        told, left, rest = {}, held, float(self._n)
+        """Simulate the reports of the parts' users."""
+        counted, left, rest = {}, held, float(self._n)
         for part, oracle in enumerate(self._channel.parts):
             places = self._tells_of(part)
             users = self._n * (self._alone if len(places) == 1 else self._together)
@@ -333,9 +337,11 @@ class _Miniature:
                 else:
                     of = shares(places)
                 number = min(rng.poisson(users), self._n)
-                told[part] = number, oracle.drawn_counts(of, number, rng)
+                counted[part] = number, oracle.drawn_counts(of, number, rng)
                 continue
             if max(places) < 2:  # some of the users whose records are known
+                # Without replacement: what one part has used is not there for the next, so that
+                # parts are samples of the same users
                 here = rng.binomial(left, min(users / rest, 1.0))
                 left, rest = left - here, max(rest - users, 1e-9)
                 if len(places) < left.ndim:
@@ -349,8 +355,8 @@ class _Miniature:
             values = np.unravel_index(cells, [self.sizes[place] for place in places])
             records[:, places] = np.stack(values, axis=1)
             counts, items = here.ravel()[cells], self._channel.part_items(part, records)
-            told[part] = int(counts.sum()), oracle.simulated_counts(items, counts, rng)
-        return self._channel.joined(told)
+            counted[part] = int(counts.sum()), oracle.simulated_counts(items, counts, rng)
+        return self._channel.joined(counted)
 
 
 def _ranges(size: int, rng: np.random.Generator) -> tuple[Items, Items]:

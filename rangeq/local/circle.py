@@ -19,11 +19,11 @@ from rangeq.core.node_law import NodeLaw
 
 
 Transform = npt.NDArray[np.complex128]
-"""What `numpy.fft.rfft` gives: shape (..., size // 2 + 1)."""
+"""The type of results of `numpy.fft.rfft`: shape (..., size // 2 + 1)."""
 
 
 def coordinates(items: Floats) -> Floats:
-    """Values of the items of a circular domain, but for their sum, in the basis of its frequencies.
+    """Coordinates of values on a circular domain, but for their sum, in the basis of frequencies.
 
     Real and orthonormal: what is stationary on the circular domain has independent coordinates.
 
@@ -34,6 +34,7 @@ def coordinates(items: Floats) -> Floats:
 
 def of_transform(transform: Transform, size: int) -> Floats:
     """The `coordinates` of what has this `numpy.fft.rfft`: shape (..., size // 2 + 1)."""
+    # Real and imaginary parts side by side as reals: a view, and no copy of large arrays
     result: Floats = np.ascontiguousarray(transform[..., 1:] * _scale(size)).view(np.float64)
     return result
 
@@ -51,6 +52,7 @@ def items_of(values: Floats, total: float, size: int) -> Floats:
 def _scale(size: int) -> Floats:
     result = np.full(size // 2, np.sqrt(2 / size))
     if size % 2 == 0:
+        # The highest frequency of an even size has a cosine alone, counted once
         result[-1] = np.sqrt(1 / size)
     return result
 
@@ -67,8 +69,10 @@ def _scale(size: int) -> Floats:
 
 
 _EXACT = 8
-"""Ranges of up to 2^8 items, and all but so many of the circle, are computed by themselves; of
-longer ones 2^7 lengths an octave, with straight lines between them."""
+"""The exponent up to which lengths are exact: ranges of up to 2^8 items, and all but so many of the
+circle, are computed by themselves; of longer ones 2^7 lengths an octave, with straight lines
+between them.
+"""
 
 
 def windows(values: Floats, width: int) -> Floats:
@@ -77,20 +81,21 @@ def windows(values: Floats, width: int) -> Floats:
     Shapes: `values` (..., circle).
     """
     edges = np.zeros((*values.shape[:-1], 1))
+    # Differences of cumulated sums: any width costs the same
     sums = np.cumsum(np.concatenate([edges, values, values[..., : width - 1]], axis=-1), axis=-1)
     result: Floats = sums[..., width:] - sums[..., :-width]
     return result
 
 
 class CircleLevel(NamedTuple):
-    """How reports on blocks of one width count in the answer about the prefix before item 0.
+    """The weights of reports on blocks of one width in the answer about the prefix before item 0.
 
     Attributes
     ----------
     width : int
         The items of a block.
     users : float
-        How many users report on such blocks, above 0.
+        The number of users who report on such blocks, above 0.
     curve : numpy.ndarray of float64
         Shape (circle,): the weight of the block that begins at each item, but for a constant.
     law : NodeLaw
@@ -118,8 +123,8 @@ class CircleCuts:
     population : numpy.ndarray of float64
         Shape (circle,): the fractions of the population, 0 of the padding.
     shared : numpy.ndarray of float64 or None
-        Shape (domain + 1,): which part of the error of the sum of all items each prefix gives up.
-        None: there is no padding.
+        Shape (domain + 1,): the part of the error of the sum of all items that each prefix gives
+        up. None: there is no padding.
     """
 
     levels: Sequence[CircleLevel]
@@ -132,7 +137,7 @@ class CircleCuts:
 
     @cached_property
     def _alone(self) -> Floats:
-        """What products of curves that are so many items apart add for any population."""
+        """The part of products of prefixes, by distance, that is the same for any population."""
         total = np.zeros(self._size // 2 + 1)
         for level in self.levels:
             factor = level.law.contrast / (level.users * level.width)
@@ -145,15 +150,15 @@ class CircleCuts:
 
         Shape (levels, circle).
         """
-        spectrum, found = np.fft.rfft(self.population), np.empty((len(self.levels), self._size))
-        for row, level in zip(found, self.levels, strict=True):
-            told = np.fft.rfft(np.roll(windows(level.curve, level.width), level.width - 1))
-            row[:] = np.fft.irfft(spectrum * told.conj(), self._size)
+        spectrum, means = np.fft.rfft(self.population), np.empty((len(self.levels), self._size))
+        for row, level in zip(means, self.levels, strict=True):
+            counted = np.fft.rfft(np.roll(windows(level.curve, level.width), level.width - 1))
+            row[:] = np.fft.irfft(spectrum * counted.conj(), self._size)
             row /= level.width * np.sqrt(level.users)
-        return found
+        return means
 
     def _apart(self, length: int) -> Floats:
-        """What users add to the product of the prefixes before each item and so much further on."""
+        """The users' part of products of prefixes before each item and a length further on."""
         total = np.zeros(self._size)
         for level in self.levels:
             product = windows(level.curve * np.roll(level.curve, length), level.width)
@@ -169,7 +174,7 @@ class CircleCuts:
         return self._apart(0)
 
     def _with(self, place: int) -> Floats:
-        """What users add to the product of the prefix before each item and the one before this."""
+        """The users' part of products of the prefix before each item and that before a place."""
         total = np.zeros(self._size // 2 + 1, dtype=np.complex128)
         for level in self.levels:
             seen = np.roll(level.curve, place) * windows(self.population, level.width)
@@ -187,10 +192,12 @@ class CircleCuts:
         return self._with(len(self.shared) - 1)
 
     def _products(self, first: Integers, after: Integers) -> Floats:
-        """What users add to the products of the prefixes before the two ends of ranges."""
+        """The users' part of products of the prefixes before the two ends of ranges."""
         result = np.where(first == 0, self._with_nothing[after % self._size], 0.0)
         inner = np.flatnonzero(first)
         start, length = first[inner], after[inner] - first[inner]
+        # Products change slowly with the length where that is large: a few lengths are computed,
+        # with straight lines between
         short = np.minimum(length, self._size - length)
         step = 1 << np.maximum(np.frexp(short)[1] - _EXACT, 0)
         below = length // step * step
@@ -201,9 +208,10 @@ class CircleCuts:
             some = np.flatnonzero(share)
             some = some[np.argsort(near[some], kind="stable")]
             bounds = np.flatnonzero(np.diff(near[some])) + 1
+            # Ranges of the same length share one correlation
             for part in np.split(some, bounds) if len(some) else []:
-                found = self._apart(int(near[part[0]]))
-                result[inner[part]] += share[part] * found[start[part]]
+                products = self._apart(int(near[part[0]]))
+                result[inner[part]] += share[part] * products[start[part]]
         return result
 
     def ranges(self, first: Integers, last: Integers) -> Floats:
@@ -212,8 +220,8 @@ class CircleCuts:
         Shapes: `first` and `last` (ranges,); returns (ranges,).
         """
         size, ends = self._size, (last + 1) % self._size
-        own = self._alone[0] + self._squares
-        result = own[first] + own[ends]
+        variances = self._alone[0] + self._squares
+        result = variances[first] + variances[ends]
         result -= 2 * (self._alone[last + 1 - first] + self._products(first, last + 1))
         given = np.zeros(len(first))
         if self.shared is not None:
@@ -225,6 +233,7 @@ class CircleCuts:
             given = self.shared[last + 1] - self.shared[first]
             result -= 2 * given * (each[first] - each[ends])
             result += given**2 * (each[0] - each[domain])
+        # The variance of a level is the mean square less the square of the mean
         for mean in self._means:
             of_all = mean[0] - mean[len(self.shared) - 1] if self.shared is not None else 0.0
             result -= (mean[first] - mean[ends] - given * of_all) ** 2
@@ -241,7 +250,7 @@ class CircleCuts:
 
 
 _CLOSE, _STEPS = 1e-13, 1000
-"""The residual at which conjugate gradients end, and after how many steps Levinson's recursion is
+"""The residual at which conjugate gradients end, and the steps after which Levinson's recursion is
 used in their place, which takes as many as the square of the size.
 """
 
@@ -266,6 +275,7 @@ class ToeplitzInverse:
         """
         size, unit = len(first), np.zeros(len(first))
         unit[0] = 1.0
+        # A Toeplitz matrix is the corner of a circulant of twice the size: products by FFT
         around = np.fft.rfft(np.concatenate([first, [0.0], first[:0:-1]]))
         # T. Chan's circulant, the nearest to the matrix
         k = np.arange(1, size)
@@ -279,14 +289,15 @@ class ToeplitzInverse:
             return np.fft.irfft(np.fft.rfft(vector) / eigenvalues, size)
 
         shape = (size, size)
-        found, left = scipy.sparse.linalg.cg(
+        solution, left = scipy.sparse.linalg.cg(
             scipy.sparse.linalg.LinearOperator(shape, matvec=times),
             unit,
             rtol=_CLOSE,
             maxiter=_STEPS,
             M=scipy.sparse.linalg.LinearOperator(shape, matvec=nearly),
         )
-        return cls(scipy.linalg.solve_toeplitz(first, unit) if left else found)
+        # `left` is 0 if conjugate gradients arrived
+        return cls(scipy.linalg.solve_toeplitz(first, unit) if left else solution)
 
     @cached_property
     def _sides(self) -> tuple[Floats, Floats]:
@@ -299,15 +310,18 @@ class ToeplitzInverse:
         size, total = len(self.column), np.zeros(vectors.shape)
         spectra = np.fft.rfft(vectors, 2 * size)
         for side, sign in zip(self._sides, (1, -1), strict=True):
-            own = np.fft.rfft(side, 2 * size)
-            upper = np.fft.irfft(spectra * own.conj(), 2 * size)[..., :size]
-            total += sign * np.fft.irfft(np.fft.rfft(upper, 2 * size) * own, 2 * size)[..., :size]
+            spectrum = np.fft.rfft(side, 2 * size)
+            upper = np.fft.irfft(spectra * spectrum.conj(), 2 * size)[..., :size]
+            total += (
+                sign * np.fft.irfft(np.fft.rfft(upper, 2 * size) * spectrum, 2 * size)[..., :size]
+            )
         return total
 
     def blocks(self, first: Integers, after: Integers) -> Floats:
         """The sums of the entries whose row and column are both in first .. after - 1."""
         starts, ends = first.ravel(), after.ravel()
         result, lengths = np.zeros(starts.size), ends - starts
+        # Blocks of the same length share one cumulated sum of products
         order = np.argsort(lengths, kind="stable")
         order = order[starts[order] > 0]
         bounds = np.flatnonzero(np.diff(lengths[order])) + 1

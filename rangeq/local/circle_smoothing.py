@@ -1,4 +1,4 @@
-"""Smoothing a distribution on a circular domain as far as its estimate shows it to be smooth.
+"""The smoothing of a distribution on a circular domain, as far as its estimate is smooth.
 
 The estimate is y = f + e, with noise e that is stationary on the circular domain: its Fourier
 coefficients are independent, with known variances. The prior takes f as even on the domain, plus a
@@ -25,47 +25,49 @@ from mechdesign.base.linear_algebra import Floats, posterior_root
 from rangeq.local.circle import Transform, coordinates, items_of, of_transform, transform_of
 
 _STEEP = 4.0
-"""Parts of the prior have the spectra 1 / (1 + (k / corner)^4): cubic smoothing splines, beyond
-their corner.
+"""The exponent of the parts of the prior, of spectra 1 / (1 + (k / corner)^4): cubic smoothing
+splines, beyond their corner.
 """
 
 _STEPS, _BRIEFLY, _SLOPE = 400, 15, 5e-3
-"""Of the search for strengths: how many at most, how many while there is more to come, and how much
-log-likelihood an e-fold of any of them may still gain.
+"""The search for strengths: the most steps, those while there is more to come, and the gain of
+log-likelihood by an e-fold of any of them that ends it.
 """
 
 _LEAST, _MOST = 1e-30, 1e30
-"""Strengths and heights are looked for in between."""
+"""The bounds of strengths and heights."""
 
 _NOTHING = 1e-6
 """The height of a shape, in terms of its errors, that counts as none."""
 
 _STRAY = 0.3
-"""How many periods, and how many spikes and steps, are expected to have a variance of their own.
-They get it where evidence outweighs this.
+"""The expected number of periods, and of spikes and steps, with a variance of their own. They get
+it where evidence outweighs this.
 """
 
 _PERIODS = np.array([p for p in range(2, 1001) if p <= 16 or 30**9 % p == 0])
-"""Of heaps: data are rounded to products of 2, 3 and 5, or have a short cycle, such as a week."""
+"""The periods of heaps: data are rounded to products of 2, 3 and 5, or have a cycle, such as a
+week.
+"""
 
 _LIKELY = 12
-"""How many of the periods that the slope of the likelihood favours are tried."""
+"""The number of periods tried, of those that the slope of the likelihood favours."""
 
 _TOGETHER, _MOST_SHAPES = 8, 96
-"""How many spikes and steps are taken in between two searches, or as many as there are already; and
-how many of them at most.
+"""The number of spikes and steps added between two searches, or as many as there are already; and
+the most of them.
 """
 
 _APART = 0.2
-"""Two shapes whose correlation is below this may be taken in together."""
+"""The correlation below which two shapes may be added together."""
 
 _ALLOWANCE, _OF_WHITE = 0.4, 1.0
-"""How many of their own deviations strengths are raised by in stated variances, and that of the
-white part: the likelihood is nearly flat about few of them.
+"""The number of their own deviations by which strengths are raised in stated variances, and that of
+the white part: the likelihood is nearly flat about few of them.
 """
 
 _PRECISION = 0.02
-"""How far prefixes of the most probable distribution may be off, in deviations of a range."""
+"""The largest error of prefixes of the most probable distribution, in deviations of a range."""
 
 
 class Smoothing:
@@ -80,13 +82,13 @@ class Smoothing:
     size : int
         The number of items of the circular domain.
     domain : int
-        How many of them, the first ones, users may hold.
+        The number of them, the first ones, that users may hold.
     white : float, default 0
         The variance of each item that the prior has at least: of users drawn from a smooth
         population.
     apart : int, default 0
-        How many of the last items users may hold are no neighbours of the others, such as that of
-        missing values: they are not smoothed.
+        The number of the last items users may hold that are no neighbours of the others, such as
+        that of missing values: they are not smoothed.
 
     Attributes
     ----------
@@ -113,19 +115,23 @@ class Smoothing:
             self._times[-1] = 1.0
         self._noise = 1 / np.maximum(information[1:], 1e-9 * information[1:].max())
         self._spectra, ends, ties = _parts(size, ordered)
-        own = coordinates(np.arange(ordered, domain)[:, None] == np.arange(size))
-        self._shapes = np.vstack([own, ends])
+        each_apart = coordinates(np.arange(ordered, domain)[:, None] == np.arange(size))
+        self._shapes = np.vstack([each_apart, ends])
         self._ties = scipy.linalg.block_diag(np.zeros((apart, 0)), ties)
         # All that is known of a fraction apart is that it is not above 1.
         self._least = np.repeat([1.0, 0.0], [apart, len(ends)])
         # Strengths that are off: those of one part an octave, of the white one, and of periods
         self._uncertain = [*range(1, len(self._spectra) - 1, 2), len(self._spectra) - 1]
         self._white = white
+        # Start: the power of y shared by all parts alike, and ends of a tenth of that of its lowest
+        # frequencies. The likelihood has several maxima; parts that are too strong can be switched
+        # off, while near 0 the slope in the logarithm vanishes, and none comes back
         mean = float(self._y @ self._y) / (size - 1) / len(self._spectra)
         self._strengths = np.full(len(self._spectra), max(mean, _LEAST))
         power = float(self._y[:8] @ self._y[:8])
         self._heights = np.maximum(0.1 * power / (ends[:, :8] ** 2).sum(axis=1), _LEAST)
         self._search(_STEPS)
+        # Forward selection: one period at a time, as each explains part of what others would
         while self._new_period():
             self._search(_BRIEFLY)
         self._drop_shapes()
@@ -135,6 +141,7 @@ class Smoothing:
         self.converged = self._search(_STEPS)
         self._prior = self._strengths @ self._spectra + self._white
         self._total, _, (self._root, _), height, rest = self._solved(self._prior, self._variances)
+        # Wiener's filter beside the shapes: prior over prior plus noise, frequency by frequency
         gain = np.repeat(self._prior / self._total, 2)
         self._mean = self._even + height @ self._shapes + gain * rest
 
@@ -146,15 +153,18 @@ class Smoothing:
     def _solved(
         self, prior: Floats, heights: Floats
     ) -> tuple[Floats, Floats, tuple[Floats, float], Floats, Floats]:
-        """What follows from these variances of frequencies and shapes.
+        """Solve the model for these variances of frequencies and shapes.
 
         The variances of y's frequencies but for the shapes; the shapes' precision from y,
         `posterior_root` and posterior mean; and what y has besides them.
         """
         total, root = prior + self._noise, np.sqrt(heights)
+        # Every frequency has a cosine and a sine, of the same variance
         each = np.repeat(np.sqrt(total), 2)
         scaled = self._shapes / each
         precision = scaled @ scaled.T
+        # Shapes as a small regression beside a diagonal covariance (Woodbury): nothing is of
+        # coordinates by coordinates
         half, volume = posterior_root(np.diag(root), root[:, None] * precision * root)
         height = half @ (half.T @ (scaled @ (self._y / each)))
         return total, precision, (half, volume), height, self._y - height @ self._shapes
@@ -168,20 +178,25 @@ class Smoothing:
         )
         total, precision, (half, volume), height, rest = self._solved(prior, variances)
         misfit = _pairs(self._y * rest) / total
+        # log det V by the matrix determinant lemma: that of the diagonal and `volume`; y'V^-1 y is
+        # the product of y with what the posterior mean of the shapes leaves of it
         value = 0.5 * (float(self._times @ np.log(total) + misfit.sum()) + volume)
         # V^-1 y is rest / total; with b the mean of the shapes J and H their prior, J' V^-1 y is
         # H^-1 b, and J' V^-1 J is P C H^-1.
+        # The diagonal of V^-1 is 1 / total less the shapes' part, by Woodbury
         of_shapes = _pairs(((half.T @ self._shapes) ** 2).sum(axis=0))
         excess = self._times / total - (of_shapes + _pairs(rest**2)) / total**2
-        told = ((precision @ half) * half).sum(axis=1)
-        own = (told - height**2 / variances) / variances
-        slopes = [strengths * (self._spectra @ excess), heights * (own @ self._ties)]
+        traces = ((precision @ half) * half).sum(axis=1)
+        slope = (traces - height**2 / variances) / variances
+        slopes = [strengths * (self._spectra @ excess), heights * (slope @ self._ties)]
         return value, 0.5 * np.concatenate(slopes)
 
     def _search(self, steps: int) -> bool:
-        """Raise the likelihood of the strengths and heights; whether that has converged."""
+        """Maximise the likelihood over strengths and heights; return whether that has converged."""
+        # Logarithms keep variances positive, and make steps relative: they range over 60 orders of
+        # magnitude
         start = np.log(np.maximum(np.concatenate([self._strengths, self._heights]), _LEAST))
-        found = scipy.optimize.minimize(
+        optimum = scipy.optimize.minimize(
             self._loss,
             start,
             method="L-BFGS-B",
@@ -189,23 +204,27 @@ class Smoothing:
             bounds=scipy.optimize.Bounds(np.log(_LEAST), np.log(_MOST)),
             options={"maxiter": steps, "maxcor": 20, "gtol": _SLOPE, "ftol": 1e-10},
         )
-        self._strengths, self._heights = np.split(np.exp(found.x), [len(self._strengths)])
-        return bool(found.success)
+        self._strengths, self._heights = np.split(np.exp(optimum.x), [len(self._strengths)])
+        return bool(optimum.success)
 
     def _new_period(self) -> bool:
-        """Whether data are heaped at multiples of a period: its spectrum becomes a part."""
+        """Add the spectrum of a period that data are heaped at; return whether there was one."""
         prior = self._strengths @ self._spectra + self._white
         total, _, _, _, rest = self._solved(prior, self._variances)
+        # Observed over expected power: a score test for more variance, with Fisher's information as
+        # its scale
         ratio = _pairs(rest**2) / self._times / total
         slope, known = self._times * (ratio - 1) / total, self._times / total**2
-        found = []
+        ranked = []
         for period in _PERIODS[self._size / 4 >= _PERIODS]:
             spectra = _periodic(self._size, period)
             scores = spectra @ slope / np.sqrt(spectra**2 @ known)
-            found += [(score, period, which) for which, score in enumerate(scores)]
-        best, most = None, np.log(max(len(found), 1) / _STRAY)
-        for _, period, which in sorted(found, reverse=True)[:_LIKELY]:
+            ranked += [(score, period, which) for which, score in enumerate(scores)]
+        best, most = None, np.log(max(len(ranked), 1) / _STRAY)
+        for _, period, which in sorted(ranked, reverse=True)[:_LIKELY]:
             spectrum = _periodic(self._size, period)[which]
+            # The likelihood along one strength is not concave: a grid, and a search from the best
+            # of it later
             tried = np.geomspace(0.1, 1e6, 36) / np.sqrt(spectrum**2 @ known)
             more = tried[:, None] * spectrum / total
             gain = 0.5 * (ratio * more / (1 + more) - np.log1p(more)) @ self._times
@@ -221,6 +240,7 @@ class Smoothing:
     def _drop_shapes(self) -> None:
         """Keep the shapes that turned out to have a height."""
         prior = self._strengths @ self._spectra + self._white
+        # A height's variance times its precision: below _NOTHING the shape changes no estimate
         seen = (self._shapes**2 / np.repeat(prior + self._noise, 2)).sum(axis=1)
         some = self._variances * seen > _NOTHING
         self._shapes, self._least, self._ties = (
@@ -230,7 +250,7 @@ class Smoothing:
         self._ties, self._heights = self._ties[:, used], self._heights[used]
 
     def _new_shapes(self, together: int, most: int) -> bool:
-        """Whether some item or step stands out: it gets a height of its own."""
+        """Give items or steps that stand out their own heights; return whether there were any."""
         prior = self._strengths @ self._spectra + self._white
         total, _, (half, _), _, rest = self._solved(prior, self._variances)
         kinds = _spike_and_step(self._size)
@@ -239,37 +259,45 @@ class Smoothing:
         for kind in kinds:
             # Of such a shape at each place: what V^-1 makes of y along it, and of the shape itself
             transform = np.fft.rfft(kind)
+            # Correlations with the shape at all places at once, by one transform
             turned = np.conj(transform) * transform_of(left, 0.0, self._size)
             score, *along = np.fft.irfft(turned, self._size)[:, : self._domain]
-            own = np.fft.irfft(np.abs(transform) ** 2 / np.insert(total, 0, np.inf), self._size)
+            autocorrelation = np.fft.irfft(
+                np.abs(transform) ** 2 / np.insert(total, 0, np.inf), self._size
+            )
             known = ((half.T @ along) ** 2).sum(axis=0) if along else 0.0
-            precision = np.maximum(own[0] - known, 1e-6 * own[0])
+            # What is left of the shape's precision beside the shapes that are there (Schur
+            # complement); at a place that has one it is rounding
+            precision = np.maximum(autocorrelation[0] - known, 1e-6 * autocorrelation[0])
             # Frequencies are not negative, steps go either way.
             seen = np.maximum(score, 0) if kind is kinds[0] else score
             ratio = seen**2 / precision
             gains.append(_evidence(ratio))
             variances.append((ratio - 1) / precision)
-            reach = max(reach, int(np.argmax(np.abs(own) < _APART * own[0])))
+            reach = max(
+                reach, int(np.argmax(np.abs(autocorrelation) < _APART * autocorrelation[0]))
+            )
         gain = np.array(gains)
         limit = np.log(gain.size / _STRAY)
-        found = False
+        added = False
         while together and len(self._shapes) < most and gain.max() > limit:
             which, place = np.unravel_index(int(np.argmax(gain)), gain.shape)
+            # Neighbours explain the same: they wait for the next search
             gain[:, max(place - reach, 0) : place + reach + 1] = 0
             self._shapes = np.vstack([self._shapes, coordinates(np.roll(kinds[which], place))])
             self._heights = np.append(self._heights, variances[which][place])
             self._least = np.append(self._least, 0.0)
             self._ties = scipy.linalg.block_diag(self._ties, np.eye(1))
             together -= 1
-            found = True
-        return found
+            added = True
+        return added
 
     def distribution(self) -> MostProbable:
         """The most probable distribution: shape (domain,), non-negative and with sum 1.
 
-        This is least squares plus the prior's roughness. But no frequency is held more tightly than
-        its noise says: what positivity moves goes into fine scales, where the prior may be wrong,
-        and not into coarse ones. That keeps the problem well conditioned, too.
+        This is least squares plus the prior's roughness. But no frequency is penalised by more than
+        the precision of its noise: what positivity moves goes into fine scales, where the prior may
+        be wrong, and not into coarse ones. That keeps the problem well conditioned, too.
         """
         precisions = self._total / (np.maximum(self._prior, self._noise) * self._noise)
         by_length, _, _ = self._curve
@@ -299,6 +327,8 @@ class Smoothing:
         heights = self._variances + _ALLOWANCE * np.sqrt(2) / seen
         total, _, (half, _), _, _ = self._solved(prior, heights)
         k = np.arange(1, self._size // 2 + 1)
+        # Prefix sums divide the power of a frequency by 4 sin^2(pi k / M), and the variance of a
+        # range is twice the difference of their autocovariance at 0 and at its length
         spectrum = prior * self._noise / total / (2 * np.sin(np.pi * k / self._size) ** 2)
         covariances = np.fft.irfft(np.insert(spectrum, 0, 0.0), self._size)
         unknown = items_of(np.repeat(self._noise / total, 2) * self._shapes, 0.0, self._size)
@@ -331,7 +361,7 @@ def _pairs(values: Floats) -> Floats:
 
 @lru_cache(maxsize=4)
 def _spike_and_step(size: int) -> tuple[Floats, Floats]:
-    """Item 0, and a step before it: a Bernoulli polynomial, t - 1/2."""
+    """The shapes of item 0, and of a step before it: a Bernoulli polynomial, t - 1/2."""
     x = np.arange(size)
     return np.where(x == 0, 1.0, 0.0), (x + 0.5) / size - 0.5
 
@@ -392,10 +422,10 @@ def _parts(size: int, domain: int) -> tuple[Floats, Floats, Floats]:
 
 
 _TURNS, _EVERY = 1000, 10
-"""How often at most, and how often in between two looks at what is achieved."""
+"""The most turns, and the turns between two looks at the residuals."""
 
 _RELAXED = 1.6
-"""By what factor a step goes beyond the point that it is drawn to."""
+"""The over-relaxation: the factor by which a step goes beyond the point it is drawn to."""
 
 _STIFF = 10.0
 """The first penalty of what violates the constraints, in typical precisions of the posterior."""
@@ -428,6 +458,7 @@ def most_probable(
     """
     size, domain = shape
     start = items_of(mean, 1.0, size)
+    # The mean is the optimum if it meets the constraints
     if start.min() >= 0 and size == domain:
         return MostProbable(start / start.sum(), True)
     # By Woodbury's formula C^-1 is diag(precisions) - pushed' middle middle' pushed.
@@ -435,11 +466,14 @@ def most_probable(
     seen = along * np.sqrt(precisions)
     middle, _ = posterior_root(root, seen @ seen.T)
     target = precisions * mean - (middle @ (middle.T @ (pushed @ mean))) @ pushed
+    # The geometric mean, as precisions range over many orders; capped, or a few of them would
+    # decide
     rho = _STIFF * float(np.exp(np.mean(np.log(np.minimum(precisions, precisions.min() * 1e6)))))
     z = np.concatenate([norm_sub(start[:domain]), np.zeros(size - domain)])
     dual = np.zeros(size)
     stale, converged = True, False
     for turn in range(1, _TURNS + 1):
+        # Only a new penalty changes the system: its factor serves all turns until then
         if stale:
             shift, stale = precisions + rho, False
             up = pushed / shift
@@ -449,10 +483,13 @@ def most_probable(
         right = (target + rho * coordinates(z - dual)) / shift
         x = items_of(right + (small @ (small.T @ (pushed @ right))) @ up, 1.0, size)
         before, relaxed = z, _RELAXED * x - (_RELAXED - 1) * z
+        # The projection on the constraints, which are item by item: clipping
         z = np.maximum(relaxed + dual, 0.0)
         z[domain:] = 0.0
         dual = dual + relaxed - z
         if turn % _EVERY == 0:
+            # Errors of prefixes, which are what ranges are made of: primal and dual residual in
+            # their units
             apart, moved = np.abs(np.cumsum(x - z)).max(), np.abs(np.cumsum(z - before)).max()
             converged = bool(apart < tolerance and moved < tolerance / 3)
             if converged:
@@ -460,6 +497,9 @@ def most_probable(
             primal, other = float(np.linalg.norm(x - z)), float(np.linalg.norm(z - before))
             # Balance the two residuals
             if turn < _TURNS // 2 and max(primal, other) > _BALANCE * min(primal, other):
+                # Residual balancing (Boyd et al. 2011, section 3.4.1); it ends halfway, as the
+                # method converges for a fixed penalty only. The dual is scaled by 1 / rho, and so
+                # changes with it
                 factor = float(np.clip(np.sqrt(primal / max(other, 1e-300)), 0.1, 10.0))
                 rho, dual, stale = rho * factor, dual / factor, True
     return MostProbable(norm_sub(z[:domain]), converged)

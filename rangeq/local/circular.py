@@ -40,12 +40,12 @@ class CircularHistogram(AdditiveProtocol):
     and comes within a few parts in a thousand of what any protocol can reach
     (`rangeq.optimise.least_rmse`).
 
-    The variances that its estimates tell are those of the estimated population; of ranges over more
-    than 2^16 items, those of an even one. At an epsilon of 1 the population changes them little; at
-    8, where the choice of the angle is most of the error, up to thirty times. Over 100 and 1000
-    items, with most users in one item, at hours or at one end, 95 % intervals of ranges and
-    prefixes cover 91 to 97 % of the truths at epsilons of 1 and 8. Oracles over finite fields count
-    as the mean over the ways to number the blocks.
+    The variances that its estimates state are those of the estimated population; of ranges over
+    more than 2^16 items, those of an even one. At an epsilon of 1 the population changes them
+    little; at 8, where the choice of the angle is most of the error, up to thirty times. Over 100
+    and 1000 items, with most users in one item, at hours or at one end, 95 % intervals of ranges
+    and prefixes cover 91 to 97 % of the truths at epsilons of 1 and 8. Oracles over finite fields
+    count as the mean over the ways to number the blocks.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class CircularHistogram(AdditiveProtocol):
         an answer. None: the domain, rounded up by at most one part in 16 (small domains: to a
         multiple of 4) so that it has enough divisors.
     blocks : tuple of int, optional
-        How many blocks the circle is cut into at each level: divisors of M, the last of them M
-        itself. None: all but 1, or of a circle of more than 2^16 items about every other one (see
-        `default_blocks`).
+        The numbers of blocks that the circle is cut into at each level: divisors of M, the last of
+        them M itself. None: all but 1, or of a circle of more than 2^16 items about every other one
+        (see `default_blocks`).
     oracle : str, class, Oracle, Mechanism or tuple of these, default "ProjectiveGeometry"
         The oracle of all levels, or one for each, that counts cells: "GRR", "SubsetSelection",
         "ProjectiveGeometry" or "OLH", a class, or for as many blocks an oracle or a mechanism. See
@@ -131,12 +131,12 @@ class CircularHistogram(AdditiveProtocol):
         )
 
     def _padded(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values of items (..., domain) as values of the circle (..., circle), 0 of the padding."""
+        """Pad values of items (..., domain) to values of the circle (..., circle), with 0."""
         return padded(values, self.size)
 
     @cached_property
     def _even(self) -> Floats:
-        """All items equally frequent: what estimates are differences from.
+        """The even distribution, from which estimates are differences.
 
         So the angles add no error of their own.
         """
@@ -174,13 +174,16 @@ class CircularHistogram(AdditiveProtocol):
         for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
             if users[k]:
                 counts = self.channel.part_aggregate(aggregate, k).counts
-                found = level.held_of(counts)
+                users_in = level.held_of(counts)
                 if self.size > self.domain:
-                    found -= level.reporting(counts, users[k]) * windows(self._even, level.width)
+                    users_in -= level.reporting(counts, users[k]) * windows(self._even, level.width)
                 # An item is in the blocks that begin at it and up to width - 1 items before it
-                counted += np.roll(windows(found, level.width), level.width - 1) / variance
+                # The score of the likelihood: each block's estimate goes back to its items (the
+                # transpose of summing over blocks), with its precision
+                counted += np.roll(windows(users_in, level.width), level.width - 1) / variance
         total = np.fft.rfft(counted)
         information = _curve(self, tuple(users)).information
+        # The normal equations are diagonal in the frequencies; what no level sees stays 0
         total = np.divide(total, information, out=np.zeros_like(total), where=information > 0)
         return total + np.fft.rfft(self._even), information
 
@@ -196,6 +199,7 @@ class CircularHistogram(AdditiveProtocol):
         curve, length = _curve(self, tuple(users)), last - first + 1
         result = curve.variances[length]
         if curve.shared is not None:
+            # The sum of all items is known: least squares take off the part that errs with it
             result = result - (curve.shared[last + 1] - curve.shared[first]) ** 2 / curve.shared[-1]
         return np.where(length == self.domain, 0.0, np.maximum(result, 0.0))
 
@@ -214,7 +218,7 @@ class CircularHistogram(AdditiveProtocol):
         return np.where(np.ptp(weights, axis=-1) == 0, 0.0, result)
 
     def _solved(self, spectra: npt.NDArray[np.complex128], users: Floats) -> Floats:
-        """The weights of items, solved for how the blocks' estimates count: shape (..., circle)."""
+        """Solve for weights of the blocks' estimates from those of items: shape (..., circle)."""
         information = _curve(self, tuple(users)).information
         known = np.zeros_like(spectra)
         np.divide(spectra, information, out=known, where=information > 0)
@@ -228,11 +232,12 @@ class CircularHistogram(AdditiveProtocol):
             return self._of_indicators(aggregate, np.diff(sums), first, last)
         users, shape = self.channel.part_users(aggregate), first.shape
         inside = sums[last + 1] - sums[first]
-        own = self._cuts(users, np.diff(sums)).ranges(first.ravel(), last.ravel())
-        return own.reshape(shape) - inside * (1 - inside) / aggregate.n
+        variances = self._cuts(users, np.diff(sums)).ranges(first.ravel(), last.ravel())
+        return variances.reshape(shape) - inside * (1 - inside) / aggregate.n
 
     def _cuts(self, users: Floats, frequencies: Floats) -> CircleCuts:
         frequency = np.arange(self.size // 2 + 1)
+        # The spectrum of a prefix sum is 1 / (1 - e^(-i angle))
         turns = np.exp(-2j * np.pi / self.size * frequency)
         turns[0] = 0.0  # the sum of all items is known
         curve = self._solved(1 / (1 - turns), users)
@@ -249,27 +254,31 @@ class CircularHistogram(AdditiveProtocol):
         return CircleCuts(levels, self._padded(frequencies), shared)
 
     def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
-        own = self._own_linear_variance(weights, users)
+        even_variances = self._own_linear_variance(weights, users)
         total = -spread(weights, frequencies) / n
         curve = _curve(self, tuple(users))
         if curve.shared is not None:
             weights = weights - (weights @ (np.diff(curve.shared) / curve.shared[-1]))[:, None]
         solution = self._solved(np.fft.rfft(self._padded(weights)), users)
-        held = self._padded(frequencies)
+        population = self._padded(frequencies)
         for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
             if not number:
                 continue
             counted, nodes, known = (
                 windows(values, level.width)
-                for values in (solution * (number / variance), held, self._even)
+                for values in (solution * (number / variance), population, self._even)
             )
             total += level.added_variance(counted, nodes, known) / number
-        return np.where(np.isfinite(own) & (own > 0), np.maximum(total, 0.0), own)
+        return np.where(
+            np.isfinite(even_variances) & (even_variances > 0),
+            np.maximum(total, 0.0),
+            even_variances,
+        )
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What rests on the numbers of users alone.
+    """The quantities that depend on the numbers of users alone.
 
     Attributes
     ----------
@@ -296,6 +305,8 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
     spectrum = np.zeros(size // 2 + 1)
     power = 1 / (2 * np.sin(np.pi * frequency / size) ** 2)
     np.divide(power, information[1:], out=spectrum[1:], where=information[1:] > 0)
+    # Prefix sums divide the variance of a frequency by 4 sin^2(pi f / M), and the variance of a
+    # range is twice the difference of their autocovariance at 0 and at its length
     covariances = np.fft.irfft(spectrum, size)
     length = np.arange(domain + 1)
     variances = np.maximum(covariances[0] - covariances[length % size], 0.0)
@@ -307,13 +318,13 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
     unseen = length % step * (step - length % step) / size
     shared = None
     if size > domain:
-        told = unseen if unseen[domain] else variances
-        shared = (told + told[domain] - told[::-1]) / 2
+        covariances_of = unseen if unseen[domain] else variances
+        shared = (covariances_of + covariances_of[domain] - covariances_of[::-1]) / 2
     return Curve(information, np.where(unseen > 0, np.inf, variances), shared)
 
 
 def seen(circle: int, width: int) -> Floats:
-    """How much blocks of a width see of each frequency, all angles together.
+    """The information of blocks of a width about each frequency, all angles together.
 
     The result has shape (circle // 2 + 1,).
     """
@@ -334,17 +345,17 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def default_blocks(circle: int) -> tuple[int, ...]:
-    """How many blocks a circle is cut into at each level, by default.
+    """The default numbers of blocks that a circle is cut into at each level.
 
     All divisors above 1; of more than 2^16 items, those that are each at least four times the one
     before, from the circle itself downwards. Equally likely levels err less so, by up to 8 %; those
     of the best probabilities (`optimise`) about 1 % more, with half of the counts.
     """
-    found = divisors(circle)
+    every = divisors(circle)
     if circle <= _ALL_DIVISORS:
-        return found
+        return every
     chosen = [circle]
-    for number in found[::-1]:
+    for number in every[::-1]:
         if 4 * number <= chosen[-1]:
             chosen.append(number)
     return tuple(chosen[::-1])

@@ -1,4 +1,4 @@
-"""Composite: a designed mechanism tells the large nodes apart, a tree the items within each."""
+"""Composite: a designed mechanism for the large nodes, and a tree for the items within each."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Composite(ConsistentTree):
     those that the levels below it give of its nodes are combined in its own principal axes; below,
     everything is as in `HierarchicalHistogram`.
 
-    The variances that its estimates tell are those of the estimated population; of ranges over more
-    than 4096 items, those of an even one.
+    The variances that its estimates state are those of the estimated population; of ranges over
+    more than 4096 items, those of an even one.
 
     Parameters
     ----------
@@ -117,8 +117,11 @@ class Composite(ConsistentTree):
         matrix = self.mechanism.matrix
         seen = matrix.mean(axis=1)
         table = matrix[seen > 0]
+        # Fisher's information of one report about the inputs, at even frequencies: M' diag(1 /
+        # outputs) M; outputs that never come tell nothing
         information = (table.T / seen[seen > 0]) @ table
         k = len(information)
+        # Frequencies sum to 1: directions that change the sum are taken off on both sides
         centred = information - information.mean(axis=0)
         values, directions = np.linalg.eigh(centred - centred.mean(axis=1, keepdims=True))
         # The smallest, 0, is the direction of the sum.
@@ -135,6 +138,7 @@ class Composite(ConsistentTree):
 
     def _below(self, users: Floats) -> Floats:
         """The precisions of the levels' own estimates; none of the first."""
+        # The mechanism's own precision is not one number: it enters by its axes, in `_top`
         return np.concatenate([[0.0], users[1:] / self._per_user])
 
     def _top(self, users: Floats) -> Floats:
@@ -151,7 +155,7 @@ class Composite(ConsistentTree):
         )
 
     def costs(self, workload: str) -> Floats:
-        """What a unit of variance of each of these adds to the mean over a workload."""
+        """The cost of a unit of variance of each of these in the mean over a workload."""
         directions, below = self._axes[1], self.tree.costs(workload)[1:]
         along = (
             directions
@@ -160,7 +164,7 @@ class Composite(ConsistentTree):
         return np.concatenate([along, below])
 
     def _contrasts(self, users: Floats) -> Floats:
-        """Those below the first level; 0 stands for that."""
+        """The variances of contrasts below the first level; 0 stands for that."""
         result = inverse(contrast_precisions(self.tree, self._below(users)))
         result[0] = 0.0 if users[0] else result[0]
         return result
@@ -172,6 +176,8 @@ class Composite(ConsistentTree):
             return leaves
         values, directions = self._axes
         nodes = self.tree.sums(leaves, 0)
+        # In the principal axes both estimates of the first level are independent: each axis is
+        # their mean by precision
         share = users[0] * values / self._top(users)
         change = directions @ (share * (directions.T @ (estimates[0] - nodes)))
         return leaves + np.repeat(change / self.tree.widths[0], self.tree.widths[0])
@@ -198,8 +204,8 @@ class Composite(ConsistentTree):
             return result
 
         after = last + 1
-        own = between(after, after) + between(first, first) - 2 * between(first, after)
-        return below + np.maximum(own, 0.0)
+        variances = between(after, after) + between(first, first) - 2 * between(first, after)
+        return below + np.maximum(variances, 0.0)
 
     def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
         below = super()._own_linear_variance(weights, users)
@@ -214,25 +220,26 @@ class Composite(ConsistentTree):
     def _average_variance(self, n: int, workload: str) -> float:
         costs, precisions = self.costs(workload), self.precisions(self.channel.expected_users(n))
         asked = costs > 0
+        # A direction that is asked about and that nobody reports on
         if (precisions[asked] <= 0).any():
             return math.inf
         return float((costs[asked] / precisions[asked]).sum())
 
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
         values, directions = self._axes
-        own = self._below(users)
-        q, nodes = contrast_precisions(self.tree, own), self.tree.nodes
+        below = self._below(users)
+        q, nodes = contrast_precisions(self.tree, below), self.tree.nodes
         across = (self.tree.coverage(leaves, 0) @ directions) / self._top(users)
         if level == 0:
             return users[0] * (across * values) @ directions.T
         total = (
-            own[level]
+            below[level]
             * nodes[0]
             / nodes[level]
             * np.repeat(across @ directions.T, nodes[level] // nodes[0], axis=1)
         )
         for above in range(1, level + 1):
-            share = own[level] * nodes[above] / nodes[level] / q[above]
+            share = below[level] * nodes[above] / nodes[level] / q[above]
             total += share * np.repeat(
                 self.tree.coverage(leaves, above), nodes[level] // nodes[above], axis=1
             )
@@ -240,7 +247,7 @@ class Composite(ConsistentTree):
 
 
 def checked_local(mechanism: Mechanism) -> Mechanism:
-    """ValueError unless it is a local mechanism, of two inputs or more."""
+    """Return a mechanism if it is a local one of two inputs or more, else raise ValueError."""
     if (
         not isinstance(mechanism, Mechanism)
         or mechanism.privacy.neighbours != "all"
@@ -253,7 +260,7 @@ def checked_local(mechanism: Mechanism) -> Mechanism:
 
 
 def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
-    """The mean over a workload of w w', w how much of each block a query covers.
+    """The mean over a workload of w w', w the part of each block that a query covers.
 
     Shape (blocks, blocks).
     """
@@ -262,13 +269,14 @@ def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
     # one covers everything.
     part, square = (width - 1) / 2, (width - 1) * (2 * width - 1) / (6 * width)
     later = blocks - 1.0 - np.maximum.outer(block, block)
-    own, one_of_both = np.eye(blocks), 1.0 - np.eye(blocks)
-    squares = width * later + part * one_of_both + square * own + 1
+    same, one_of_both = np.eye(blocks), 1.0 - np.eye(blocks)
+    squares = width * later + part * one_of_both + square * same + 1
     if workload == "prefixes":
         return squares / domain
     sums = width * (blocks - 1.0 - block) + part + 1
     # A range is the difference of two prefixes: see `mean_over`.
+    # Sums over all pairs of prefixes: (D + 1) times the sum of squares less the square of the sum
     total, ranges = (domain + 1) * squares - np.outer(sums, sums), domain * (domain + 1) // 2
     if workload == "ranges":
-        total, ranges = total - own / width, ranges - domain
+        total, ranges = total - same / width, ranges - domain
     return total / max(ranges, 1)

@@ -23,7 +23,7 @@ from rangeq.core.workload_sums import queries
 from rangeq.local.hierarchy import LevelHistograms
 
 _AT_ONCE = 1 << 20
-"""How many weights of nodes to hold at a time."""
+"""The most weights of nodes to hold at a time."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,11 @@ class DecomposedHistogram(LevelHistograms):
 
     @cached_property
     def _laws(self) -> list[NodeLaw | None]:
-        """The law of each level's nodes; None where its oracle tells them apart."""
-        return [NodeLaw.of(own) if isinstance(own, SymmetricOracle) else None for own in self.parts]
+        """The law of each level's nodes; None where its oracle treats them unlike."""
+        return [
+            NodeLaw.of(oracle) if isinstance(oracle, SymmetricOracle) else None
+            for oracle in self.parts
+        ]
 
     def _of_ranges(
         self, n: int, users: Floats, cumulated: Sequence[Floats], first: Items, last: Items
@@ -115,15 +118,16 @@ class DecomposedHistogram(LevelHistograms):
             zip(self._laws, cumulated, inverse(users), strict=True)
         ):
             left, end, start, right = runs(self.tree, first, last, level)
+            # At most two runs of nodes a level: those left and right of what coarser levels cover
             number = end - left + right - start
-            held = sums[end] - sums[left] + sums[right] - sums[start]
+            share = sums[end] - sums[left] + sums[right] - sums[start]
             if law is not None:
-                own = law.drawn(number, held)
+                variance = law.drawn(number, share)
             else:
                 ends = (side.ravel() for side in (left, end, start, right))
-                own = _drawn(self.parts[level], np.diff(sums), *ends).reshape(number.shape)
-            total += np.multiply(own, each, out=np.zeros(first.shape), where=number > 0)
-            inside += held
+                variance = _drawn(self.parts[level], np.diff(sums), *ends).reshape(number.shape)
+            total += np.multiply(variance, each, out=np.zeros(first.shape), where=number > 0)
+            inside += share
         total -= inside * (1 - inside) / n  # what disjoint samples share
         whole = (first == 0) & (last == self.tree.leaves - 1)
         return np.where(whole, 0.0, np.maximum(total, 0.0))
@@ -165,11 +169,11 @@ class DecomposedHistogram(LevelHistograms):
             nodes, squares = average_nodes(tree, workload), squared_nodes(tree, workload)
             levels = zip(laws, tree.widths, strict=True)
             parts = np.array([law.moments(width / domain) for law, width in levels])
-            own, asked = nodes * parts[:, 0] + squares * parts[:, 1], nodes > 0
-            variance = float(own[asked] @ inverse(users)[asked])
+            costs, asked = nodes * parts[:, 0] + squares * parts[:, 1], nodes > 0
+            variance = float(costs[asked] @ inverse(users)[asked])
             return even_rmse(domain, n, workload, variance)
-        held = tree.padded(self._population(frequencies))
-        cumulated = [before(tree.sums(held, level)) for level in range(tree.height)]
+        population = tree.padded(self._population(frequencies))
+        cumulated = [before(tree.sums(population, level)) for level in range(tree.height)]
         single, total = workload == "ranges", 0.0
         for start in range(1 if workload == "prefixes" else domain):
             last = np.arange(start + single, domain)
@@ -183,9 +187,9 @@ class DecomposedHistogram(LevelHistograms):
     def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
         if not users[-1]:
             return np.full(len(weights), np.inf)
-        padded, held = self.tree.padded(weights), self.tree.padded(frequencies)
-        own = self._last.linear_variance(1, padded, held) / users[-1]
-        result: Floats = own + spread(weights, frequencies) * (1 / users[-1] - 1 / n)
+        padded, leaves = self.tree.padded(weights), self.tree.padded(frequencies)
+        variances = self._last.linear_variance(1, padded, leaves) / users[-1]
+        result: Floats = variances + spread(weights, frequencies) * (1 / users[-1] - 1 / n)
         return result
 
     def variance_slope(self, n: int) -> float:
@@ -199,8 +203,8 @@ class DecomposedHistogram(LevelHistograms):
         if not part.n:
             return np.full(len(frequencies), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
-        own = self._last.variances_of(part, self._last.frequencies_of(part, None), None)
-        return own[: self.domain] + f * (1 - f) * (1 / part.n - 1 / aggregate.n)
+        variances = self._last.variances_of(part, self._last.frequencies_of(part, None), None)
+        return variances[: self.domain] + f * (1 - f) * (1 / part.n - 1 / aggregate.n)
 
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
@@ -209,23 +213,27 @@ class DecomposedHistogram(LevelHistograms):
         if not part.n:
             return np.full(len(weights), np.inf)
         padded, leaves = self.tree.padded(weights), self._last.frequencies_of(part, None)
-        own = self._last.linear_variances_of(padded, part, leaves, None)
-        return own + np.maximum(spread(weights, frequencies), 0.0) * (1 / part.n - 1 / aggregate.n)
+        variances = self._last.linear_variances_of(padded, part, leaves, None)
+        # Users of the leaves' level are a sample without replacement of all: the share 1 / part.n
+        # less 1 / n of the spread between users
+        return variances + np.maximum(spread(weights, frequencies), 0.0) * (
+            1 / part.n - 1 / aggregate.n
+        )
 
 
 def _drawn(
     oracle: Oracle, nodes: Floats, left: Items, end: Items, start: Items, right: Items
 ) -> Floats:
-    """`NodeLaw.drawn` for two runs of nodes, by an oracle to which nodes are not alike."""
-    found, node = np.empty(len(left)), np.arange(len(nodes))
+    """Variances of `NodeLaw.drawn` for two runs of nodes, by an oracle that treats nodes unlike."""
+    variances, node = np.empty(len(left)), np.arange(len(nodes))
     step = max(1, _AT_ONCE // len(nodes))
     for k in range(0, len(left), step):
         part = np.s_[k : k + step, None]
         inside = (left[part] <= node) & (node < end[part])
         inside |= (start[part] <= node) & (node < right[part])
         weights = inside.astype(np.float64)
-        found[k : k + step] = oracle.linear_variance(1, weights, nodes) + spread(weights, nodes)
-    return found
+        variances[k : k + step] = oracle.linear_variance(1, weights, nodes) + spread(weights, nodes)
+    return variances
 
 
 class DecomposedEstimate(RangeEstimate):
@@ -252,7 +260,7 @@ class DecomposedEstimate(RangeEstimate):
 
     @cached_property
     def nearest(self) -> list[Floats]:
-        """As ``cumulated``, of the distribution nearest to each level's estimates."""
+        """The sums of ``cumulated`` for the distribution nearest to each level's estimates."""
         return [before(norm_sub(np.diff(sums))) for sums in self.cumulated]
 
     @cached_property

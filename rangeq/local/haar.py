@@ -55,7 +55,7 @@ class HaarLevel(SignChannel, SymmetricOracle):
         return (np.bitwise_count(coefficient & (items >> 1)) ^ items) & 1
 
     def differences(self, aggregate: Aggregate) -> Floats:
-        """Left less right fraction of each node, unbiased."""
+        """Unbiased estimates of the left less the right fraction of each node."""
         return walsh_hadamard(aggregate.counts.astype(np.float64)) / (aggregate.n * self.contrast)
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
@@ -77,8 +77,8 @@ class HaarLevel(SignChannel, SymmetricOracle):
         # Of the frequencies estimated, a child's is half of its node's difference, with its sign.
         nodes = (weights[:, 0::2] - weights[:, 1::2]) / 2
         contributed = (nodes**2).sum(axis=1) / self.contrast**2
-        own = np.stack([nodes, -nodes], axis=2).reshape(len(nodes), -1)
-        result: Floats = variance_of(n, contributed - own**2 @ frequencies)
+        contributions = np.stack([nodes, -nodes], axis=2).reshape(len(nodes), -1)
+        result: Floats = variance_of(n, contributed - contributions**2 @ frequencies)
         return result
 
     def share_alike(self, items: Items) -> Fraction:
@@ -130,7 +130,7 @@ class HaarHRR(EvenTree):
     Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
     every level determines how the nodes above it split, and nothing else.
 
-    With an ``oracle`` it tells instead of the nodes of the level, and a coefficient is the
+    With an ``oracle`` the report is instead about the nodes of the level, and a coefficient is the
     difference of its estimates of the two children.
 
     With V the variance of HRR for all users, the source bounds the variance of any range by V
@@ -200,7 +200,7 @@ class HaarHRR(EvenTree):
     @cached_property
     def _per_user(self) -> Floats:
         pairs = zip(self.parts, self.tree.occupied, strict=True)
-        return np.array([per_user(oracle, held) for oracle, held in pairs])
+        return np.array([per_user(oracle, occupied) for oracle, occupied in pairs])
 
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
         # A level's coefficients tell nothing of other levels, and the same of every population.

@@ -120,14 +120,14 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
 
     @cached_property
     def _per_user(self) -> Floats:
-        """For each level, the variance of a contrast of unit length from one user.
+        """The variance of a contrast of unit length from one user, for each level.
 
         The user is drawn at random from an even population.
         """
         return np.array(
             [
-                per_user(oracle, held)
-                for oracle, held in zip(self.parts, self.tree.occupied, strict=True)
+                per_user(oracle, occupied)
+                for oracle, occupied in zip(self.parts, self.tree.occupied, strict=True)
             ]
         )
 
@@ -135,7 +135,11 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
         return inverse(contrast_precisions(self.tree, users / self._per_user))
 
     def _shares(self, users: Floats) -> tuple[Floats, Floats]:
-        """How much a level counts in contrasts above: up[a] * down[l] for levels a <= l."""
+        """The weights of a level in contrasts above: up[a] * down[l] for levels a <= l."""
+        # A contrast at level a is estimated at level l through sums of n_l / n_a nodes, with as
+        # many times the variance: its precision there is p_l n_a / n_l, and its share of the
+        # least-squares estimate that over the sum of those of all levels from a down. So shares are
+        # products of a factor of a and one of l
         precisions, nodes = users / self._per_user, np.array(self.tree.nodes)
         contrasts = inverse(contrast_precisions(self.tree, precisions))
         return np.where(np.isfinite(contrasts), nodes * contrasts, 0.0), precisions / nodes
@@ -163,14 +167,16 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
         up, down = self._shares(users)
         nodes, each = np.array(self.tree.nodes), np.where(users > 0, inverse(users), 0.0)
+        # A report on a level enters with the weight `down`, squared in a variance; `each` is one
+        # over the users of the level
         contrast = np.array([law.contrast for law in self._laws]) * down**2 * each * nodes
-        held = np.array([law.held for law in self._laws]) * down**2 * each
+        of_users = np.array([law.held for law in self._laws]) * down**2 * each
         means = np.tril(np.outer(down * np.sqrt(each), up))
         return Cuts(
             self.tree,
             up**2 / nodes * _below(contrast),
             up,
-            _below(held),
+            _below(of_users),
             means,
             mass,
             self._shared(users),
@@ -191,4 +197,6 @@ def _below(values: Floats) -> Floats:
 
 def per_user(oracle: Oracle, held: int) -> float:
     """The variance of a unit contrast between nodes, from one user drawn at random."""
+    # A unit contrast of two nodes is their difference over the root of 2, hence half of its noise;
+    # sampling adds the frequency of a node, 1 / held, if the population is even
     return oracle.difference_variance(1, max(held, 2)) / 2 + 1 / max(held, 2)

@@ -1,4 +1,4 @@
-"""Users who hold sets of items: each reports on a random slot of a padded set.
+"""Sets of items: each user reports on a random slot of a padded set.
 
 Thesis, section 7.1.2.
 """
@@ -41,14 +41,14 @@ from rangeq.core.protocol import RangeProtocol
 from rangeq.local.haar import HaarHRR
 
 Base: TypeAlias = Oracle | RangeProtocol
-"""What reports on a slot: a frequency oracle, or a range protocol."""
+"""The protocol that reports on a slot: a frequency oracle, or a range protocol."""
 
 Ranges: TypeAlias = Callable[[int, Any], RangeProtocol]
-"""A class of range protocols, or what makes one from a number of items and an epsilon."""
+"""A class of range protocols, or a function that makes one from a number of items and epsilon."""
 
 
 _SLOTS = 2
-"""How many items the sets of an attack have, at most."""
+"""The most items of the sets of an attack."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Slots(PublicCoinChannel):
     base : Channel
         Of one item more.
     size : int
-        How many slots a set is padded to.
+        The number of slots that a set is padded to.
     kept : tuple of int or None
         The items that count, ascending; None: all. Users drop the others.
     """
@@ -90,14 +90,14 @@ class Slots(PublicCoinChannel):
         return {"do": "slots", "size": self.size, "empty": self.domain, "then": then}
 
     def items_of(self, values: Any) -> Items:
-        """Sets as rows: shape (users, the largest set), items ascending and distinct, then -1."""
-        told = [self._of_user(user, items) for user, items in enumerate(values)]
-        held = np.array([len(items) for items in told], dtype=np.int64)
-        rows = np.full((len(told), max(int(held.max(initial=0)), 1)), -1, dtype=np.int64)
-        if held.any():
-            first = np.repeat(np.cumsum(held) - held, held)
+        """Write sets as rows, shape (users, the largest set): ascending distinct items, then -1."""
+        sets = [self._of_user(user, items) for user, items in enumerate(values)]
+        sizes = np.array([len(items) for items in sets], dtype=np.int64)
+        rows = np.full((len(sets), max(int(sizes.max(initial=0)), 1)), -1, dtype=np.int64)
+        if sizes.any():
+            first = np.repeat(np.cumsum(sizes) - sizes, sizes)
             places = np.arange(len(first)) - first
-            rows[np.repeat(np.arange(len(told)), held), places] = np.concatenate(told)
+            rows[np.repeat(np.arange(len(sets)), sizes), places] = np.concatenate(sets)
         return rows
 
     def _of_user(self, user: int, items: Any) -> Items:
@@ -122,24 +122,25 @@ class Slots(PublicCoinChannel):
         self.base.fill(self.drawn(items, source), reports, source)
 
     def drawn(self, items: Items, source: BitSource) -> Items:
-        held = (items >= 0).sum(axis=1)
-        slots, chosen = np.maximum(held, self.size), np.zeros(len(items), dtype=np.int64)
+        sizes = (items >= 0).sum(axis=1)
+        slots, chosen = np.maximum(sizes, self.size), np.zeros(len(items), dtype=np.int64)
+        # Exact draws of uniform slots: all sets of one number of slots at once
         for number in np.unique(slots):
             mine = np.flatnonzero(slots == number)
             chosen[mine] = uniform(len(mine), int(number), source)
-        told = items[np.arange(len(items)), np.minimum(chosen, items.shape[1] - 1)]
-        return np.where(chosen < held, told, self.domain)
+        inside = items[np.arange(len(items)), np.minimum(chosen, items.shape[1] - 1)]
+        return np.where(chosen < sizes, inside, self.domain)
 
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        held, slots = np.zeros(self.domain + 1, dtype=np.int64), (items >= 0).sum(axis=1)
+        users_of, slots = np.zeros(self.domain + 1, dtype=np.int64), (items >= 0).sum(axis=1)
         for row, size, users in zip(items, slots.tolist(), counts.tolist(), strict=True):
             drawn = rng.multinomial(users, np.full(max(size, self.size), 1 / max(size, self.size)))
-            held[row[:size]] += drawn[:size]
-            held[-1] += drawn[size:].sum()
-        some = np.flatnonzero(held)
-        return self.base.simulated_counts(some, held[some], rng)
+            users_of[row[:size]] += drawn[:size]
+            users_of[-1] += drawn[size:].sum()
+        some = np.flatnonzero(users_of)
+        return self.base.simulated_counts(some, users_of[some], rng)
 
     # The rest is the other channel's.
 
@@ -170,7 +171,7 @@ class Slots(PublicCoinChannel):
         return self.base.sign_sums
 
     def of_base(self, aggregate: Aggregate) -> Aggregate:
-        """The same counts as an aggregate of the other channel."""
+        """Return the same counts as an aggregate of the other channel."""
         return aggregate.under(self.base.signature)
 
     def consistent(self, aggregate: Aggregate) -> bool:
@@ -200,17 +201,20 @@ class Slots(PublicCoinChannel):
         return self._drawable.candidate(reports, numbers, largest)
 
     def joint_law(self, items: Items) -> JointLaw:
-        sets = [[one for one in row if one >= 0] for row in items.tolist()]
-        slots = [max(len(held), self.size) for held in sets]
-        sets = [held + [self.domain] * (k - len(held)) for held, k in zip(sets, slots, strict=True)]
-        different = sorted({one for held in sets for one in held})
-        place = {one: k for k, one in enumerate(different)}
+        sets = [[item for item in row if item >= 0] for row in items.tolist()]
+        slots = [max(len(members), self.size) for members in sets]
+        sets = [
+            members + [self.domain] * (k - len(members))
+            for members, k in zip(sets, slots, strict=True)
+        ]
+        different = sorted({item for members in sets for item in members})
+        place = {item: k for k, item in enumerate(different)}
         return joint_law_of(
             (
                 probability,
                 [
-                    sum((likelihoods[place[one]] for one in held), Fraction(0)) / len(held)
-                    for held in sets
+                    sum((likelihoods[place[item]] for item in members), Fraction(0)) / len(members)
+                    for members in sets
                 ],
             )
             for probability, likelihoods in stating(self.base).joint_law(np.array(different))
@@ -247,7 +251,7 @@ class Slots(PublicCoinChannel):
 
 
 class SetEstimate(OfPopulation):
-    """How many items of each kind users have, on average, with errors.
+    """The numbers of items of each kind that users have, on average, with errors.
 
     Unbiased for users with no more items than slots. Variances are those of the protocol and of the
     draw of slots, for users drawn at random: for given users they are a little too large.
@@ -301,15 +305,19 @@ class SetEstimate(OfPopulation):
                 f"weights must be {self._slots.domain} finite numbers, one an item, or rows of"
                 f" them; got shape {given.shape}"
             )
-        own = given * self._counted
-        value, variance = self._estimate.linear(np.concatenate([own, 0 * own[..., :1]], axis=-1))
+        counted = given * self._counted
+        value, variance = self._estimate.linear(
+            np.concatenate([counted, 0 * counted[..., :1]], axis=-1)
+        )
         if self.reports:  # and the variance of the weight of a random user's slot
+            # A user's slot is a random part of the set: the variance of its weight over users, from
+            # estimated frequencies of slots, non-negative as they are squared
             slots = norm_sub(self._estimate.frequencies)[:-1]
-            variance = variance + (own**2 @ slots - (own @ slots) ** 2) / self.n
+            variance = variance + (counted**2 @ slots - (counted @ slots) ** 2) / self.n
         return Answer(size * value, size**2 * variance)
 
     def answer(self, where: Any) -> Answer:
-        """How many of these items a user has, on average; of one item, the fraction of users.
+        """The mean number of these items that a user has; of one item, the fraction of users.
 
         Parameters
         ----------
@@ -336,7 +344,7 @@ class SetEstimate(OfPopulation):
 
     @property
     def variances(self) -> Floats:
-        """Those of the frequencies: shape (domain,)."""
+        """The variances of the frequencies: shape (domain,)."""
         result: Floats = self.answer(np.arange(self._slots.domain)).variance
         return result
 
@@ -361,7 +369,7 @@ class SetEstimate(OfPopulation):
         return self.answer(np.arange(self._slots.domain)).interval(confidence)
 
     def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """How many items in first .. last a user has: the value of `answer`.
+        """The number of items in first .. last that a user has: the value of `answer`.
 
         Parameters
         ----------
@@ -383,11 +391,11 @@ class SetEstimate(OfPopulation):
 
 @dataclass(frozen=True)
 class PaddedSets(Protocol):
-    """Users with sets of items: each reports on a random slot of the set, padded to a size.
+    """A protocol for sets of items: users report on a random slot of the set, padded to a size.
 
-    Thesis, section 7.1.2, after Qin et al. 2016. What is estimated is how many items of a range a
-    user has on average, with variances and intervals. The privacy loss is that of one report, for a
-    change of the whole set, as a slot is chosen before anything is told.
+    Thesis, section 7.1.2, after Qin et al. 2016. The estimate is of the mean number of items of a
+    range that a user has, with variances and intervals. The privacy loss is that of one report, for
+    a change of the whole set, as a slot is chosen before anything is reported.
 
     A larger size loses no items, but multiplies deviations: the sum over all items of more than
     ``size`` is lost in proportion, which biases frequencies downwards. `best_size` weighs the two.
@@ -397,7 +405,7 @@ class PaddedSets(Protocol):
     protocol : Oracle or RangeProtocol
         Any, over one item more than the users' sets: the last one stands for an empty slot.
     size : int
-        How many slots a set is padded to, at least 1: public, not read off the sets.
+        The number of slots that a set is padded to, at least 1: public, not read off the sets.
     kept : sequence of int, optional
         The items that count, such as those that an earlier round found: users drop all others, and
         their frequencies are 0. None: all.
@@ -434,7 +442,7 @@ class PaddedSets(Protocol):
 
     @cached_property
     def channel(self) -> Slots:
-        """How a set becomes a report."""
+        """The channel that turns a set into a report."""
         base = channel_of(self.protocol)
         return Slots(self.domain, base.epsilon, base, self.size, self.kept)
 
@@ -461,7 +469,7 @@ class PaddedSets(Protocol):
         return super().privatize(values, rng)
 
     def estimate(self, aggregate: Aggregate) -> SetEstimate:
-        """How many items of each kind users have on average.
+        """Estimate the numbers of items of each kind that users have on average.
 
         Parameters
         ----------
@@ -478,8 +486,8 @@ class PaddedSets(Protocol):
         IncompatibleAggregate
             The aggregate is of another protocol.
         """
-        own = self.channel.of_base(self.channel.require_own(aggregate))
-        return SetEstimate(self.channel, self.protocol.estimate(own))
+        of_base = self.channel.of_base(self.channel.require_own(aggregate))
+        return SetEstimate(self.channel, self.protocol.estimate(of_base))
 
 
 def best_size(protocol: Base, n: int, sizes: npt.ArrayLike) -> int:
@@ -512,15 +520,17 @@ def best_size(protocol: Base, n: int, sizes: npt.ArrayLike) -> int:
     given = np.asarray(sizes, dtype=np.float64)
     if given.ndim != 1 or not np.isfinite(given).all() or (given < 0).any() or not given.sum() > 0:
         raise ValueError(f"sizes must be numbers of users with 0, 1, .. items, got {shown(sizes)}")
-    share, held = given / given.sum(), np.arange(len(given))
+    share, numbers = given / given.sum(), np.arange(len(given))
     lower = np.arange(protocol.domain) < max((protocol.domain - 1) // 2, 1)
     even = np.full(protocol.domain, 1 / protocol.domain)
     (noise,) = protocol.linear_variance(n, lower[None].astype(np.float64), even)
     errors = []
     for slots in range(1, max(int(np.flatnonzero(given).max()), 1) + 1):
-        kept = float(share @ np.minimum(held, slots))
+        # A set of more items than slots keeps as many as there are slots; of these, and of those
+        # lost, half are in the lower half of the items
+        kept = float(share @ np.minimum(numbers, slots))
         drawn = kept / (2 * slots)
-        lost = (float(share @ held) - kept) / 2
+        lost = (float(share @ numbers) - kept) / 2
         errors.append(lost**2 + slots**2 * (float(noise) + drawn * (1 - drawn) / n))
     return 1 + int(np.argmin(errors))
 
@@ -544,7 +554,7 @@ class ItemSets:
     size : int
         Slots in the first round, at least 1: public, not read off the sets.
     heavy : int
-        How many items the second round is about, at least 1.
+        The number of items that the second round is about, at least 1.
     oracle : str, class, Oracle or Mechanism, default "ProjectiveGeometry"
         Of the first round, over domain + 1 items: see `frequency.oracles.choice`.
     ranges : callable, default HaarHRR
@@ -579,7 +589,7 @@ class ItemSets:
         return PaddedSets(oracle_over(self.oracle, self.domain + 1, self._half), self.size)
 
     def proof(self) -> CompositionProof:
-        """Why both reports together are private, for every alpha in (0, 1): see `Channel.proof`."""
+        """Prove both reports together private, for every alpha in (0, 1): see `Channel.proof`."""
         rounds = (self.first, self.second([0]))
         return CompositionProof(
             tuple(BudgetShare(Fraction(1, 2), 1, each.proof()) for each in rounds),

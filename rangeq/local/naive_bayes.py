@@ -29,7 +29,7 @@ class Answering(Protocol):
 
 
 class NaiveBayes:
-    """How likely each class is, and in each class each value of each attribute.
+    """A classifier: the probability of each class, and of each value of each attribute given it.
 
     The attributes are taken to be independent within a class.
 
@@ -67,7 +67,7 @@ class NaiveBayes:
 
     @classmethod
     def private(cls, estimate: Answering, domain: Domain, given: str) -> NaiveBayes:
-        """From an estimate in which the class is an attribute, as private as the others.
+        """Make a classifier from an estimate in which the class is a private attribute, too.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class NaiveBayes:
     def public(
         cls, estimates: Sequence[Answering], domain: Domain, users: Sequence[int]
     ) -> NaiveBayes:
-        """From one estimate for each class, of the users whom the server knows to be in it.
+        """Make a classifier from an estimate for each class, of users known to be in it.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class NaiveBayes:
         domain : Domain
             Their attributes.
         users : sequence of int
-            How many users each class has, at least 1.
+            The number of users of each class, at least 1.
 
         Returns
         -------
@@ -136,8 +136,10 @@ class NaiveBayes:
         share = counts / counts.sum()
 
         def asked(name: str, first: Integers, last: Integers) -> tuple[Any, Any]:
-            found = [tuple(estimate.answer({name: (first, last)})) for estimate in estimates]
-            values, variances = (np.stack(part) for part in zip(*found, strict=True))
+            answers = [tuple(estimate.answer({name: (first, last)})) for estimate in estimates]
+            values, variances = (np.stack(part) for part in zip(*answers, strict=True))
+            # Within a class an estimate is of that class alone: times its share it is joint, and
+            # the variance goes by the square
             return share[:, None] * values, share[:, None] ** 2 * variances
 
         return cls._fitted(domain, (share, np.zeros(len(share))), asked)
@@ -174,6 +176,7 @@ class NaiveBayes:
         values = self.domain.records(records)
         total = np.tile(np.log(self.prior), (len(values), 1))
         for column, name in zip(values.T, self.domain, strict=True):
+            # Logarithms: products over many attributes would underflow
             total += np.log(self.densities[name])[:, column].T
         return total
 
@@ -232,6 +235,8 @@ def density(size: int, asked: Callable[[Integers, Integers], tuple[Floats, Float
         values, variances = asked(edges[:-1], edges[1:] - 1)
         if not np.isfinite(values).all():
             raise ValueError("no reports: there is no density to estimate")
+        # Unbiased: E f^2 is the square of the truth plus Var(f), of which 2 Var - f^2 leaves minus
+        # the square plus Var
         error = float(((2 * variances - values**2) / width).sum())
         if error < least:
             best, least = (values, variances, width), error
@@ -242,14 +247,17 @@ def density(size: int, asked: Callable[[Integers, Integers], tuple[Floats, Float
 
 
 def _positive(values: Any, variances: Any) -> Floats:
-    """The means of normal estimates' truths, where these are at least 0, and equally likely."""
+    """The means of normal estimates' truths, where these are at least 0 and equally likely."""
     estimates = np.asarray(values, dtype=np.float64)
     if not np.isfinite(estimates).all():
         raise ValueError("no reports: there is nothing to estimate")
+    # The mean of a normal law cut off at 0: estimate plus deviation times the inverse Mills ratio
+    # at z
     deviation = np.sqrt(np.maximum(variances, 1e-24))
     z = estimates / deviation
     # The log of the normal density over that of its integral up to z: no overflow for z << 0
     ratio = np.exp(-z * z / 2 - np.log(2 * np.pi) / 2 - scipy.special.log_ndtr(z))
+    # For z far below 0 the sum cancels to rounding, of either sign
     result: Floats = np.maximum(estimates + deviation * ratio, 1e-12)
     return result
 

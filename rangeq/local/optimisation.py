@@ -38,12 +38,12 @@ from rangeq.local.shifted import ShiftedHistogram, bins_of, powers_below
 from rangeq.local.turned_blocks import per_user_of_blocks
 
 _LONGEST = 256
-"""Bits of a report that are still little to send: where the best oracle for a level takes more, the
-best of the others is taken.
+"""The most bits of a report that are still little to send: where the best oracle for a level takes
+more, the best of the others is taken.
 """
 
 _FEW = 64
-"""The same for circular hierarchies, where the server looks at the bits of every user."""
+"""The most bits for circular hierarchies, where the server looks at the bits of every user."""
 
 _RESOLVED, _FINE = 1024, 3
 """The largest domain whose shifted histograms are weighed level by level; in larger ones, levels
@@ -51,24 +51,24 @@ are added above so many of the finest.
 """
 
 _PREFIXES, _SHIFTED_STEPS, _ALIKE = 128, 200, 1.003
-"""How many prefixes stand for all, how many steps to take, and when to stop."""
+"""The number of prefixes that stand for all, the most steps, and the ratio that ends them."""
 
 _SAMPLE = 4096
-"""How many of the lowest frequencies of a circular domain to weigh one by one."""
+"""The number of lowest frequencies of a circular domain that are weighed one by one."""
 
 _STEPS = 10_000_000
-"""How many contrasts the search for probabilities may look at in all."""
+"""The most contrasts that the search for probabilities looks at in all."""
 
 _LINE = 150
-"""How much of `describe` is printed: large domains have many levels."""
+"""The most characters of `describe` that are printed: large domains have many levels."""
 
 _BRANCHINGS = (2, 3, 5, 7)
-"""Levels left out make a tree of larger branching: powers need no trees of their own."""
+"""The branchings tried: levels left out make those of powers, which need no trees of their own."""
 
 
 @dataclass(frozen=True)
 class Optimised:
-    """What `optimise` found; ``print`` shows the table.
+    """The result of `optimise`; ``print`` shows the table.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Optimised:
         (protocol, rmse), the best first: optimised circular hierarchies and trees, and the
         published protocols.
     bound : float
-        What no protocol can go below: `least_rmse`.
+        The error that no protocol can go below: `least_rmse`.
     """
 
     protocol: RangeProtocol
@@ -181,13 +181,13 @@ def optimise(
         *_circular_hierarchies(domain, epsilon, workload),
         *_shifted_histograms(domain, epsilon, workload),
     ]
-    found = []
+    rated = []
     with ProgressMeter("protocols", len(candidates), shown=progress) as meter:
         for candidate in candidates:
-            found.append((candidate, candidate.average_rmse(n, workload)))
+            rated.append((candidate, candidate.average_rmse(n, workload)))
             meter.update()
-    found.sort(key=lambda pair: pair[1])
-    return Optimised(*found[0], tuple(found), least_rmse(domain, epsilon, n, workload))
+    rated.sort(key=lambda pair: pair[1])
+    return Optimised(*rated[0], tuple(rated), least_rmse(domain, epsilon, n, workload))
 
 
 def _published(domain: int, epsilon: float | Rational) -> Iterator[RangeProtocol]:
@@ -203,8 +203,8 @@ def _trees(domain: int, epsilon: float | Rational, workload: str) -> Iterator[Ra
     trees.add(Tree(domain, (max(2, domain),)))
     for tree in sorted(trees, key=lambda tree: tree.branching):
         oracles = [
-            best_oracle(nodes, held, epsilon)
-            for nodes, held in zip(tree.nodes, tree.occupied, strict=True)
+            best_oracle(nodes, occupied, epsilon)
+            for nodes, occupied in zip(tree.nodes, tree.occupied, strict=True)
         ]
         shares = probabilities(tree, np.array([variance for _, variance in oracles]), workload)
         kept = [
@@ -236,13 +236,13 @@ class CircleLevels:
     circle : int
         The number of items with padding: as for `CircularHistogram`.
     blocks : numpy.ndarray of int64
-        Shape (levels,): how many blocks each level cuts the circular domain into.
+        Shape (levels,): the number of blocks of each level of the circular domain.
     oracles : tuple of Oracle
         The best oracle of each level.
     frequencies : numpy.ndarray of int64
         The frequencies of the circular domain that are looked at.
     costs : numpy.ndarray of float64
-        Shape (frequencies,): what a unit of variance at each adds to the mean over a workload.
+        Shape (frequencies,): the cost of a unit of variance at each in the mean over a workload.
     gains : numpy.ndarray of float64
         Shape (frequencies, levels): the precision there that a user on each level adds.
     """
@@ -258,7 +258,7 @@ class CircleLevels:
 
     @classmethod
     def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
-        """Divisors of the size of a circular domain as numbers of blocks."""
+        """The levels of all default numbers of blocks: divisors of the circular domain's size."""
         blocks = np.array(default_blocks(circle))
         short = {name: kind for name, kind in NAMED.items() if issubclass(kind, CellOracle)}
         best = (
@@ -343,11 +343,17 @@ def _shifted_shares(domain: int, widths: Integers, variances: Floats) -> Floats:
         inverse = ToeplitzInverse.of(shares @ columns)
         solved = inverse.times(prefixes)
         every = inverse.times(np.ones(domain))
+        # The sum of all items is known: the covariance's part along it is taken off (Schur
+        # complement)
         solved -= solved.sum(axis=1, keepdims=True) / every.sum() * every
+        # x'T x of a Toeplitz matrix T is a sum over frequencies of its spectrum times |x|^2: gains
+        # of all levels at once
         power = (np.abs(np.fft.rfft(solved, 2 * domain)) ** 2).sum(axis=0)
         power[1:-1] *= 2
         gains = around.real @ power
         mean = float(shares @ gains)
+        # KKT condition: at the optimum no level's gain is above the mean; prefixes are a sample, so
+        # a part in 300 is as good as it gets
         if mean == 0 or gains.max() <= mean * _ALIKE:
             break
         shares = _normalised(shares * np.sqrt(gains / mean))
@@ -360,7 +366,7 @@ def _normalised(values: Floats) -> Floats:
 
 
 def _circular_costs(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
-    """What a unit of variance of each frequency of a circular domain adds to a workload's mean.
+    """The cost of a unit of variance of each frequency of a circular domain in a workload's mean.
 
     The frequencies are 1 .. circle // 2, or a sample of them.
     """
@@ -371,6 +377,8 @@ def _circular_costs(domain: int, circle: int, workload: str) -> tuple[Integers, 
         "ranges": (domain + 1.0 - length) * (length > 1),
     }
     lengths = np.bincount(length % circle, weights=often[workload], minlength=circle)
+    # The mean over lengths of |1 - e^(i angle length)|^2 / 2: a range is a difference of two
+    # prefixes, whose sums divide the spectrum by 4 sin^2
     power = (lengths.sum() - np.fft.rfft(lengths).real)[1:] / max(lengths.sum(), 1.0)
     frequency = np.arange(1, circle // 2 + 1)
     costs = power / (circle * np.sin(np.pi * frequency / circle) ** 2)
@@ -425,7 +433,7 @@ def compose(
     names = tuple(type(best_oracle(number, number, epsilon)[0]).__name__ for number in nodes)
     composite = Composite(domain, epsilon, mechanism, below, names)
     # Of a user of each level
-    information = np.array([composite.precisions(one) for one in np.eye(composite.tree.height)]).T
+    information = np.array([composite.precisions(unit) for unit in np.eye(composite.tree.height)]).T
     return replace(
         composite, probabilities=_exact(least_shares(composite.costs(workload), information))
     )
@@ -489,9 +497,13 @@ def falling_shares(
     shares = start
     for _ in range(steps):
         gains = slope(information @ shares) @ information
+        # gains are minus the derivatives of the cost by the shares. KKT condition: equal to their
+        # mean where a share is above 0, and no larger anywhere
         mean = float(shares @ gains)
         if mean == 0 or gains.max() <= mean * (1 + tolerance):
             break  # no level would gain from another's users
+        # The multiplicative algorithm of optimal design (Silvey, Titterington and Torgersen 1978)
+        # with the power 1/2, with which the cost never rises for such criteria (Torsney 1983)
         shares = shares * np.sqrt(gains / mean)
         shares /= shares.sum()
     return shares
@@ -532,6 +544,7 @@ def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "
     )
     f, ranges = np.arange(1, domain), domain * (domain + 1) / 2
     if workload == "prefixes":
+        # Singular values of prefix sums, with one free end and with none
         queries, roots = float(domain), 1 / (2 * np.sin(np.pi * f / (2 * domain)))
     else:
         single = workload == "ranges"

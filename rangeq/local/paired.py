@@ -29,14 +29,14 @@ from rangeq.core.protocol import RangeProtocol
 from rangeq.local.item_sets import PaddedSets, SetEstimate
 
 Inner: TypeAlias = Oracle | RangeProtocol | PaddedSets
-"""What reports on a pair, or on a set of pairs."""
+"""The protocol that reports on a pair, or on a set of pairs."""
 
 PAIR = ("bit", "item")
 """The attributes of a pair."""
 
 
 class PairedEstimate(OfPopulation):
-    """What is estimated of pairs of a bit and an item.
+    """The estimate of pairs of a bit and an item.
 
     Attributes
     ----------
@@ -77,9 +77,11 @@ class PairedEstimate(OfPopulation):
         sizes = (2, len(self._lower))
         shape, asked = conditions(where, PAIR, sizes)
         weights: Floats = np.ones((*shape, *sizes))
-        for one in asked:
-            own = one.weights(np.arange(sizes[one.place]))
-            weights = weights * (own[..., None] if one.place == 0 else own[..., None, :])
+        for condition in asked:
+            inside = condition.weights(np.arange(sizes[condition.place]))
+            weights = weights * (
+                inside[..., None] if condition.place == 0 else inside[..., None, :]
+            )
         rows = weights.reshape(-1, sizes[0] * sizes[1])
         value, variance = self.estimate.linear(rows)
         return Answer(value.reshape(shape), variance.reshape(shape))
@@ -143,6 +145,7 @@ def auc_and_slope(lower: Floats, upper: Floats) -> tuple[float, Floats]:
     above = upper.sum() - np.cumsum(upper) + upper / 2
     pairs = float(lower.sum() * upper.sum())
     value = float(upper @ below) / pairs
+    # The derivative of a quotient: that of the pairs won, less the value times that of all pairs
     slope = np.concatenate([above - value * upper.sum(), below - value * lower.sum()]) / pairs
     return value, slope
 
@@ -194,7 +197,7 @@ class Paired(Protocol):
 
     @property
     def attributes(self) -> Domain:
-        """Of a pair: the bit, and the item."""
+        """The attributes of a pair: the bit, and the item."""
         return Domain(dict(zip(PAIR, (2, self.domain), strict=True)))
 
     @property
@@ -234,7 +237,7 @@ class Paired(Protocol):
         return PairedEstimate(self.protocol.estimate(aggregate))
 
     def items(self, bits: npt.ArrayLike, values: npt.ArrayLike) -> Integers:
-        """What the channel's `privatize` takes, from each user's bit and item.
+        """Turn bits and items into the items that the channel's `privatize` takes.
 
         Parameters
         ----------
@@ -259,7 +262,7 @@ class Paired(Protocol):
     def keyed(
         self, keys: npt.ArrayLike, values: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> Integers:
-        """What the channel's `privatize` takes, from keys and numeric values.
+        """Turn keys and numeric values into the items that the channel's `privatize` takes.
 
         The bit is 1 with probability (1 + value) / 2, which is right on average. The rounding is
         part of the client.

@@ -33,12 +33,12 @@ from rangeq.local.haar import HaarHRR
 from rangeq.local.item_sets import Ranges
 
 _AT_ONCE = 1 << 22
-"""How many weights of items to hold at a time."""
+"""The most weights of items to hold at a time."""
 
 
 @dataclass(frozen=True)
 class OneAttribute(RecordChannel, Mixture):
-    """One attribute of the record, and the report of its value, with that of another attribute.
+    """The channel of one random attribute of the record, with another attribute if one is given.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ class OneAttribute(RecordChannel, Mixture):
 
     @cached_property
     def asked(self) -> tuple[tuple[str, ...], ...]:
-        """What each part is about: an attribute, perhaps after the given one."""
-        own = () if self.given is None else (self.given,)
-        return tuple((*own, name) for name in self.attributes if name != self.given)
+        """The attributes that each part is about: one, perhaps after the given one."""
+        before = () if self.given is None else (self.given,)
+        return tuple((*before, name) for name in self.attributes if name != self.given)
 
     def part_expression(self, part: int) -> list[Any]:
         return self.combination(self.attributes.places(self.asked[part]))
@@ -85,7 +85,7 @@ class OneAttribute(RecordChannel, Mixture):
 
 
 class PerAttributeEstimate(AttributeQuantiles):
-    """What is estimated of each attribute, and of each with the given one.
+    """The estimate of each attribute, and of each with the given one.
 
     Unbiased. Variances are those of the protocols' noise and of the draw of users to attributes.
 
@@ -101,8 +101,8 @@ class PerAttributeEstimate(AttributeQuantiles):
         self.n, self.domain, self._asked = aggregate.n, protocol.domain, protocol.channel.asked
         self._given = protocol.given
         self._parts: list[RangeEstimate] = [
-            own.estimate(protocol.channel.part_aggregate(aggregate, part))
-            for part, own in enumerate(protocol.protocols)
+            of_attribute.estimate(protocol.channel.part_aggregate(aggregate, part))
+            for part, of_attribute in enumerate(protocol.protocols)
         ]
 
     @property
@@ -128,17 +128,17 @@ class PerAttributeEstimate(AttributeQuantiles):
             What is no question, or one about two attributes none of which is the given one.
         """
         shape, asked = conditions(where, self.domain.names, self.domain.sizes)
-        wanted = {self.domain.names[one.place]: one for one in asked}
-        own = [name for name in wanted if name != self._given]
-        if len(own) > 1:
+        wanted = {self.domain.names[condition.place]: condition for condition in asked}
+        others = [name for name in wanted if name != self._given]
+        if len(others) > 1:
             raise InvalidQuestion(
-                f"nobody reports on {listed(own)} together: ask for one of them"
+                f"nobody reports on {listed(others)} together: ask for one of them"
                 + (f", with or without {self._given}" if self._given is not None else "")
             )
         parts = [
             (names, part)
             for names, part in zip(self._asked, self._parts, strict=True)
-            if part.n and (not own or own[0] in names)
+            if part.n and (not others or others[0] in names)
         ]
         if not parts:
             return Answer(np.full(shape, np.nan), np.full(shape, np.inf))
@@ -146,22 +146,24 @@ class PerAttributeEstimate(AttributeQuantiles):
         users = sum(part.n for _, part in parts)
         # Those of one attribute are a sample of the users; all together are the users
         drawn = 1 / users - 1 / self.n
+        # Disjoint groups of users, one for each attribute: their mean weighed by users is that of
+        # all of them
         for names, part in parts:
-            share, held = part.n / users, norm_sub(part.frequencies)
-            step = max(1, _AT_ONCE // len(held))
+            share, population = part.n / users, norm_sub(part.frequencies)
+            step = max(1, _AT_ONCE // len(population))
             for start in range(0, len(value), step):
                 batch = slice(start, start + step)
                 rows = self._weights(names, wanted, batch)
-                found, noise = part.linear(rows)
-                value[batch] += share * found
-                spread = np.maximum(rows**2 @ held - (rows @ held) ** 2, 0.0)
+                values, noise = part.linear(rows)
+                value[batch] += share * values
+                spread = np.maximum(rows**2 @ population - (rows @ population) ** 2, 0.0)
                 variance[batch] += share**2 * (noise + drawn * spread)
         return Answer(value.reshape(shape), variance.reshape(shape))
 
     def _weights(
         self, names: Sequence[str], wanted: Mapping[str, Condition], batch: slice
     ) -> Floats:
-        """1 for the combinations of values that some of the questions ask for, else 0."""
+        """The weights 1 of the combinations of values that some questions ask for, else 0."""
         weights: Floats = np.ones((1, 1))
         for name in names:
             values = np.arange(self.domain[name])
@@ -169,19 +171,19 @@ class PerAttributeEstimate(AttributeQuantiles):
                 first, last = (
                     end.ravel()[batch] for end in (wanted[name].first, wanted[name].last)
                 )
-                one = wanted[name]._replace(first=first, last=last).weights(values)
+                factor = wanted[name]._replace(first=first, last=last).weights(values)
             else:
-                one = np.ones(len(values))
-            one = np.atleast_2d(one)
-            weights = (weights[:, :, None] * one[:, None, :]).reshape(
-                max(len(weights), len(one)), -1
+                factor = np.ones(len(values))
+            factor = np.atleast_2d(factor)
+            weights = (weights[:, :, None] * factor[:, None, :]).reshape(
+                max(len(weights), len(factor)), -1
             )
         return weights
 
 
 @dataclass(frozen=True)
 class PerAttribute(Protocol):
-    """Every user reports on one random attribute of the record, by a range protocol.
+    """A protocol in which every user reports on one random attribute, by a range protocol.
 
     With a ``given`` attribute, such as a private class, each report is about it too, jointly and
     under the same epsilon: a pair (class, value) is the item class * size + value of a protocol
@@ -216,20 +218,20 @@ class PerAttribute(Protocol):
         set_fields(self, protocols=tuple(self.protocols))
         sizes = self.sizes(self.domain, self.given)
         if (
-            not all(isinstance(own, RangeProtocol) for own in self.protocols)
-            or [own.domain for own in self.protocols] != sizes
+            not all(isinstance(protocol, RangeProtocol) for protocol in self.protocols)
+            or [protocol.domain for protocol in self.protocols] != sizes
             or not sizes
         ):
             raise ValueError(
                 f"protocols must be range protocols over {shown(sizes)} items, got"
                 f" {shown(self.protocols)}"
             )
-        if len({own.privacy for own in self.protocols}) > 1:
+        if len({protocol.privacy for protocol in self.protocols}) > 1:
             raise ValueError("protocols must all have the same privacy loss")
 
     @staticmethod
     def sizes(domain: Domain, given: str | None) -> list[int]:
-        """How many items the protocol of each attribute must have.
+        """The numbers of items that the protocol of each attribute must have.
 
         Parameters
         ----------
@@ -254,7 +256,7 @@ class PerAttribute(Protocol):
         given: str | None = None,
         ranges: Ranges = HaarHRR,
     ) -> PerAttribute:
-        """With range protocols of one kind.
+        """Make the protocol with range protocols of one kind.
 
         Parameters
         ----------
@@ -283,8 +285,8 @@ class PerAttribute(Protocol):
 
     @cached_property
     def channel(self) -> OneAttribute:
-        """How a record becomes a report on one attribute."""
-        channels = tuple(own.channel for own in self.protocols)
+        """The channel that turns a record into a report on one attribute."""
+        channels = tuple(protocol.channel for protocol in self.protocols)
         epsilon = self.protocols[0].epsilon
         return OneAttribute(self.domain.size, epsilon, self.domain, channels, self.given)
 

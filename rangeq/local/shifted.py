@@ -35,14 +35,14 @@ class ShiftedHistogram(AdditiveProtocol):
     The least-squares estimate solves equations with a Toeplitz matrix, the sum over the widths w of
     their precision times max(0, 1 - |x - z| / w) for items x and z.
 
-    The variances that its estimates tell are those of the estimated population; of ranges over more
-    than 4096 items, those of an even one. Oracles over finite fields count as the mean over the
-    ways to number the bins.
+    The variances that its estimates state are those of the estimated population; of ranges over
+    more than 4096 items, those of an even one. Oracles over finite fields count as the mean over
+    the ways to number the bins.
 
     Parameters
     ----------
     widths : tuple of int, optional
-        How many items a bin of each level has, descending; 1 the last. None: the powers of two
+        The numbers of items of a bin of each level, descending; 1 the last. None: the powers of two
         below the domain.
     oracle : str, class, Oracle, Mechanism or tuple of these, default "ProjectiveGeometry"
         The oracle of all levels, or one for each, that counts cells, over as many bins as there may
@@ -114,28 +114,32 @@ class ShiftedHistogram(AdditiveProtocol):
         for k, (level, variance) in enumerate(zip(self.parts, self._per_user, strict=True)):
             if users[k]:
                 counts = self.channel.part_aggregate(aggregate, k).counts
-                found = level.held_of(counts)
+                users_in = level.held_of(counts)
                 known = windows(padded(even, level.domain), level.width)
-                found -= level.reporting(counts, users[k]) * known
+                users_in -= level.reporting(counts, users[k]) * known
                 # An item is in the bins that begin at it and up to width - 1 items before it
-                sums = np.roll(windows(found, level.width), level.width - 1)
+                sums = np.roll(windows(users_in, level.width), level.width - 1)
                 counted += sums[: self.domain] / variance
         solver = _solver(self, tuple(users))
         result = even + solver.inverse.times(counted)
+        # All users are somewhere: the constraint of sum 1, by its Lagrange multiplier, in
+        # proportion to each item's covariance with the sum
         return result + solver.shares * (1 - result.sum())
 
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         solver = _solver(self, tuple(users))
         shared = np.append(0.0, np.cumsum(solver.shares))
+        # The sum of all items is known: the part of the covariance along it is taken off (Schur
+        # complement), and the whole domain has no variance at all
         given = (shared[last + 1] - shared[first]) ** 2 / solver.precision
-        own = np.maximum(solver.inverse.blocks(first, last + 1) - given, 0.0)
-        return np.where(last - first + 1 == self.domain, 0.0, own)
+        variances = np.maximum(solver.inverse.blocks(first, last + 1) - given, 0.0)
+        return np.where(last - first + 1 == self.domain, 0.0, variances)
 
     def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
         solver = _solver(self, tuple(users))
-        own = (weights * solver.inverse.times(weights)).sum(axis=-1)
-        own = own - (weights @ solver.shares) ** 2 / solver.precision
-        return np.where(np.ptp(weights, axis=-1) == 0, 0.0, np.maximum(own, 0.0))
+        variances = (weights * solver.inverse.times(weights)).sum(axis=-1)
+        variances = variances - (weights @ solver.shares) ** 2 / solver.precision
+        return np.where(np.ptp(weights, axis=-1) == 0, 0.0, np.maximum(variances, 0.0))
 
     def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
         solver, total = _solver(self, tuple(users)), -spread(weights, frequencies) / n
@@ -143,24 +147,24 @@ class ShiftedHistogram(AdditiveProtocol):
         even = np.full(self.domain, 1 / self.domain)
         for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
             if number:
-                counted, held, known = (
+                counted, in_bins, known = (
                     windows(padded(values, level.domain), level.width)
                     for values in (solution * (number / variance), frequencies, even)
                 )
-                total += level.added_variance(counted, held, known) / number
+                total += level.added_variance(counted, in_bins, known) / number
         return np.where(np.ptp(weights, axis=-1) == 0, 0.0, np.maximum(total, 0.0))
 
 
 @dataclass(frozen=True)
 class Solver:
-    """What rests on the numbers of users alone.
+    """The quantities that depend on the numbers of users alone.
 
     Attributes
     ----------
     inverse : ToeplitzInverse
         The covariances of the items' estimates, if their sum were not known.
     shares : numpy.ndarray of float64
-        Shape (domain,): how much of an error of that sum each item gives up; they sum to 1.
+        Shape (domain,): the part of an error of that sum that each item gives up; they sum to 1.
     precision : float
         The precision of that sum.
     """
@@ -179,7 +183,7 @@ def _solver(protocol: ShiftedHistogram, users: tuple[float, ...]) -> Solver:
 
 
 def bins_of(domain: int, width: int) -> int:
-    """How many bins of a width a domain is cut into at most, whatever the offset; at least 2."""
+    """The most bins of a width that a domain is cut into, whatever the offset; at least 2."""
     return max(2, -(-(domain + width - 1) // width))
 
 

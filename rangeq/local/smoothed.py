@@ -1,4 +1,4 @@
-"""`shaped`: ranges on one attribute by smoothed, adaptive estimates, which are distributions."""
+"""Smoothed, adaptive estimates of ranges on one attribute, which are distributions: `shaped`."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from rangeq.local.circular import CircularHistogram, divisors, round_up
 from rangeq.local.optimisation import CircleLevels, falling_shares, least_shares
 
 _CORNER = 2.0
-"""The collection's smooth reference has |coefficient k|^2 = (1 + (k / 2)^2)^-2: a Laplace density,
-its scale 8 % of the circular domain.
+"""The corner of the collection's smooth reference, |coefficient k|^2 = (1 + (k / 2)^2)^-2: a
+Laplace density, its scale 8 % of the circular domain.
 """
 
 _ROUGH = 2.0
-"""Its rough reference has independent weights of items with E w^2 / (E w)^2 = 2: |coefficient|^2 =
-2 / domain everywhere.
+"""The ratio of its rough reference: independent weights of items with E w^2 / (E w)^2 = 2:
+|coefficient|^2 = 2 / domain everywhere.
 """
 
 _MOST, _LEAST = 1.7, 1.03
-"""By what factor the collection's unshaped error may exceed the least: where rough data lose
+"""The factors by which the collection's unbiased error may exceed the least: where rough data lose
 nothing by it, and in any case.
 """
 
 _LEAST_NOISE = 1e-9
-"""Of a frequency, as a part of what drawing the users would add: reports of a large epsilon hardly
-have any.
+"""The least noise of a frequency, as a part of what drawing the users would add: reports of a large
+epsilon hardly have any.
 """
 
 _SMALL, _TRIED = 64, 3
-"""Domains up to this may have any padding; and so many of most divisors are tried."""
+"""The largest domain with any padding; and the number of sizes of most divisors to try."""
 
 _FEWEST = 4
-"""Domains below have nothing to smooth."""
+"""The least domain that has something to smooth."""
 
 
 def shaped(domain: int, epsilon: float | Rational, n: int, workload: str = "ranges") -> Shaped:
@@ -115,7 +115,7 @@ class Shaped(Protocol):
 
     @property
     def channel(self) -> Levels:
-        """How an item becomes a report."""
+        """The channel that turns an item into a report."""
         return self.collection.channel
 
     @property
@@ -136,8 +136,8 @@ class Shaped(Protocol):
         aggregate : Aggregate
             Of this protocol's reports.
         apart : int, default 0
-            How many of the last items are no neighbours of the others, such as that of missing
-            values: nothing is smoothed across. Not all. A `frequency.Survey` knows.
+            The number of the last items that are no neighbours of the others, such as that of
+            missing values: nothing is smoothed across. Not all. A `frequency.Survey` knows.
 
         Returns
         -------
@@ -173,12 +173,13 @@ def smoothing_of(
 
 def report_variances(precision: Floats, drawing: float) -> Floats:
     """The variances of frequencies of these users' fractions, by the noise of reports alone."""
+    # Where nothing is known the variance is infinite, without a warning
     with np.errstate(divide="ignore"):
         return np.maximum(1 / precision - drawing, _LEAST_NOISE * drawing)
 
 
 class NotConverged(UserWarning):
-    """A search stopped short of its optimum."""
+    """A warning: a search stopped short of its optimum."""
 
 
 class ShapedEstimate(EstimatedDistribution):
@@ -218,7 +219,7 @@ class ShapedEstimate(EstimatedDistribution):
         else:
             transform, information = collection.transform(aggregate)
             self._smoothing = smoothing_of(collection, transform, information, n, apart)
-            found, positive = self._smoothing.distribution()
+            distribution, positive = self._smoothing.distribution()
             self.converged = self._smoothing.converged and positive
             if not self.converged:
                 warnings.warn(
@@ -227,7 +228,7 @@ class ShapedEstimate(EstimatedDistribution):
                     NotConverged,
                     stacklevel=3,
                 )
-            super().__init__(found, n)
+            super().__init__(distribution, n)
 
     def _range_variance(self, first: Integers, last: Integers) -> Floats:
         drawing = self._of_drawing(self._between(first, last))
@@ -257,12 +258,12 @@ def _designed(domain: int, epsilon: float | Rational, n: int, workload: str) -> 
     tried = range(least, most + 1, 1 if domain <= _SMALL else max(1, (most - least) // 3))
     sizes = sorted({size if domain <= _SMALL else round_up(size) for size in tried})
     sizes = sorted(sizes, key=lambda size: -len(divisors(size)))[:_TRIED]
-    found = []
+    candidates = []
     for circle in sizes:
         levels = CircleLevels.of(domain, epsilon, circle, workload)
         shares = least_shares(levels.costs, n * levels.gains)
-        found.append((_unshaped(levels, n, shares), circle, levels, shares))
-    _, _, levels, shares = min(found, key=lambda item: item[:2])
+        candidates.append((_unshaped(levels, n, shares), circle, levels, shares))
+    _, _, levels, shares = min(candidates, key=lambda item: item[:2])
     return levels.histogram(_tilted(levels, n, shares))
 
 
@@ -285,11 +286,13 @@ def _tilted(levels: CircleLevels, n: int, unbiased: Floats) -> Floats:
 
     They minimise sum c v / (1 + v smooth) + g sum c v for the least guard g that keeps errors low
     for rough data. v is the variance of each frequency from n users, c its costs. The first sum is
-    the shaped error on the smooth reference, the second the unshaped one: least for ``unbiased``.
+    the smoothed error on the smooth reference, the second the unbiased one: least for ``unbiased``.
     """
     rough = levels.circle * levels.domain / _ROUGH
     chosen, least = unbiased, _unshaped(levels, n, unbiased)
     low, high = math.log(1e-2), math.log(30.0)
+    # Bisection of the guard's logarithm: both errors fall as it grows. Shares of the last guard
+    # that was enough are a warm start, and always feasible
     for _ in range(9):
         guard = (low + high) / 2
         shares = _guarded(levels, n, _smooth(levels), math.exp(guard), chosen)
@@ -310,6 +313,7 @@ def _guarded(levels: CircleLevels, n: int, prior: Floats, guard: float, start: F
         result: Floats = levels.costs * (1 / (1 + noise * prior) ** 2 + guard) / precision**2
         return result
 
+    # Multiplicative steps cannot leave 0: every level begins with some users
     shares = np.maximum(start, 1e-4)
     return falling_shares(slope, n * levels.gains, shares / shares.sum(), 600, 1e-5)
 
@@ -319,14 +323,14 @@ def _guarded(levels: CircleLevels, n: int, prior: Floats, guard: float, start: F
 
 
 _COARSE = 256
-"""Larger domains are simulated with this many items."""
+"""The most items of a simulated domain."""
 
 _RUNS = 8
-"""Simulated collections for each population: predictions are off by a quarter or so."""
+"""The simulated collections of each population: predictions are off by a quarter or so."""
 
 _PER_DECADE = 10
-"""Epsilons and numbers of users that are simulated, of each decade: predictions in between follow
-from the nearest by a power law.
+"""The epsilons and numbers of users of each decade that are simulated: predictions in between
+follow from the nearest by a power law.
 """
 
 
@@ -372,8 +376,8 @@ def shaped_errors(
     loss = float(epsilon)
     near, users = _nearest(loss), max(1, round(_nearest(n)))
     scale = near / loss * math.sqrt(users / n)
-    found = _errors(domain, near, users, workload, like)
-    return tuple((name, scale * error) for name, error in found)
+    errors = _errors(domain, near, users, workload, like)
+    return tuple((name, scale * error) for name, error in errors)
 
 
 def _nearest(number: float) -> float:
@@ -402,7 +406,7 @@ def _errors(
 
 @one_thread
 def _simulated(protocol: Shaped, n: int, workload: str, share: Floats) -> float:
-    """With normal noise of the variances that reports have: a number of users costs no time."""
+    """Simulate errors with normal noise of the reports' variances: users cost no time."""
     collection = protocol.collection
     domain, size = collection.domain, collection.size
     information = collection.information(collection.channel.expected_users(n))
@@ -411,12 +415,12 @@ def _simulated(protocol: Shaped, n: int, workload: str, share: Floats) -> float:
     squares = []
     for run in range(_RUNS):
         rng = np.random.default_rng(run)
-        held = rng.multinomial(n, share / share.sum()) / n
+        truth = rng.multinomial(n, share / share.sum()) / n
         noise = items_of(rng.normal(size=2 * (size // 2)) * deviations, 0.0, size)
-        told = np.fft.rfft(padded(held, size) + noise)
-        found = smoothing_of(collection, told, information, n).distribution().distribution
-        prefixes = np.cumsum(found - held)
+        transform = np.fft.rfft(padded(truth, size) + noise)
+        estimate = smoothing_of(collection, transform, information, n).distribution().distribution
+        prefixes = np.cumsum(estimate - truth)
         squares.append(
-            mean_over(workload, prefixes**2, float(prefixes.sum()) ** 2, (found - held) ** 2)
+            mean_over(workload, prefixes**2, float(prefixes.sum()) ** 2, (estimate - truth) ** 2)
         )
     return float(np.sqrt(np.mean(squares)))

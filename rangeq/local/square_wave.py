@@ -1,4 +1,4 @@
-"""SquareWave: reports near the true value are more probable; distributions are found by EM."""
+"""SquareWave: reports near the true value are more probable; distributions by EM."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from rangeq.local.paired import Paired, auc_and_slope
 
 
 def bandwidth(epsilon: float) -> float:
-    """delta, by which a square wave reaches to each side of a value, in units of the domain.
+    """The half-width delta of a square wave about a value, in units of the domain.
 
     Multi-dimensional ranges, equation 8: where the most information is passed on.
     """
+    # Beyond 700 the exponential overflows, and the bandwidth is 0 to all digits long before
     e = min(epsilon, 700.0)
     if e < 1e-3:  # the formula's two differences cancel; its expansion is 1/2 - e/3
         return 0.5 - e / 3
@@ -80,12 +81,12 @@ class SquareWave(PublicCoinChannel):
 
     @cached_property
     def reach(self) -> int:
-        """b: how many items to each side of the value count as near."""
+        """The number b of items to each side of the value that count as near."""
         return math.floor(bandwidth(self.privacy.epsilon) * self.domain)
 
     @property
     def outputs(self) -> int:
-        """How many different reports there are."""
+        """The number of different reports."""
         return self.domain + 2 * self.reach
 
     @property
@@ -100,19 +101,19 @@ class SquareWave(PublicCoinChannel):
 
     @property
     def p(self) -> Fraction:
-        """Pr[a particular near output]."""
+        """The probability of a particular near output."""
         return Fraction(WORD - self._far_weight, WORD * self._near)
 
     @property
     def q(self) -> Fraction:
-        """Pr[a particular far output]; 0 if there is none."""
+        """The probability of a particular far output; 0 if there is none."""
         return (
             Fraction(self._far_weight, WORD * (self.domain - 1)) if self.domain > 1 else Fraction(0)
         )
 
     @cached_property
     def _difference_and_q(self) -> tuple[float, float]:
-        """p - q, and q: looked up in every round of a fit."""
+        """The difference p - q, and q: looked up in every round of a fit."""
         return float(self.p - self.q), float(self.q)
 
     @cached_property
@@ -159,13 +160,13 @@ class SquareWave(PublicCoinChannel):
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        held = self._held(items, counts)
+        users = self._held(items, counts)
         total = np.zeros(self.outputs, dtype=np.int64)
         p, q = float(self.p), float(self.q)
-        for item in np.flatnonzero(held):
+        for item in np.flatnonzero(users):
             column = np.full(self.outputs, q)
             column[item : item + self._near] = p
-            total += rng.multinomial(held[item], column / column.sum())
+            total += rng.multinomial(users[item], column / column.sum())
         return total
 
     # Without an item every output is as likely.
@@ -301,15 +302,20 @@ class SquareWave(PublicCoinChannel):
             Shape (outputs,).
         """
         spread = np.zeros(self.outputs + 1)
+        # Each item adds to a run of outputs: the differences of the runs' ends, cumulated, in
+        # O(outputs) instead of items times outputs
         spread[: self.domain] += frequencies
         spread[self._near : self._near + self.domain] -= frequencies
+        # Rounding of the cumulated sum may leave a mass below 0, and at a large epsilon, where q is
+        # nearly 0, a probability, whose logarithm the fit takes
         near = np.maximum(np.cumsum(spread[:-1]), 0.0)
         difference, q = self._difference_and_q
         result: Floats = q * frequencies.sum() + difference * near
         return result
 
     def _backward(self, ratios: Floats) -> Floats:
-        """For each item the sum over outputs of their probability times a number of their own."""
+        """The sum over outputs of their probability times a number of their own, for each item."""
+        # The transpose of `reported`, as EM needs it: sums over the same runs
         sums = np.concatenate([[0.0], np.cumsum(ratios)])
         near = np.maximum(sums[self._near :] - sums[: self.domain], 0.0)
         difference, q = self._difference_and_q
@@ -352,7 +358,7 @@ class AucError(NamedTuple):
 
 
 def auc_error(pairs: Paired, n: int, smoothness: float, positives: float = 0.5) -> AucError:
-    """What the AUC of a score, cut into equal bins, will err by.
+    """The error to expect of the AUC of a score that is cut into equal bins.
 
     Let the score have a density in each class, on [0, 1], with slopes of at most L in absolute
     value. In D bins the pairs of scores in one bin count one half each, and the AUC is wrong by at
@@ -405,9 +411,9 @@ def auc_error(pairs: Paired, n: int, smoothness: float, positives: float = 0.5) 
     if isinstance(pairs.protocol, PaddedSets):
         raise TypeError("the AUC of sets of pairs is not predicted")
     bins = pairs.domain
-    held = np.repeat([1 - positives, positives], bins) / bins
-    _, slope = auc_and_slope(held[:bins], held[bins:])
-    (variance,) = pairs.protocol.linear_variance(n, slope[None], held)
+    population = np.repeat([1 - positives, positives], bins) / bins
+    _, slope = auc_and_slope(population[:bins], population[bins:])
+    (variance,) = pairs.protocol.linear_variance(n, slope[None], population)
     return AucError(bins, smoothness / (4 * bins**2), math.sqrt(max(float(variance), 0.0)))
 
 
@@ -443,7 +449,7 @@ def best_bins(
     >>> best_bins(lambda bins: Paired(HaarHRR(2 * bins, 1.0)), n=100_000, smoothness=8.0).bins
     32
     """
-    found = [auc_error(make(bins), n, smoothness, positives) for bins in candidates]
-    if not found:
+    errors = [auc_error(make(bins), n, smoothness, positives) for bins in candidates]
+    if not errors:
         raise ValueError("there are no candidates to choose from")
-    return min(found, key=lambda error: error.rmse)
+    return min(errors, key=lambda error: error.rmse)

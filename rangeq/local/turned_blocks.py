@@ -34,7 +34,7 @@ class Blocks(PublicDraw):
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
     blocks : int
-        How many blocks: a divisor of the domain.
+        The number of blocks: a divisor of the domain.
     oracle : str, class, Oracle or Mechanism
         One that counts cells, over the blocks: see `frequency.oracles.choice`.
 
@@ -117,7 +117,7 @@ class Blocks(PublicDraw):
         return {"width": self.width, "blocks": {**self.base.parameters}}
 
     def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
-        """Estimates of how many users are in the block that begins at each item: shape (domain,).
+        """Estimates of the users in the block that begins at each item: shape (domain,).
 
         Of users of the angle by which the block begins there.
         """
@@ -153,6 +153,8 @@ class Blocks(PublicDraw):
         numpy.ndarray of float64
             Shape (sums,).
         """
+        # Where all blocks are alike the mean square over reports is linear in the user's block:
+        # `NodeLaw`; other oracles are asked angle by angle
         if self.alike:
             squares = weights**2 @ (self.law.contrast + self.law.held * held)
         else:
@@ -166,10 +168,11 @@ class Blocks(PublicDraw):
             for each in (held, known)
         )
         result: Floats = squares / self.width + (off**2 - 2 * off * mean).mean(axis=-1)
+        # The variance over angles: the mean square less the square of the mean
         return result - (mean - off).mean(axis=-1) ** 2
 
     def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:
-        """How many users report on the block that begins at each item.
+        """The number of users who report on the block that begins at each item.
 
         Users of the same angle count alike for all of its blocks.
 
@@ -178,7 +181,7 @@ class Blocks(PublicDraw):
         counts : numpy.ndarray of int64
             Of an aggregate of this channel.
         users : float
-            How many users the counts are of.
+            The number of users that the counts are of.
 
         Returns
         -------
@@ -192,5 +195,5 @@ class Blocks(PublicDraw):
 
 def per_user_of_blocks(oracle: Oracle, domain: int, width: int) -> float:
     """The variance of a unit contrast between blocks, from one user drawn at random."""
-    held = max(-(-domain // width), 2)
-    return oracle.difference_variance(1, held) / 2 + width / domain
+    occupied = max(-(-domain // width), 2)
+    return oracle.difference_variance(1, occupied) / 2 + width / domain

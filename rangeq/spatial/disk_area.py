@@ -29,13 +29,13 @@ from rangeq.local.square_wave import bandwidth
 from rangeq.spatial.likelihood import LikelihoodChannel, LikelihoodProtocol
 
 MOST_CELLS = 1 << 20
-"""How many cells the grid may have: reports are counted in up to four times as many."""
+"""The most cells of the grid: reports are counted in up to four times as many."""
 
 _WHOLE = 1 << 16
 """The weight of a cell that lies in the disk as a whole."""
 
 _STEPS = 64
-"""The radius is a multiple of so many parts of a cell, so that all devices have the same one."""
+"""The parts of a cell that the radius is a multiple of, so that all devices have the same."""
 
 
 def disk_radius(epsilon: float, across: int, along: int) -> float:
@@ -46,12 +46,13 @@ def disk_radius(epsilon: float, across: int, along: int) -> float:
     that is far. It is largest where u = (e^eps eps - e^eps + 1) / (e^eps (e^eps - 1 - eps)), twice
     the square wave's bandwidth. For a square this is the radius of Du et al.
     """
+    # Of the quadratic pi b^2 - 2 u half b - u X Y = 0 the positive root: no two terms cancel
     u, half = 2 * bandwidth(epsilon), across + along
     return (u * half + math.sqrt((u * half) ** 2 + math.pi * u * across * along)) / math.pi
 
 
 def disk_shares(radius: float) -> Floats:
-    """Which part of each cell lies in a disk about the middle of the one in the centre.
+    """The part of each cell that lies in a disk about the middle of the one in the centre.
 
     The result has shape (2 reach + 1, 2 reach + 1).
     """
@@ -65,13 +66,15 @@ def disk_shares(radius: float) -> Floats:
         return (t * np.sqrt(radius**2 - t**2) + radius**2 * np.arcsin(t / radius)) / 2
 
     quarter = bend * y + under_the_arc(x) - under_the_arc(bend)
+    # The quarter disk's area with the signs of the quadrants is a cumulative distribution: double
+    # differences give the cells
     signed = np.sign(edges)[:, None] * np.sign(edges) * quarter
     return np.clip(np.diff(np.diff(signed, axis=0), axis=1), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class DiskChannel(LikelihoodChannel):
-    """A cell of the grid or its border: of the disk about the user's cell, or any.
+    """The channel of a cell of the grid or its border: of the disk about the user's cell, or any.
 
     With a fixed probability a report is uniform among all cells that any user's disk reaches, else
     a cell of the user's own disk, in proportion to the part of the cell that the disk covers. Both
@@ -93,7 +96,7 @@ class DiskChannel(LikelihoodChannel):
 
     @cached_property
     def radius(self) -> Fraction:
-        """Of the disk, in cells: that of `disk_radius`, rounded, at least 1/2."""
+        """The radius of the disk, in cells: that of `disk_radius`, rounded, at least 1/2."""
         exact = disk_radius(float(self.privacy.epsilon), *self.attributes.sizes)
         return max(Fraction(round(exact * _STEPS), _STEPS), Fraction(1, 2))
 
@@ -105,12 +108,12 @@ class DiskChannel(LikelihoodChannel):
 
     @property
     def reach(self) -> int:
-        """How many cells wide the border is."""
+        """The width of the border in cells."""
         return len(self.kernel) // 2
 
     @cached_property
     def _reached(self) -> npt.NDArray[np.bool_]:
-        """Which cells of the grid and its border are in the disk of a user: the others never come.
+        """A mask of the cells that are in the disk of some user: the others never come.
 
         A cell is, if it is in that of the nearest user.
         """
@@ -189,21 +192,23 @@ class DiskChannel(LikelihoodChannel):
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        held = np.zeros(self.attributes.sizes, dtype=np.int64)
-        np.add.at(held, tuple(items.T), counts)
+        users = np.zeros(self.attributes.sizes, dtype=np.int64)
+        np.add.at(users, tuple(items.T), counts)
         total = np.zeros(self.counts_shape, dtype=np.int64)
-        far = rng.binomial(held, self.far_weight / WORD)
+        far = rng.binomial(users, self.far_weight / WORD)
         outputs = len(self._outputs)
         total.ravel()[self._outputs] += rng.multinomial(far.sum(), np.full(outputs, 1 / outputs))
         shares, width = self.kernel.ravel() / self.kernel.sum(), len(self.kernel)
-        for x, y in np.argwhere(held).tolist():
-            drawn = rng.multinomial(held[x, y] - far[x, y], shares).reshape(width, width)
+        for x, y in np.argwhere(users).tolist():
+            drawn = rng.multinomial(users[x, y] - far[x, y], shares).reshape(width, width)
             total[x : x + width, y : y + width] += drawn
         return total
 
     def audit(self) -> Audit:
         near, far = (WORD - self.far_weight) * len(self._outputs), self.far_weight
         background = far * int(self._sums[-1])
+        # The probability of an output is linear in the kernel's weight: its largest ratio is that
+        # of its largest weight under any items to its least, of which there are few kinds
         worst = max(
             Fraction(background + near * most, background + near * least)
             for most, least in self._extremes
@@ -218,7 +223,7 @@ class DiskChannel(LikelihoodChannel):
         return favouring(inside, 1 - inside, relative=True, name=name, source=self.privacy_source)
 
     def likelihood_of(self, output: tuple[int, int], item: tuple[int, int]) -> Fraction:
-        """Pr[output | item].
+        """The probability Pr[output | item].
 
         Parameters
         ----------
@@ -233,7 +238,7 @@ class DiskChannel(LikelihoodChannel):
             Exact: what is drawn.
         """
         far = Fraction(self.far_weight, WORD)
-        apart = [one - other for one, other in zip(output, item, strict=True)]
+        apart = [place - other for place, other in zip(output, item, strict=True)]
         within = all(0 <= step < len(self.kernel) for step in apart)
         weight = int(self.kernel[apart[0], apart[1]]) if within else 0
         anywhere = Fraction(int(self._reached[output]), len(self._outputs))
@@ -251,15 +256,18 @@ class DiskChannel(LikelihoodChannel):
     def reported(self, frequencies: Floats) -> Floats:
         lengths, spectrum = self._spectrum
         across, along = self.counts_shape
+        # A convolution with the disk. Padded to the output's size, so that nothing wraps around;
+        # rounding may leave values below 0, whose logarithm the fit takes
         near = scipy.fft.irfft2(scipy.fft.rfft2(frequencies, lengths) * spectrum, lengths)
         far = self.far_weight / WORD
         even = far / len(self._outputs) * frequencies.sum()
-        found = even + (1 - far) * np.maximum(near[:across, :along], 0.0)
-        return np.where(self._reached, found, 0.0)
+        probabilities = even + (1 - far) * np.maximum(near[:across, :along], 0.0)
+        return np.where(self._reached, probabilities, 0.0)
 
     def backward(self, numbers: Floats) -> Floats:
         lengths, spectrum = self._spectrum
         across, along = self.attributes.sizes
+        # The transpose: correlation, hence the conjugate spectrum
         near = scipy.fft.irfft2(scipy.fft.rfft2(numbers, lengths) * spectrum.conj(), lengths)
         far = self.far_weight / WORD
         even = far * numbers[self._reached].sum() / len(self._outputs)

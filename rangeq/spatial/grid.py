@@ -22,13 +22,13 @@ EARTH_RADIUS = 6_371_008.8
 """The mean radius of the earth in metres: lengths err by at most 0.6 % for its flattening."""
 
 MOST_CELLS = 1 << 22
-"""How many cells a grid may have: what an estimate holds for each is in memory."""
+"""The most cells of a grid: what an estimate holds for each is in memory."""
 
 _STEEPEST = 85.0
-"""Degrees of latitude up to which a grid may have its centre."""
+"""The largest latitude of the centre of a grid, in degrees."""
 
 _ROUNDING = 1e-9
-"""Of a cell: by so much a point may lie beyond the border and be on it."""
+"""The part of a cell by which a point may lie beyond the border and be on it."""
 
 
 class InvalidPoint(FrequencyError, ValueError):
@@ -64,7 +64,7 @@ class SpatialGrid:
     cell : float
         The side of a cell: in metres if ``geographic``, else in the coordinates' unit.
     shape : tuple of int
-        How many cells there are across and along the bearing, at least 1 each: any numbers.
+        The numbers of cells across and along the bearing, at least 1 each: any numbers.
     bearing : float, default 0
         The direction of the second axis in degrees, clockwise from north (or from the y axis), such
         as 29 for the avenues of Manhattan.
@@ -106,7 +106,9 @@ class SpatialGrid:
             raise ValueError(
                 f"shape must be two numbers of cells, such as (32, 64), got {shown(self.shape)}"
             )
-        across, along = (whole(one, "shape", 1, what="a number of cells") for one in self.shape)
+        across, along = (
+            whole(number, "shape", 1, what="a number of cells") for number in self.shape
+        )
         if across * along > MOST_CELLS:
             raise ValueError(f"a grid has at most {MOST_CELLS} cells, got {across} x {along}")
         set_fields(
@@ -173,6 +175,8 @@ class SpatialGrid:
         middle = (corners.min(axis=0) + corners.max(axis=0)) / 2
         for _ in range(20):  # the scale of degrees depends on the centre's latitude
             trial = cls((float(middle[0]), float(middle[1])), 1.0, (1, 1), bearing, geographic)
+            # A fixed point: the middle in the plane of the grid, whose scale depends on the
+            # middle's latitude; a few turns, of which 20 are far more than enough
             local = trial._local(corners)
             low, high = local.min(axis=0), local.max(axis=0)
             middle = trial._global((low + high) / 2)
@@ -198,7 +202,7 @@ class SpatialGrid:
 
     @property
     def distortion(self) -> float:
-        """By what fraction east-west lengths err at most within the grid: 0 for plane coordinates.
+        """The largest relative error of east-west lengths in the grid: 0 for plane coordinates.
 
         Cells are square at the latitude of the centre; toward the poles they are narrower in truth.
         """
@@ -216,7 +220,7 @@ class SpatialGrid:
 
     @cached_property
     def corners(self) -> Floats:
-        """Where borders of cells meet, in the users' coordinates.
+        """The points where borders of cells meet, in the users' coordinates.
 
         Shape (across + 1, along + 1, 2).
         """
@@ -265,6 +269,7 @@ class SpatialGrid:
             raise ValueError(f'outside must be "refuse" or "clip", got {shown(outside)}')
         given = self._checked(points)
         cell = self._local(given) / self.cell + np.array(self.shape) / 2
+        # Points on the outer border may round to beyond it: they are inside
         beyond = ((cell < -_ROUNDING) | (cell > np.array(self.shape) + _ROUNDING)).any(axis=1)
         if outside == "refuse" and beyond.any():
             k = int(np.argmax(beyond))
@@ -278,7 +283,7 @@ class SpatialGrid:
     def counts(
         self, points: npt.ArrayLike, outside: Literal["refuse", "clip"] = "refuse"
     ) -> npt.NDArray[np.int64]:
-        """How many points each cell holds: the map that a curator would have.
+        """The number of points in each cell: the map that a curator would have.
 
         Parameters
         ----------
@@ -297,9 +302,9 @@ class SpatialGrid:
         InvalidPoint
             As for `records`.
         """
-        found = np.zeros(self.shape, dtype=np.int64)
-        np.add.at(found, tuple(self.records(points, outside).T), 1)
-        return found
+        counts = np.zeros(self.shape, dtype=np.int64)
+        np.add.at(counts, tuple(self.records(points, outside).T), 1)
+        return counts
 
     def within(self, polygon: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """The cells whose centres lie within a polygon.
@@ -332,12 +337,14 @@ class SpatialGrid:
         inside = np.zeros(self.shape, dtype=np.bool_)
         for (a, b), (c, d) in zip(corners, following, strict=True):
             if b != d:
+                # Even-odd rule: a ray across from the centre crosses the outline an odd number of
+                # times. Half-open sides, so that a corner counts once
                 crossed = (b > along) != (d > along)
                 inside ^= crossed & (across < a + (along - b) * (c - a) / (d - b))
         return inside
 
     def distance(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
-        """How far the middles of cells are from each other.
+        """The distances between the middles of cells.
 
         Parameters
         ----------
@@ -379,14 +386,14 @@ class SpatialGrid:
 
     @property
     def _scale(self) -> Floats:
-        """Lengths of a unit of either coordinate."""
+        """The length of a unit of either coordinate."""
         degree = math.radians(EARTH_RADIUS) if self.geographic else 1.0
         narrow = math.cos(math.radians(self.centre[1])) if self.geographic else 1.0
         return np.array([degree * narrow, degree])
 
     @property
     def _turn(self) -> Floats:
-        """From east and north to the axes of the grid."""
+        """The rotation from east and north to the axes of the grid."""
         angle = math.radians(self.bearing)
         return np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
 
@@ -418,7 +425,7 @@ def _pair(value: Any, name: str) -> tuple[float, float]:
 
 
 def _cells_of(sides: Floats, cell: Floats) -> Floats:
-    """How many cells of each side cover a rectangle: shape (cells, 2)."""
+    """The numbers of cells of each side that cover a rectangle: shape (cells, 2)."""
     return np.maximum(np.ceil(sides / cell[:, None] - _ROUNDING), 1.0)
 
 
@@ -429,6 +436,7 @@ def _side(sides: Floats, cells: Any) -> float:
         raise ValueError("the outline is one point: give the side of a cell")
     # One of the rectangle's sides is a whole number of them
     tried = np.unique(np.concatenate([side / np.arange(1, most + 1) for side in sides if side > 0]))
+    # `argmax` of ascending sides: the first that is enough is the shortest
     enough = _cells_of(sides, tried).prod(axis=1) <= most
     return float(tried[np.argmax(enough)])
 
@@ -438,15 +446,15 @@ def _side(sides: Floats, cells: Any) -> float:
 
 
 MOST_FLOWS = 1 << 19
-"""How many flows the linear program may have: that of 64 x 64 cells."""
+"""The most flows of the linear program: that of 64 x 64 cells."""
 
 
 _NEGLIGIBLE = 1e-12
-"""Of all mass: cells with less have none."""
+"""The part of all mass below which a cell is empty."""
 
 
 def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) -> float:
-    """How far one distribution is from another: the Wasserstein-2 distance.
+    """The Wasserstein-2 distance of two distributions.
 
     The root of the least mean squared distance by which the first is moved to become the second,
     from middles of cells to middles of cells. Squared distances are sums over both axes, so that
@@ -476,10 +484,12 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) 
     >>> wasserstein([[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]], cell=500)
     707.1067811865476
     """
-    p, q = (np.asarray(one, dtype=np.float64) for one in (first, second))
+    p, q = (np.asarray(masses, dtype=np.float64) for masses in (first, second))
     if p.ndim != 2 or p.shape != q.shape:
         raise ValueError(f"expected two arrays of one shape (X, Y), got {p.shape} and {q.shape}")
-    if not all(np.isfinite(one).all() and (one >= 0).all() and one.sum() > 0 for one in (p, q)):
+    if not all(
+        np.isfinite(masses).all() and (masses >= 0).all() and masses.sum() > 0 for masses in (p, q)
+    ):
         raise ValueError("frequencies must be finite, at least 0, and not all 0")
     if not np.isclose(p.sum(), q.sum(), rtol=1e-6, atol=0):
         raise ValueError(f"both must have the same sum, got {p.sum():g} and {q.sum():g}")
@@ -490,7 +500,8 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) 
             f" {MOST_FLOWS}: join cells first"
         )
     cells = across * along
-    p, q = (np.where(one > _NEGLIGIBLE * one.sum(), one, 0.0) for one in (p, q))
+    # Cells of next to no mass would only add flows, and constraints below the solver's tolerance
+    p, q = (np.where(masses > _NEGLIGIBLE * masses.sum(), masses, 0.0) for masses in (p, q))
     p, q = cells * p / p.sum(), cells * q / q.sum()  # about 1, to which the solver's tolerance fits
     # From (x, y) to (z, y), and from there to (z, w), where there is something to move, or to hold
     x, z, y = (axis.ravel() for axis in np.indices((across, across, along)))
@@ -504,11 +515,13 @@ def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) 
     balance: Any = scipy.sparse.csr_array(
         (signs, (np.concatenate(rows), columns)), shape=(3 * cells, len(x) + len(u))
     )
-    held = np.concatenate([p.ravel(), np.zeros(cells), q.ravel()])
+    demand = np.concatenate([p.ravel(), np.zeros(cells), q.ravel()])
     lengths = np.concatenate([(x - z) ** 2, (v - w) ** 2]).astype(np.float64)
     # One balance follows from the others, and rounding must not contradict it: the largest
     kept = np.arange(3 * cells) != 2 * cells + int(np.argmax(q))
-    found = scipy.optimize.linprog(lengths, A_eq=balance[kept], b_eq=held[kept], method="highs")
-    if found.status:
-        raise ArithmeticError(f"the linear program was not solved: {found.message}")
-    return float(cell * np.sqrt(max(found.fun or 0.0, 0.0) / cells))
+    solution = scipy.optimize.linprog(
+        lengths, A_eq=balance[kept], b_eq=demand[kept], method="highs"
+    )
+    if solution.status:
+        raise ArithmeticError(f"the linear program was not solved: {solution.message}")
+    return float(cell * np.sqrt(max(solution.fun or 0.0, 0.0) / cells))

@@ -1,6 +1,6 @@
-"""LikelihoodProtocol: two attributes whose distribution is the one that makes reports most likely.
+"""LikelihoodProtocol: the maximum likelihood distribution of two attributes.
 
-What the mechanisms for positions have in common that are here to compare with.
+The common part of the mechanisms for positions that are here to compare with.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LikelihoodChannel(RecordChannel):
 
     @abstractmethod
     def backward(self, numbers: Floats) -> Floats:
-        """For each item the sum over outputs of their probability times a number of their own.
+        """The sum over outputs of their probability times a number of their own, for each item.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class LikelihoodChannel(RecordChannel):
 
 @dataclass(frozen=True)
 class LikelihoodProtocol(ConjunctionProtocol):
-    """Positions in two attributes, estimated by expectation maximisation.
+    """A protocol for positions in two attributes, estimated by expectation maximisation.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class LikelihoodProtocol(ConjunctionProtocol):
     @property
     @abstractmethod
     def channel(self) -> LikelihoodChannel:
-        """How a record becomes a report."""
+        """The channel that turns a record into a report."""
 
     def fit(self, aggregate: Aggregate) -> Fit:
         """The distribution with the number of rounds and the log-likelihood.
@@ -197,16 +197,16 @@ class WavePair(LikelihoodChannel):
 
     @property
     def _share(self) -> Fraction:
-        """Of epsilon, for each attribute of more than one value: at most two."""
+        """The part of epsilon for each attribute of more than one value: at most two."""
         return Fraction(1, max(sum(size > 1 for size in self.attributes.sizes), 1))
 
     @cached_property
     def waves(self) -> tuple[PartWave, PartWave]:
-        """Of the attributes: the product of their likelihood ratios is at most the one allowed."""
+        """The attributes' waves: the product of their likelihood ratios is at most that allowed."""
         ratio = root(self.max_ratio, self._share.denominator)
         each = float(self.privacy.epsilon) * float(self._share)
-        one, other = (PartWave(size, each, ratio) for size in self.attributes.sizes)
-        return one, other
+        first, other = (PartWave(size, each, ratio) for size in self.attributes.sizes)
+        return first, other
 
     @property
     def report_bits(self) -> int:
@@ -226,8 +226,10 @@ class WavePair(LikelihoodChannel):
         return tuple(wave.outputs for wave in self.waves)
 
     def audit(self) -> Audit:
-        one, other = (wave.audit() for wave in self.waves)
-        return Audit(one.ratio * other.ratio, self.max_ratio, "outputs 0, 0", (0, self.domain - 1))
+        first, other = (wave.audit() for wave in self.waves)
+        return Audit(
+            first.ratio * other.ratio, self.max_ratio, "outputs 0, 0", (0, self.domain - 1)
+        )
 
     def proof(self) -> CompositionProof:
         return CompositionProof(
@@ -237,20 +239,22 @@ class WavePair(LikelihoodChannel):
 
     @cached_property
     def _tables(self) -> tuple[Floats, Floats]:
-        """Of each wave the probability of each output under each value."""
-        one, other = (
+        """The probability of each output under each value, for each wave."""
+        first, other = (
             np.stack([wave.reported(row) for row in np.eye(wave.domain)], axis=1)
             for wave in self.waves
         )
-        return one, other
+        return first, other
 
     def reported(self, frequencies: Floats) -> Floats:
-        one, other = self._tables
-        return np.asarray(one @ frequencies @ other.T)
+        first, other = self._tables
+        # Given the record both reports are independent: one wave along each axis, and no table of
+        # records by outputs
+        return np.asarray(first @ frequencies @ other.T)
 
     def backward(self, numbers: Floats) -> Floats:
-        one, other = self._tables
-        return np.asarray(one.T @ numbers @ other)
+        first, other = self._tables
+        return np.asarray(first.T @ numbers @ other)
 
 
 @dataclass(frozen=True)
@@ -258,8 +262,8 @@ class SquareWave2D(LikelihoodProtocol):
     """The square wave in two dimensions: every user reports on both attributes, by halves.
 
     The joint distribution is found by expectation maximisation over both reports together. `MSW`
-    has all of epsilon for one attribute, and knows nothing of how both go together. Devices without
-    packages have no description of it.
+    has all of epsilon for one attribute, and has no information about the dependence of both.
+    Devices without packages have no description of it.
 
     Parameters
     ----------
@@ -342,7 +346,7 @@ class SpatialEstimate:
         return self.estimate.answers(["x", "y"], cells, cells).reshape(self.grid.shape)
 
     def density(self) -> Floats:
-        """How many users there are in each cell for its area.
+        """The density of users in each cell.
 
         Returns
         -------
@@ -373,7 +377,7 @@ class SpatialEstimate:
         return self.estimate.region("x", "y", region)
 
     def users(self, region: npt.ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
-        """How many users are in a region, with the ends of an interval.
+        """The number of users in a region, with the ends of an interval.
 
         Parameters
         ----------
@@ -394,9 +398,9 @@ class SpatialEstimate:
         UnknownVariance
             The estimate knows no intervals.
         """
-        told = self.answer(region)
-        low, high = told.interval(confidence)
-        return self.n * float(told.value), self.n * float(low), self.n * float(high)
+        answer = self.answer(region)
+        low, high = answer.interval(confidence)
+        return self.n * float(answer.value), self.n * float(low), self.n * float(high)
 
     def __repr__(self) -> str:
         across, along = self.grid.shape

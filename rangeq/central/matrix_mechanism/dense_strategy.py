@@ -98,8 +98,14 @@ class DenseStrategy(Strategy):
         DenseStrategy
             A, rounded, times 2^bits.
         """
+        # A'A = R'R for the triangle R of a QR of any root of it: a triangle has half the entries,
+        # and is the same for any signs and order of eigenvectors, but for the signs of its rows.
+        # Not Cholesky's factor: A'A is singular where the basis is smaller than the cells, and
+        # rounding makes it indefinite
         values, vectors = np.linalg.eigh(gram)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        # In coordinates of an integer basis, so that the rounded rows are integer combinations of
+        # it: rounded cell by cell they would leave the row space, and measure what no query asks
         if len(basis) < len(gram):  # else it is the identity
             root = root @ np.linalg.pinv(basis.astype(np.float64))
         triangle = scipy.linalg.qr(root, mode="r")[0][: len(basis)]
@@ -132,8 +138,8 @@ class DenseStrategy(Strategy):
 
     def normal(self, cells: Floats) -> Floats:
         scaled = self._scaled
-        found: Floats = scaled.T @ (scaled @ cells.ravel()) * self.l2_squared
-        return found.reshape(self.sizes)
+        product: Floats = scaled.T @ (scaled @ cells.ravel()) * self.l2_squared
+        return product.reshape(self.sizes)
 
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
         cells: Floats = self._covariance @ (self._scaled.T @ (noisy / self._unit))
@@ -142,8 +148,8 @@ class DenseStrategy(Strategy):
     @cached_property
     def inverse(self) -> Floats:
         """The pseudoinverse of the matrix, which estimates the cells: shape (cells, rows)."""
-        found: Floats = self._covariance @ self._scaled.T / self._unit
-        return found
+        inverse_matrix: Floats = self._covariance @ self._scaled.T / self._unit
+        return inverse_matrix
 
     @property
     def _unit(self) -> float:
@@ -152,22 +158,26 @@ class DenseStrategy(Strategy):
 
     @cached_property
     def _scaled(self) -> Floats:
+        # Columns of norm at most 1, so that thresholds on eigenvalues and parts of queries mean the
+        # same for any integers
         return self.matrix / self._unit
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        """Eigenvalues above 0 of A'A, A of columns of norm at most 1, and their vectors."""
+        """The eigenvalues above 0 of A'A, A of columns of norm at most 1, and their vectors."""
         scaled = self._scaled
         values, vectors = np.linalg.eigh(scaled.T @ scaled)
+        # Rounding leaves eigenvalues of the null space near 1e-16 of the largest, and of either
+        # sign; inverted they would be all of the covariance
         kept = values > _NULL * values[-1]
         return values[kept], vectors[:, kept]
 
     @cached_property
     def _covariance(self) -> Floats:
-        """Of the estimated cells, for noise of variance l2_squared in each row."""
+        """The covariance matrix of the estimated cells, for noise of variance l2_squared."""
         values, vectors = self._spectrum
-        found: Floats = (vectors / values) @ vectors.T
-        return found
+        covariance: Floats = (vectors / values) @ vectors.T
+        return covariance
 
     @cached_property
     def _beside(self) -> Floats | None:
@@ -181,8 +191,10 @@ class DenseStrategy(Strategy):
             return self._box_variances(first, last)
         low, high = first[0], last[0] + 1
         if self._beside is not None:
+            # The squared norm of an indicator is its width
             norms = (high - low).astype(np.float64)
             self._require(_between(self._beside_sums, low, high), norms)
+        # A difference of prefix sums can round to below 0
         return np.maximum(_between(self._sums, low, high), 0.0) / self.l2_squared
 
     @cached_property
@@ -197,15 +209,16 @@ class DenseStrategy(Strategy):
 
     def _box_variances(self, first: Integers, last: Integers) -> Floats:
         places = np.indices(self.sizes).reshape(len(self.sizes), -1)
-        found = np.empty(first.shape[1])
+        variances = np.empty(first.shape[1])
+        # Boxes are written out as queries, in chunks of 128 MB
         step = max(1, _CHUNK // places.shape[1])
-        for start in range(0, len(found), step):
+        for start in range(0, len(variances), step):
             some = slice(start, start + step)
             low, high = first[:, some, None], last[:, some, None]
             inside = ((places[:, None] >= low) & (places[:, None] <= high)).all(axis=0)
             queries: Floats = np.asarray(inside, dtype=np.float64)
-            found[some] = self.linear_variances(queries)
-        return found
+            variances[some] = self.linear_variances(queries)
+        return variances
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         query: Floats = kronecker(weights).reshape(1, *self.sizes)
@@ -216,14 +229,17 @@ class DenseStrategy(Strategy):
         if self._beside is not None:
             outside = np.einsum("qi,qi->q", flat @ self._beside, flat)
             self._require(outside, (flat * flat).sum(axis=1))
-        found: Floats = np.einsum("qi,qi->q", flat @ self._covariance, flat) / self.l2_squared
-        return found
+        variances: Floats = np.einsum("qi,qi->q", flat @ self._covariance, flat) / self.l2_squared
+        return variances
 
     def workload_variance(self, workload: Workload) -> float:
         total = 0.0
         for term in workload.terms:
             gram = kronecker([factor.gram for factor in term.factors])
             if self._beside is not None:
+                # tr(G P) with the projection P on what is not measured is the sum of the squared
+                # parts of all queries there: one number refuses a workload without any query
+                # written out
                 outside, norm = float(np.sum(gram * self._beside)), float(np.trace(gram))
                 self._require(np.array([outside]), np.array([norm]))
             total += term.weight * float(np.sum(gram * self._covariance))
@@ -287,5 +303,5 @@ def _prefix_sums(matrix: Floats) -> Floats:
 
 def _between(sums: Floats, low: Integers, high: Integers) -> Floats:
     """The sum over a square block of a symmetric matrix, from its prefix sums."""
-    found: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
-    return found
+    total: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
+    return total

@@ -1,4 +1,4 @@
-"""workload_optimal(...): the strategy whose answers to given queries have the least variance."""
+"""The design of strategies: `workload_optimal`, the least variance for given queries."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ from rangeq.central.matrix_mechanism.workload import (
 )
 
 _DOWN = 1 - 2.0**-48
-"""Rounds a product of a few floats down."""
+"""A factor that rounds a product of a few floats down."""
 
 _LARGEST_SEARCHED = 1 << 11
-"""Cells along an attribute for which a design is searched, but for prefixes and ranges."""
+"""The most cells along an attribute of a searched design, but for prefixes and ranges."""
 
 _ROUNDS, _FLOPS, _COPIES = 40, 1e10, 10
-"""What a search takes: decompositions, operations a second, and matrices at a time."""
+"""The cost of a search: decompositions, operations a second, and matrices at a time."""
 
 _SPARE_BITS = 3
-"""Norms of columns are above the largest entry by less."""
+"""The bits by which norms of columns are above the largest entry, at most."""
 
 _LARGEST_DENSE = 1 << 10
-"""Cells up to which prefixes and ranges have a strategy that is written out."""
+"""The most cells for which prefixes and ranges have a strategy that is written out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class StrategyDesign:
 
     @property
     def strategy(self) -> Strategy:
-        """What is measured, in integers."""
+        """The strategy that is measured, in integers."""
         return self.mechanism.strategy
 
     @cached_property
@@ -101,7 +101,7 @@ class StrategyDesign:
 
     @property
     def gap(self) -> float:
-        """How far the variance is above the bound, relative to it."""
+        """The excess of the variance over the bound, relative to it."""
         return max(self.variance / self.bound - 1, 0.0)
 
     def release(
@@ -198,28 +198,32 @@ def workload_optimal(
         raise TypeError(
             f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
         )
+    # The noise variance per unit of squared sensitivity: 2 / epsilon^2 of continuous Laplace noise,
+    # which the bound is about; discrete noise comes as near as integers are large
     unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
     kept = None if cache is None else DesignFile(cache, asked, _noise(asked, promise), tolerance)
-    found = None if kept is None else kept.load()
-    if found is None:
+    stored = None if kept is None else kept.load()
+    if stored is None:
         with ProgressMeter(f"strategy for {asked.cells} cells", shown=progress):
             if isinstance(promise, Privacy):
-                found = StoredStrategy(*_for_laplace_noise(asked, tolerance))
+                stored = StoredStrategy(*_for_laplace_noise(asked, tolerance))
             else:
-                found = StoredStrategy(*_for_gaussian_noise(asked, tolerance, promise.noise_ratio))
+                stored = StoredStrategy(*_for_gaussian_noise(asked, tolerance, promise.noise_ratio))
         if kept is not None:
-            kept.save(found)
-    assert found.bound is not None
-    least = found.bound / asked.weight * unit * _DOWN
-    return StrategyDesign(asked, MatrixMechanism(found.strategy, promise), least)
+            kept.save(stored)
+    assert stored.bound is not None
+    # Rounded down, as the bound is proved
+    least = stored.bound / asked.weight * unit * _DOWN
+    return StrategyDesign(asked, MatrixMechanism(stored.strategy, promise), least)
 
 
 def _noise(asked: Workload, promise: Promise) -> str:
-    """What of a promise a strategy depends on."""
+    """Name what a strategy depends on of a promise."""
     if isinstance(promise, Privacy):
         return "Laplace"
     # Integers are smaller, the larger the noise
     ratio = promise.noise_ratio
+    # Two promises of the same bits have the same design, and share a file
     bits = min(_bits(ratio), SCALE_BITS) if len(asked.sizes) == 1 else _bits(ratio)
     return f"Gaussian {ratio if asked.cells > _LARGEST_DENSE else bits}"
 
@@ -229,6 +233,8 @@ def _for_gaussian_noise(
 ) -> tuple[Strategy, float]:
     """A strategy, and a lower bound on the weighted sum of variances, for columns of norm 1."""
     size, weights = asked.cells, path_weights(asked)
+    # In order of how near the optimum a design is known to be: closed forms first, then what needs
+    # matrices of cells by cells
     if size > _LARGEST_DENSE and weights is not None:
         return _spectral(asked, weights, ratio), least_path_error(*weights, size) * _DOWN
     if exchangeable(asked) and len(asked.sizes) > 1:
@@ -238,23 +244,29 @@ def _for_gaussian_noise(
         several: list[Strategy] = [product_optimum(asked, tolerance, _bits(ratio))]
         if len(asked.terms) > 1 and tells_differences(asked):
             several.append(residual_optimum(asked, tolerance, _bits(ratio)))
-        best = min(several, key=lambda one: one.l2_squared * one.workload_variance(asked))
+        # Both are only local optima over different families: the better one is taken, at equal
+        # sensitivity
+        best = min(
+            several, key=lambda strategy: strategy.l2_squared * strategy.workload_variance(asked)
+        )
         return best, least_error(asked, tolerance)
     gram, error = gram_of(asked)
     basis = basis_of(asked)
-    found = optimal_gram(gram, tolerance, error, len(basis))
+    optimum = optimal_gram(gram, tolerance, error, len(basis))
     bits = min(_bits(ratio), SCALE_BITS)
-    return DenseStrategy.of_gram(found.gram, basis, asked.sizes, bits), found.bound
+    return DenseStrategy.of_gram(optimum.gram, basis, asked.sizes, bits), optimum.bound
 
 
 def _bits(ratio: Fraction) -> int:
-    """Of entries, so that noise of this ratio to the squared norms of columns has its variance."""
+    """The bits of entries for which noise of this ratio to squared norms can still be drawn."""
+    # sigma^2 = ratio times the squared norm must not pass the largest variance that is drawn: so
+    # norms, and with them entries, have a largest size
     norm = math.isqrt(math.floor(LARGEST_SIGMA2 / ratio))
     return min(max(norm.bit_length() - 1 - _SPARE_BITS, 1), MOST_BITS)
 
 
 def _require_short(asked: Workload) -> None:
-    """Refuse what would take long: tens of decompositions of matrices of cells by cells."""
+    """Refuse a search that takes long: tens of decompositions of matrices of cells by cells."""
     size = max(asked.sizes)
     if size > _LARGEST_SEARCHED:
         minutes = _ROUNDS * 10.0 * size**3 / _FLOPS / 60
@@ -267,35 +279,40 @@ def _require_short(asked: Workload) -> None:
 
 
 def _spectral(asked: Workload, weights: tuple[float, float], ratio: Fraction) -> SpectralStrategy:
-    """The better one of those for prefixes and for ranges."""
+    """The better one of the strategies for prefixes and for ranges."""
     # Squared norms are below the square of the largest entry, and noise has a largest variance
     largest = math.isqrt(math.floor(LARGEST_SIGMA2 / ratio))
     largest = min(max(largest, LEAST_LARGEST_ENTRY), LARGEST_PRODUCT)
     names = [name for name, w in zip(("prefixes", "ranges"), weights, strict=True) if w]
     tried = [SpectralStrategy.of_workload(name, asked.cells, largest) for name in names]
-    return min(tried, key=lambda one: one.l2_squared * one.workload_variance(asked))
+    return min(tried, key=lambda strategy: strategy.l2_squared * strategy.workload_variance(asked))
 
 
 def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, float]:
-    """As `_for_gaussian_noise`, for columns of absolute sum 1."""
+    """A strategy and a lower bound as of `_for_gaussian_noise`, for columns of absolute sum 1."""
     tried: list[Strategy] = []
     if not exchangeable(asked):
         _require_short(asked)
     if exchangeable(asked) and len(asked.sizes) > 1:
         tried.append(marginal_weights(asked))
+        # |column|_1 >= |column|_2, so that a strategy for Laplace noise, scaled, is one for
+        # Gaussian noise of no larger error: the convex program bounds both
         bound = marginal_optimum(asked)[1]
     elif asked.cells <= _LARGEST_DENSE or len(asked.sizes) == 1:
         gram, error = gram_of(asked)
         bound = optimal_gram(gram, tolerance, error).bound
     else:
         bound = least_error(asked, tolerance)
+    # The dense search is tried beside marginals, too: it may do better where there are few cells
     if asked.cells <= _LARGEST_DENSE or len(asked.sizes) == 1:
         rows = laplace_strategy(gram_of(asked)[0])
         rounded = np.rint(rows * 2.0**SCALE_BITS).astype(np.int64)
         tried.append(DenseStrategy(rounded, asked.sizes))
     else:
         tried.append(product_for_laplace_noise(asked))
-    return min(tried, key=lambda one: one.l1**2 * one.workload_variance(asked)), bound
+    return min(
+        tried, key=lambda strategy: strategy.l1**2 * strategy.workload_variance(asked)
+    ), bound
 
 
 # ------------------------------------------------------------------------------------------------
@@ -303,7 +320,7 @@ def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, flo
 
 
 VERSION = 1
-"""Counts changes of the search: designs of another version are not found again."""
+"""The number of changes of the search: designs of another version are not read."""
 
 
 class DesignFile:
@@ -328,9 +345,10 @@ class DesignFile:
         self, directory: str | os.PathLike[str], workload: Workload, noise: str, tolerance: float
     ) -> None:
         terms = [
-            [float(term.weight).hex(), [_told(own) for own in term.factors]]
+            [float(term.weight).hex(), [_told(queries) for queries in term.factors]]
             for term in workload.terms
         ]
+        # Floats as `hex` writes them: exact, and the same on every machine
         asked = [VERSION, list(workload.sizes), terms, noise, float(tolerance).hex()]
         digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
         self.path = Path(directory) / f"{digest[:32]}.npz"
@@ -338,8 +356,8 @@ class DesignFile:
     def load(self) -> StoredStrategy | None:
         """The strategy and its bound, if there is an intact file with both."""
         with suppress(FileNotFoundError, InvalidFile):
-            found = load_strategy(self.path)
-            return found if found.bound is not None else None
+            stored = load_strategy(self.path)
+            return stored if stored.bound is not None else None
         return None
 
     def save(self, found: StoredStrategy) -> None:

@@ -1,4 +1,4 @@
-"""The strategy of least error under Gaussian noise, as its Gram matrix, with a proved lower bound.
+"""The strategy of least error under Gaussian noise: its Gram matrix, and a proved lower bound.
 
 For queries with the Gram matrix G = W'W, and a strategy A with X = A'A whose columns have norms of
 at most 1, the sum of the least-squares answers' variances is tr(G X^+), per unit of noise variance
@@ -69,17 +69,26 @@ def optimal_gram(
 
     Shapes: `gram` (cells, cells).
     """
+    # A cell without weight in any query has a row of zeros in G: it needs no column of the
+    # strategy, and its mu would run to 0
     asked = np.flatnonzero(np.diag(gram) > 0)
     inner = gram[np.ix_(asked, asked)]
     scale = float(np.abs(inner).max())
     inner = inner / scale  # no square overflows
+    # mu = 1 is the spectral bound: the first round has it, and whatever comes later is compared
+    # with it
     mu, ranks = np.ones(len(asked)), np.arange(len(asked))
     best, best_mu, optimum, value = 0.0, mu, np.eye(len(asked)), math.inf
     for _ in range(_ROUNDS):
         m = np.sqrt(mu)
+        # One decomposition gives the root, its trace (the bound) and its pseudoinverse (the error);
+        # a Cholesky factor would give none of the three, and needs G of full rank
         values, vectors = np.linalg.eigh(m[:, None] * inner * m)
+        # With the rank known so many eigenvalues are kept as there are: a threshold might take a
+        # small one of the range for one of the null space, and then X would lose a query
         kept = values > _LEAST * values[-1] if rank is None else ranks >= len(asked) - rank
         bound = float(np.sqrt(np.maximum(values[kept], 0.0)).sum() ** 2 / mu.sum())
+        # Of those the least may round to below 0, and is divided by
         roots, vectors = np.sqrt(np.maximum(values[kept], _LEAST * values[-1])), vectors[:, kept]
         if bound > best:
             best, best_mu = bound, mu
@@ -87,15 +96,26 @@ def optimal_gram(
         # X = N M^(-1/2) root M^(-1/2) N; where G has a null space, N = 1 keeps it, up to a factor
         norms = diagonal / mu if kept.all() else np.full(len(mu), (diagonal / mu).max())
         back = m * np.sqrt(norms)
-        found = float(np.sum(((vectors / roots).T @ (back[:, None] * inner * back)).T * vectors))
-        if found < value:
-            value = found
+        # tr(G X^-) with M^(1/2) root^+ M^(1/2) as X^-. It is a generalised inverse and not always
+        # the pseudoinverse, but as X has the range of G, the trace is the same for all of them
+        trace = float(np.sum(((vectors / roots).T @ (back[:, None] * inner * back)).T * vectors))
+        # Neither the bound nor the error is monotone along the iteration, so the best of each is
+        # kept, from whatever rounds they come
+        if trace < value:
+            value = trace
             part = vectors * np.sqrt(roots) / back[:, None]
             optimum = part @ part.T
+        # A duality gap: the stop is about the error itself, and not about how little mu still moves
         if value <= (1 + tolerance) * best:
             break
+        # The plain fixed point is mu = diagonal. For a diagonal G it halves the distance in log mu,
+        # and this step is exact
         mu = diagonal * diagonal / mu  # twice the step of the fixed point, in logarithms
+        # The bound does not depend on the scale of mu. A mu of 0 would stay 0, and M^(-1/2) does
+        # not exist there
         mu = np.maximum(mu / mu.mean(), _LEAST)
+    # The bound is proved again from G as it was given: those of the rounds were floats, good enough
+    # to steer by
     full = np.zeros_like(gram)
     full[np.ix_(asked, asked)] = optimum
     root = np.zeros(len(gram))
@@ -111,6 +131,8 @@ def dual_bound(gram: Floats, root: Floats, error: float = 0.0) -> float:
     largest = float(root.max())
     shares = root / largest  # at most 1, so an error of G grows by no factor
     norm = trace_of_root(shares[:, None] * gram * shares, error, products=2)
+    # Rounded up, and the quotient down: a sum of k terms of one sign is off by k u at most,
+    # relative to it. So the result is below the bound that mu has
     total = float((shares * shares).sum()) * (1 + (len(shares) + 2) * _UNIT * 2)
     return norm * norm / total * (1 - 8 * _UNIT)
 
@@ -128,16 +150,22 @@ def trace_of_root(matrix: Floats, error: float = 0.0, products: int = 0) -> floa
     """
     size = len(matrix)
     values, vectors = np.linalg.eigh(matrix)
+    # Q L Q' must be positive semidefinite for Ostrowski's theorem, whatever `eigh` returned
     values = np.maximum(values, 0.0)
+    # Higham's gamma_k: 4 more than the size for scaling, subtraction and the norm's own square
     terms = (size + 4) * _UNIT / (1 - (size + 4) * _UNIT)
     away = np.abs(vectors)
     apart = vectors.T @ vectors
     apart[np.diag_indices(size)] -= 1
+    # Frobenius norms are above spectral ones, and a sum of squares: no eigenvalue needs to be
+    # computed to bound them
     defect = _norm(apart) + terms * _norm(away.T @ away) + 2 * size * _UNIT
     rest = matrix - (vectors * values) @ vectors.T
     rounding = terms * _norm((away * values) @ away.T) + (products + 2) * _UNIT * _norm(matrix)
     residual = _norm(rest) + rounding + error
     slack = 1 + 2.0**-20  # for the rounding of the bounds themselves
+    # Ostrowski for Q, which is not quite orthogonal; then Weyl for the residual. An eigenvalue
+    # below the residual counts as 0, so that a singular matrix has a bound, too
     lower = (1 - slack * defect) * values - slack * residual
     return float(np.sqrt(np.maximum(lower, 0.0)).sum()) * (1 - (size + 4) * 2 * _UNIT)
 
@@ -178,7 +206,7 @@ LARGEST_PATH = 1 << 20
 """The most cells of a path."""
 
 _ABOVE = 2.8e-6
-"""At least twice the sum of sech(pi^2 n / ln 2) over n >= 1, which is 2.62e-6."""
+"""A bound on twice the sum of sech(pi^2 n / ln 2) over n >= 1, which is 2.62e-6."""
 
 _PATH_ROUNDS = 3
 
@@ -205,6 +233,7 @@ def least_path_error(prefixes: float, ranges: float, size: int) -> float:
     size = whole(size, "size", 1, LARGEST_PATH)
     start = ranges / (prefixes + ranges)
     mu, best = np.ones(size), 0.0
+    # Any mu gives a bound, so the number of rounds is about its tightness alone
     for _ in range(_PATH_ROUNDS):
         diagonal = root_diagonal(mu, start)
         best = max(best, float(diagonal.sum()) ** 2 / float(mu.sum()))
@@ -224,15 +253,19 @@ def root_diagonal(mu: Floats, start: float) -> Floats:
     # Eigenvalues of T are within 1 / (size^2 max(mu)) and 4 / min(mu), roughly
     least = -math.ceil(math.log2(size * math.sqrt(mu.max()))) - 12
     most = math.ceil(1 - math.log2(mu.min()) / 2) + 12
+    # Terms fall by a factor of 2 for each node away from log2(x) / 2, so that with 12 more nodes at
+    # either end about 2^-12 of the sum is lost; what is left out only lowers the bound
     nodes = np.arange(least, most + 1)
-    step, found = max(1, _CHUNK // size), np.zeros(size)
+    step, total = max(1, _CHUNK // size), np.zeros(size)
     for begin in range(0, len(nodes), step):
         some = nodes[begin : begin + step, None]
         added = 4.0**some * mu
+        # Elimination from both ends meets at cell j: a_j is the Schur complement of all cells
+        # before it, b_j that of all after it
         left = _eliminated(added, start)
         right = _eliminated(added[:, ::-1], 1.0)[:, ::-1]
-        found += (2.0**some * mu / (left + right + added)).sum(axis=0)
-    return found * (2 * math.log(2) / math.pi)
+        total += (2.0**some * mu / (left + right + added)).sum(axis=0)
+    return total * (2 * math.log(2) / math.pi)
 
 
 def _eliminated(added: Floats, start: float) -> Floats:
@@ -253,21 +286,24 @@ def _eliminated(added: Floats, start: float) -> Floats:
     for done, c in enumerate(cells):
         above += c * below
         below += above
+        # The fraction does not change when both columns get the same factor, and powers of two are
+        # exact: this keeps products of 2^20 steps from overflowing at no rounding
         if done % _SCALED == 0:
             _, shift = np.frexp(below.max(axis=0))
             above, below = np.ldexp(above, -shift), np.ldexp(below, -shift)
     value = np.full(nodes, start)
+    # Only here one block waits for another: about sqrt(size) steps instead of size
     starts = np.empty((nodes, blocks))
     for block in range(blocks):
         starts[:, block] = value
         numerator = above[0, :, block] * value + above[1, :, block]
         value = numerator / (below[0, :, block] * value + below[1, :, block])
-    found, values = np.empty_like(cells), starts
+    results, values = np.empty_like(cells), starts
     for place, c in enumerate(cells):
-        found[place] = values
+        results[place] = values
         total = values + c
         values = total / (1 + total)
-    return found.transpose(1, 2, 0).reshape(nodes, -1)[:, :size]
+    return results.transpose(1, 2, 0).reshape(nodes, -1)[:, :size]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -304,6 +340,8 @@ class ReflectedKernel:
         self.half, self.size = half, size
         self.shift = len(half) - size
         self.period = 2 * size + self.shift
+        # S K S with S = diag((-1)^i) turns the first kind into f(i - j) - f(i + j + 1): both kinds
+        # then act on odd sequences as convolutions, and one code serves both
         self._signs = (-1) ** np.arange(size) if self.shift == 1 else np.ones(size, dtype=np.int64)
         self._mirror = 1 if self.shift == 1 else -1
 
@@ -314,7 +352,11 @@ class ReflectedKernel:
         Shapes: `eigenvalues` (size,).
         """
         size = len(eigenvalues)
+        # An odd sequence has no component of frequency 0, nor of the highest one of an even period:
+        # what f has there does not matter, and 0 is as good as anything
         spectrum = np.zeros(size + shift)
+        # Alternating signs move every frequency by half a turn: so the order of the eigenvalues of
+        # the first kind is reversed
         spectrum[1 : size + 1] = eigenvalues[::-1] if shift == 1 else eigenvalues
         half = scipy.fft.irfft(spectrum, n=2 * size + shift)[: size + shift]
         if shift == 1:
@@ -331,7 +373,7 @@ class ReflectedKernel:
 
     @cached_property
     def eigenvalues(self) -> Floats:
-        """Shape (size,): in order of frequency."""
+        """The eigenvalues in order of frequency, shape (size,)."""
         spectrum = scipy.fft.rfft(self._table.astype(np.float64)).real[1 : self.size + 1]
         return spectrum[::-1] if self.shift == 1 else spectrum
 
@@ -353,28 +395,35 @@ class ReflectedKernel:
         """
         spectrum = np.zeros(self.period // 2 + 1)
         spectrum[1 : self.size + 1] = self.eigenvalues[:: -1 if self.shift == 1 else 1]
+        # A product with K is a cyclic convolution of the odd extension, so that its transform is
+        # multiplied by the eigenvalues
         moved = scipy.fft.rfft(self._reflected(values)) * spectrum
-        found: Floats = scipy.fft.irfft(moved, n=self.period)[..., : self.size] * self._signs
-        return found
+        product: Floats = scipy.fft.irfft(moved, n=self.period)[..., : self.size] * self._signs
+        return product
 
     def apply_exactly(self, values: Integers) -> Integers:
         """A matrix of integers times a vector of integers, by exact multiplication of polynomials.
 
         Shapes: `values` (size,); returns (size,).
         """
+        # Noise goes on the exact numbers: an FFT of floats would round sums of up to 62 bits, and
+        # the sensitivity would no longer be that of the integer matrix
         product = fmpz_poly(self._table.tolist()) * fmpz_poly(self._reflected(values).tolist())
-        found = [int(c) for c in product.coeffs()[: self.period + self.size]]
-        found += [0] * (self.period + self.size - len(found))
-        once = np.array(found[: self.size], dtype=np.int64)
-        again = np.array(found[self.period :], dtype=np.int64)
+        coefficients = [int(c) for c in product.coeffs()[: self.period + self.size]]
+        coefficients += [0] * (self.period + self.size - len(coefficients))
+        # Cyclic convolution: coefficients from one period on wrap around to the beginning
+        once = np.array(coefficients[: self.size], dtype=np.int64)
+        again = np.array(coefficients[self.period :], dtype=np.int64)
         return (once + again) * self._signs
 
     def square_diagonal(self) -> list[int]:
         """The exact diagonal of the square of the matrix, which is of integers."""
         table = fmpz_poly(self._table.tolist())
-        found = [int(c) for c in (table * table).coeffs()]
-        found += [0] * (2 * self.period - len(found))
-        folded = [a + b for a, b in zip(found, found[self.period :], strict=False)]
+        coefficients = [int(c) for c in (table * table).coeffs()]
+        coefficients += [0] * (2 * self.period - len(coefficients))
+        # The square of K has the self-convolution of f as its kernel g, and K^2[j, j] = g(0) - g(2j
+        # + shift)
+        folded = [a + b for a, b in zip(coefficients, coefficients[self.period :], strict=False)]
         return [folded[0] - folded[2 * j + self.shift] for j in range(self.size)]
 
     @cached_property
@@ -401,18 +450,22 @@ class ReflectedKernel:
         Shapes: `values` (size,); returns (size,).
         """
         rest = self.size - lag
+        # The part that depends on i - j is a causal convolution; twice the length keeps it from
+        # wrapping around
         length = scipy.fft.next_fast_len(2 * rest, real=True)
         product = scipy.fft.rfft(self._full[lag : self.size], length)
         product = product * scipy.fft.rfft(values[:rest], length)
-        found = np.zeros(self.size)
-        found[lag:] = scipy.fft.irfft(product, length)[:rest]
+        result = np.zeros(self.size)
+        result[lag:] = scipy.fft.irfft(product, length)[:rest]
+        # The reflected part depends on i + j, and its triangle is no convolution: it is cut into
+        # squares, which are
         far = self._full[self.shift + lag :][: 2 * rest - 1]
-        found[lag:] += self._mirror * _hankel_triangle(far, values[:rest])
-        return found
+        result[lag:] += self._mirror * _hankel_triangle(far, values[:rest])
+        return result
 
 
 def _hankel_triangle(kernel: Floats, values: Floats) -> Floats:
-    """For each i the sum of kernel[i + j] values[j] over j <= i.
+    """Sum kernel[i + j] values[j] over j <= i, for each i.
 
     The triangle is cut into squares, each half as large as the one before, down to small triangles.
     All squares of a size are done at once.
@@ -420,18 +473,21 @@ def _hankel_triangle(kernel: Floats, values: Floats) -> Floats:
     size = len(values)
     blocks = 1 << max(0, (size - 1) // _LEAF).bit_length()
     padded = _LEAF * blocks
-    given, wide, found = np.zeros(padded), np.zeros(2 * padded), np.zeros(padded)
+    given, wide, sums = np.zeros(padded), np.zeros(2 * padded), np.zeros(padded)
     given[:size], wide[: len(kernel)] = values, kernel
     place = np.arange(padded).reshape(blocks, _LEAF)
-    leaves, results = given.reshape(blocks, _LEAF), found.reshape(blocks, _LEAF)
+    leaves, results = given.reshape(blocks, _LEAF), sums.reshape(blocks, _LEAF)
     for apart in range(_LEAF):
         inside = slice(0, _LEAF - apart)
         results[:, apart:] += wide[2 * place[:, inside] + apart] * leaves[:, inside]
     width = _LEAF
     while width < padded:
+        # A square takes the first half of a block to the second half of the sums: a correlation,
+        # hence the conjugate. Of the cyclic one of length 2 width the first `width` places are free
+        # of wrapping
         square = scipy.fft.rfft(wide.reshape(-1, 4 * width)[:, width : 3 * width])
         left = scipy.fft.rfft(given.reshape(-1, 2, width)[:, 0], 2 * width)
         product = scipy.fft.irfft(square * left.conj(), 2 * width)
-        found.reshape(-1, 2, width)[:, 1] += product[:, :width]
+        sums.reshape(-1, 2, width)[:, 1] += product[:, :width]
         width *= 2
-    return found[:size]
+    return sums[:size]

@@ -1,4 +1,4 @@
-"""MarginalStrategy: weighted marginals of several attributes, or what is new in each.
+"""MarginalStrategy: weighted marginals of several attributes, or their residuals.
 
 For a set S of attributes let P_S project a histogram on what depends on all of S and on nothing
 else: the difference from the mean along each attribute of S, and the mean along each other one. The
@@ -112,7 +112,7 @@ class MarginalStrategy(Strategy):
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        """That of each marginal, 1 along the attributes that it has not."""
+        """The shape of each marginal: 1 along the attributes that it lacks."""
         return [self._shape(view) for view in self.views]
 
     def _shape(self, view: View) -> tuple[int, ...]:
@@ -136,6 +136,8 @@ class MarginalStrategy(Strategy):
 
     def _column(self, view: View, weight: int, power: int) -> int:
         """The sum of the absolute entries of a column to a power: the same for all columns."""
+        # A column of n I - J has n - 1 once and -1 in the n - 1 other rows, and that of a product
+        # is the product; a marginal's has a single 1
         each = [((n := self._sizes[i]) - 1) ** power + n - 1 for i in view if self.residual]
         return weight**power * math.prod(each)
 
@@ -145,12 +147,18 @@ class MarginalStrategy(Strategy):
         for view, weight in self._parts:
             beyond = math.prod(n for i, n in enumerate(self._sizes) if i not in view)
             if self.residual:
-                own = math.prod(self._sizes[i] ** 2 for i in view)
-                parts = {view: own} if all(self._sizes[i] > 1 for i in view) else {}
+                # (n I - J)^2 = n^2 (I - J/n): the factor n^2 along each attribute of S, and nothing
+                # but P_S. An attribute of one cell leaves n I - J = 0
+                factor = math.prod(self._sizes[i] ** 2 for i in view)
+                parts = {view: factor} if all(self._sizes[i] > 1 for i in view) else {}
             else:
+                # The identity along S is the sum of the projections of all subsets of S: a marginal
+                # tells of its totals, too
                 parts = dict.fromkeys(subsets(view), 1)
-            for part, own in parts.items():
-                eigenvalues[part] = eigenvalues.get(part, 0) + weight**2 * own * beyond
+            for part, factor in parts.items():
+                # J along the others has the eigenvalue n on the mean, and projections multiply to
+                # 0: so eigenvalues of several marginals add up, and the inverse is taken one by one
+                eigenvalues[part] = eigenvalues.get(part, 0) + weight**2 * factor * beyond
         # Along an attribute of one cell nothing can differ from the mean
         return {
             view: 1 / value
@@ -160,6 +168,7 @@ class MarginalStrategy(Strategy):
 
     @property
     def full_rank(self) -> bool:
+        # P_S of all subsets add up to the identity, so that all must be measured
         wide = sum(n > 1 for n in self._sizes)
         return len(self._covariances) == 1 << wide
 
@@ -180,16 +189,18 @@ class MarginalStrategy(Strategy):
 
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
-        found: dict[View, Floats] = {}
+        parts: dict[View, Floats] = {}
         tables = np.split(noisy.astype(np.float64), ends[:-1])
         for (view, weight), flat, shape in zip(self._parts, tables, self.shapes, strict=True):
-            own = math.prod(self._sizes[i] for i in view) if self.residual else 1
+            factor = math.prod(self._sizes[i] for i in view) if self.residual else 1
             asked = [view] if self.residual else subsets(view)
-            known = [one for one in asked if one in self._covariances]
-            for one, part in _decomposed(flat.reshape(shape), known).items():
-                told = weight * own * self._covariances[one] * part
-                found[one] = found[one] + told if one in found else told
-        return self._sum(found)
+            # P_S (M'M)^+ M'y: of what is broadcast back from a marginal the part in S, divided by
+            # lambda_S. n I - J is n times the identity on a residual
+            known = [subset for subset in asked if subset in self._covariances]
+            for subset, part in _decomposed(flat.reshape(shape), known).items():
+                share = weight * factor * self._covariances[subset] * part
+                parts[subset] = parts[subset] + share if subset in parts else share
+        return self._sum(parts)
 
     def _sum(self, parts: dict[View, Floats]) -> Floats:
         total = np.zeros(self._sizes)
@@ -202,19 +213,21 @@ class MarginalStrategy(Strategy):
         return self._variances(widths, widths**2 / np.array(self._sizes)[:, None])
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        squares = np.array([[float(own @ own)] for own in weights])
-        means = np.array([[float(own.sum()) ** 2 / len(own)] for own in weights])
+        squares = np.array([[float(along @ along)] for along in weights])
+        means = np.array([[float(along.sum()) ** 2 / len(along)] for along in weights])
         return float(self._variances(squares, means)[0])
 
     def _variances(self, squares: Floats, means: Floats) -> Floats:
-        """From the squared norms along each attribute, and those of the means alone."""
+        """Variances from the squared norms along each attribute, and those of the means alone."""
         beside = squares - means
         if not self.full_rank:
             require_products(self._covariances, beside, means)
         total = np.zeros(squares.shape[1])
-        for view, own in self._covariances.items():
+        for view, covariance in self._covariances.items():
+            # P_S of a product of weights is a product: along S what is beside the mean, else the
+            # mean. Rounding can leave a difference of squares below 0
             sides = [beside[i] if i in view else means[i] for i in range(len(self._sizes))]
-            total += own * np.maximum(np.prod(sides, axis=0), 0.0)
+            total += covariance * np.maximum(np.prod(sides, axis=0), 0.0)
         return total
 
     def linear_variances(self, queries: Floats) -> Floats:
@@ -223,6 +236,8 @@ class MarginalStrategy(Strategy):
     def _linear_variance(self, query: Floats) -> float:
         cells, known, total = math.prod(self._sizes), 0.0, 0.0
         for view, part in _decomposed(query, self._covariances).items():
+            # The part is kept with one place along the other axes, and stands for so many equal
+            # cells
             norm = float((part * part).sum()) * cells / part.size
             known, total = known + norm, total + self._covariances[view] * norm
         if not self.full_rank:
@@ -232,8 +247,10 @@ class MarginalStrategy(Strategy):
     def workload_variance(self, workload: Workload) -> float:
         total = 0.0
         for term in workload.terms:
-            squares = np.array([[own.trace] for own in term.factors])
-            means = np.array([[own.total / own.size] for own in term.factors])
+            # Sums over queries of squared norms are traces of Gram matrices, so that no query is
+            # written out
+            squares = np.array([[queries.trace] for queries in term.factors])
+            means = np.array([[queries.total / queries.size] for queries in term.factors])
             total += term.weight * float(self._variances(squares, means)[0])
         return total / workload.weight
 
@@ -304,20 +321,24 @@ class MarginalStrategy(Strategy):
 
 def subsets(view: View) -> list[View]:
     """All subsets of a set of attributes."""
-    found: list[View] = [()]
+    result: list[View] = [()]
     for i in view:
-        found += [(*one, i) for one in found]
-    return found
+        result += [(*subset, i) for subset in result]
+    return result
 
 
 def _decomposed(values: Floats, asked: Any) -> dict[View, Floats]:
     """The projections P_S of an array for some S, with one place along all other axes."""
     wanted = set(asked)
-    reach = {one[:k] for one in wanted for k in range(len(one) + 1)}
+    # Only beginnings of wanted sets are followed: all 2^attributes parts would take as many copies
+    # of the array
+    reach = {prefix[:k] for prefix in wanted for k in range(len(prefix) + 1)}
     parts: dict[View, Floats] = {(): values}
     for axis in range(values.ndim):
         split: dict[View, Floats] = {}
         for view, part in parts.items():
+            # Invariant: after an axis, `parts` has one array for each beginning up to it, and their
+            # sum is the array that was given, but for what is left out
             mean = part.mean(axis=axis, keepdims=True)
             split[view] = mean
             if (*view, axis) in reach:
@@ -334,6 +355,9 @@ def require_products(views: Collection[View], beside: Floats, means: Floats) -> 
     least = _ROUNDING * (beside + means)
     differs, sums = beside > least, means > least
     # Only where each factor is new, or a sum, as the set has it
+    # A product has a part in S if it has a factor of each kind that S needs. The number of parts
+    # that are not 0 is the product over attributes of how many of the two kinds there are: a query
+    # follows if so many are measured
     known = np.zeros(beside.shape[1], dtype=np.int64)
     for view in views:
         known += np.all([differs[i] if i in view else sums[i] for i in range(len(sums))], axis=0)

@@ -30,7 +30,7 @@ from rangeq.central.matrix_mechanism.workload import Workload
 from rangeq.central.query import Query
 
 Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
-"""What a release keeps; two data sets are neighbours when one has one user more."""
+"""The promise of a release; two data sets are neighbours when one has one user more."""
 
 _SLACK = 1 - Fraction(1, 1 << 23)
 
@@ -39,7 +39,7 @@ _BITS = 256
 
 @dataclass(frozen=True)
 class NoiseAudit:
-    """What an exact check of the noise of a strategy found.
+    """The result of an exact check of the noise of a strategy.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class MatrixErrors:
     noise: float
 
     def variance(self, first: Integers, last: Integers) -> Floats:
-        """Of the sums over boxes: see `Errors`.
+        """The variances of the sums over boxes: see `Errors`.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class MatrixErrors:
         return self.noise * self.strategy.variance(first, last)
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        """Of the sum over a product of sets of places: see `Errors`.
+        """The variance of the sum over a product of sets of places: see `Errors`.
 
         Parameters
         ----------
@@ -174,6 +174,7 @@ class MatrixMechanism:
                     f"{self.promise!r} is too strict for a strategy of squared sensitivity"
                     f" {float(self.strategy.l2_squared):.3g}: noise would drown everything"
                 )
+            # Rounded up: the loss l2_squared / sigma^2 only becomes smaller
             noise = DiscreteGaussian(math.ceil(sigma2))
             if isinstance(self.promise, ApproximateDP):
                 GaussianLoss.of(noise, self.strategy.l2_squared)  # a coarse grid is refused
@@ -200,7 +201,7 @@ class MatrixMechanism:
 
     @property
     def cost(self) -> Fraction | GaussianLoss:
-        """What a release costs, for `mechdesign.Ledger.spend`.
+        """The cost of a release, for `mechdesign.Ledger.spend`.
 
         With `Privacy` an epsilon, rounded up; otherwise the loss by Gaussian noise.
 
@@ -225,6 +226,9 @@ class MatrixMechanism:
         NoiseAudit
             ``audit().holds`` compares exactly.
         """
+        # The likelihood ratio of discrete Laplace noise is alpha^-d for a shift by d in a number:
+        # over all numbers (1 / alpha)^l1 at most, and of Gaussian noise the divergence is in
+        # proportion to l2_squared / sigma^2
         if isinstance(self.promise, Privacy):
             assert isinstance(self.noise, DiscreteLaplace)
             return NoiseAudit(
@@ -237,7 +241,7 @@ class MatrixMechanism:
     def noisy_numbers(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> Integers:
-        """What `release` draws: all that it tells of the histogram.
+        """Draw the noisy numbers of a release: all that it discloses of the histogram.
 
         Every call is a release of its own, and costs the promise again.
 
@@ -258,6 +262,7 @@ class MatrixMechanism:
         InvalidHistogram, PrivacyViolation
             As `release`.
         """
+        # Before the histogram is looked at: a strategy whose noise is wrong releases nothing
         self.audit().require()
         source = bit_source(rng)
         exactly = histogram(counts, self.sizes)
@@ -295,7 +300,7 @@ class MatrixMechanism:
         return self.estimate(self.noisy_numbers(counts, rng))
 
     def estimate(self, noisy: Integers) -> MatrixEstimate:
-        """What noisy numbers say.
+        """Estimate the histogram from noisy numbers.
 
         Parameters
         ----------
@@ -373,8 +378,8 @@ class MatrixMechanism:
 class MatrixEstimate(Summed):
     """Answers of a matrix mechanism: those of `CentralEstimate`, and to any linear query.
 
-    They are unbiased least-squares estimates. Where the strategy cannot tell all cells apart, what
-    does not follow from its numbers is refused with `UnanswerableQuery`.
+    They are unbiased least-squares estimates. Where the strategy does not determine all cells,
+    queries that do not follow from its numbers are refused with `UnanswerableQuery`.
     """
 
     mechanism: MatrixMechanism
@@ -410,8 +415,8 @@ class MatrixEstimate(Summed):
             )
         variances = self.mechanism.noise_variance * self.mechanism.strategy.linear_variances(many)
         values = many.reshape(len(many), -1) @ self._cells.ravel()
-        one = given.ndim == len(sizes)
-        if one:
+        single = given.ndim == len(sizes)
+        if single:
             return self._answered(float(values[0]), float(variances[0]))
         return self._answered(values, variances)
 
@@ -433,7 +438,9 @@ class MatrixEstimate(Summed):
         return nonnegative_counts(self.mechanism.strategy, self.counts)
 
     def whole(self) -> Integers:
-        """`nonnegative` in whole users, of nearly the same total: biased, without variances.
+        """The `nonnegative` histogram in whole users, of nearly the same total: biased.
+
+        It has no variances.
 
         Returns
         -------
@@ -454,8 +461,10 @@ class MatrixEstimate(Summed):
 
     @property
     def counts(self) -> Floats:
-        """Of shape `sizes`: the number of users in each cell, read-only; see `Summed`."""
+        """The number of users in each cell, of shape `sizes`, read-only; see `Summed`."""
         if not self.mechanism.strategy.full_rank:
+            # The variances themselves are thrown away: computing them refuses cells that do not
+            # follow
             cells = np.indices(self.mechanism.sizes).reshape(len(self.mechanism.sizes), -1)
             self.mechanism.strategy.variance(cells, cells)  # refuses what does not follow
         return super().counts
@@ -495,17 +504,22 @@ def nonnegative_counts(strategy: Strategy, estimate: Floats) -> Floats:
     It minimises (x - z)'M'M (x - z) over x >= 0, for the unbiased estimate z: the distance of the
     strategy's numbers from the noisy ones.
     """
+    # In units of the largest count and of squared sensitivity, so that the tolerances do not depend
+    # on how many users there are, nor on how large the integers are
     unit = float(strategy.l2_squared)
     scale = max(float(np.abs(estimate).max()), 1.0)
     target = estimate / scale
 
     def distance(flat: Floats) -> tuple[float, Floats]:
         away = flat.reshape(estimate.shape) - target
+        # M'M through `normal`: no strategy of many cells writes it out. Half the product with the
+        # slope is the value, so one product gives both
         slope = strategy.normal(away) / unit
         return 0.5 * float(np.sum(away * slope)), slope.ravel()
 
-    found = scipy.optimize.minimize(
+    optimum = scipy.optimize.minimize(
         distance,
+        # The clipped estimate is feasible, and the optimum itself if M'M is diagonal
         np.maximum(target, 0.0).ravel(),
         jac=True,
         method="L-BFGS-B",
@@ -517,12 +531,12 @@ def nonnegative_counts(strategy: Strategy, estimate: Floats) -> Floats:
             "gtol": 1e-10,
         },
     )
-    result: Floats = scale * found.x.reshape(estimate.shape)
+    result: Floats = scale * optimum.x.reshape(estimate.shape)
     return result
 
 
 def whole_counts(counts: Floats) -> Integers:
-    """Whole numbers next to others, of the same total up to rounding that.
+    """Round numbers to whole ones next to them, of the same total up to rounding that.
 
     Numbers are rounded down; the largest remainders are rounded up instead.
     """

@@ -34,38 +34,41 @@ from rangeq.central.budget import best_shares, equal
 from rangeq.core.boxes import tree_over
 
 _BUMPS = (0.35, 0.45, 0.6, 0.75, 0.9, 1.1, 1.35, 1.65, 2.1, 2.7)
-"""How many bumps the lowest layer has, relative to the square root of the number of cells."""
+"""The numbers of bumps of the lowest layer, relative to the root of the number of cells."""
 
 _FANOUTS = (4, 8)
-"""How many times as many bumps the lower of two layers has."""
+"""The ratios of the numbers of bumps of two layers."""
 
 _RANDOM_ROWS = (0.75, 1.5)
-"""How many rows random starts have, relative to the square root of the number of cells."""
+"""The numbers of rows of random starts, relative to the root of the number of cells."""
 
 _HEIGHT = 0.8
-"""What the bumps of a layer sum to at each cell, where 1 is the weight of the cell itself."""
+"""The sum of the bumps of a layer at each cell, where 1 is the weight of the cell itself."""
 
 _LEAST = 1e-12
 """Entries of G above minus it, relative to the largest, are taken for no less than 0."""
 
 _LARGEST = 2.0**20
-"""An entry of T: a cell of so little weight beside it is rounded away."""
+"""The largest entry of T: a cell of so little weight beside it is rounded away."""
 
 _ROUNDS = ((30, 5), (50, 2), (100, 1), (300, 1))
-"""How many steps are taken from each start, and how many of the best go on."""
+"""Rounds of the search: the steps from each start, and the number of the best that go on."""
 
 _FEW_CELLS = 512
-"""Up to which twice as many go on."""
+"""The number of cells up to which twice as many go on."""
 
 
 def laplace_strategy(gram: Floats) -> Floats:
     """A strategy of small error under Laplace noise.
 
-    Cells that no query tells apart are measured together, and those of no query not at all. The
-    same queries give the same strategy, on the same machine. Of 1024 cells it takes half a minute.
+    Cells between which no query distinguishes are measured together, and those of no query not at
+    all. The same queries give the same strategy, on the same machine. Of 1024 cells it takes half a
+    minute.
 
     Shapes: `gram` (cells, cells); returns (rows, cells).
     """
+    # G = W'W has equal columns for two cells only where W has, as |W(e_i - e_j)|^2 = G_ii - 2 G_ij
+    # + G_jj = 0: no query tells them apart, and one row for both keeps A invertible on the rest
     columns, place = np.unique(gram, axis=1, return_inverse=True)
     kinds = np.flatnonzero(columns.any(axis=0))
     first = [int(np.argmax(place == kind)) for kind in kinds]
@@ -74,7 +77,7 @@ def laplace_strategy(gram: Floats) -> Floats:
 
 
 def _by_components(gram: Floats) -> Floats:
-    """Cells that no chain of queries connects are measured apart.
+    """A strategy that measures cells apart that no chain of queries connects.
 
     Instead of a sum over several components, its parts can be measured, as they have no columns in
     common, and so the same sums of columns.
@@ -83,34 +86,45 @@ def _by_components(gram: Floats) -> Floats:
     solved: dict[bytes, Floats] = {}
     blocks = []
     for cells in (np.flatnonzero(part == number) for number in range(count)):
-        own = gram[np.ix_(cells, cells)]
-        if own.tobytes() not in solved:
-            solved[own.tobytes()] = _p_identity(own)
-        rows = solved[own.tobytes()]
+        block = gram[np.ix_(cells, cells)]
+        # Blocks that are the same, as those of a product with an identity, are searched once
+        if block.tobytes() not in solved:
+            solved[block.tobytes()] = _p_identity(block)
+        rows = solved[block.tobytes()]
         blocks.append(np.zeros((len(rows), len(gram))))
         blocks[-1][:, cells] = rows
     return np.vstack(blocks)
 
 
 def _p_identity(gram: Floats) -> Floats:
-    """The same for cells that are told apart."""
+    """A strategy for cells that the queries distinguish and connect."""
     cells = len(gram)
+    # The error is in proportion to G: at trace 1 its logarithm and the tolerances of the descent
+    # mean the same for every workload
     asked = gram / float(np.trace(gram))
     trees = [rows[None] for rows in _trees(cells)]
-    found = [(_error(rows, asked)[0], rows) for rows in (np.zeros((1, 1, cells)), *trees)]
+    # The cells alone and the trees are candidates as they are, so that no descent can end above
+    # them
+    candidates = [(_error(rows, asked)[0], rows) for rows in (np.zeros((1, 1, cells)), *trees)]
     pool = [*_trees(cells), *_layers(asked), *_random(cells)] if cells > 1 else []
     pool = [_with_signs(rows, asked) for rows in pool]
     with ProgressMeter("strategy", len(_ROUNDS), "rounds") as meter:
         for number, (steps, kept) in enumerate(_ROUNDS):
             descended = sorted((_descended(rows, asked, steps) for rows in pool), key=_first)
-            found += descended[:1]
+            candidates += descended[:1]
+            # Successive halving: the first few steps sort the starts well enough to spend the rest
+            # on the best
             several = kept if cells > _FEW_CELLS else 2 * kept
             pool = [rows for _, rows in descended[:several]]
             if number == 0:
+                # The heaviest row joins after the first round: whether it helps shows only once the
+                # others have settled, so the starts with it are not compared with those without
                 heaviest = _with_signs(_heaviest(asked), asked)
                 pool += [np.concatenate([rows, heaviest], axis=1) for rows in pool]
             meter.update()
-    best = _signed(min(found, key=_first)[1])
+    best = _signed(min(candidates, key=_first)[1])
+    # Rows that the bound took to 0 measure nothing; dividing by the column sums is D^-1, so that
+    # every column has the sum 1 that Laplace noise is scaled by
     strategy: Floats = np.vstack([np.eye(cells), best[best.any(axis=1)]])
     return strategy / np.abs(strategy).sum(axis=0)
 
@@ -124,6 +138,8 @@ def _trees(cells: int) -> Iterator[Floats]:
     tree = tree_over((cells,), best_branching((cells,), 1).best.fanouts)
     place = np.arange(cells)
     for shares in (equal(tree.height), best_shares(tree)):
+        # Relative to the budget of the leaves, as the cells' own rows are I. The root's total is
+        # not measured
         levels = [
             (place // width == place[: -(-cells // width), None]) * float(share / shares[-1])
             for (width,), share in zip(tree.widths[1:-1], shares[:-1], strict=True)
@@ -136,12 +152,16 @@ def _layers(gram: Floats) -> Iterator[Floats]:
     """Layers of overlapping bumps along the cells, in an order that is found from the queries."""
     cells = len(gram)
     counts = [math.ceil(share * math.sqrt(cells)) for share in _BUMPS]
+    # A cell's place in the order, in the middle of its slot of 0 .. 1, so that bumps are functions
+    # of a place and not of a number of a cell
     place = np.empty(cells)
     place[_order(gram)] = (np.arange(cells) + 0.5) / cells
 
     def layer(bumps: int) -> Floats:
         middles = (np.arange(bumps)[:, None] + 0.5) / bumps
         rows: Floats = _HEIGHT * np.maximum(1 - np.abs(place - middles) * bumps, 0.0)
+        # Above 0 everywhere: an entry that starts on its bound may be held there, and then bumps
+        # could only shrink
         return rows + 0.01
 
     for bumps in sorted({count for count in counts if 2 <= count < cells}):
@@ -158,8 +178,11 @@ def _order(gram: Floats) -> Integers:
     which similarities fall with the distance, as for ranges and prefixes, that is the one.
     """
     sizes = np.sqrt(np.diag(gram))
+    # As for correlations, so that cells of heavy queries are not similar to everything
     similar = np.abs(gram) / sizes[:, None] / sizes
     laplacian = np.diag(similar.sum(axis=1)) - similar
+    # The Fiedler vector. Components are connected here, so the eigenvalue 0 is simple and the
+    # second eigenvector is not constant
     _, vectors = scipy.linalg.eigh(laplacian, subset_by_index=[1, 1])
     order: Integers = np.argsort(vectors[:, 0], kind="stable")
     return order
@@ -183,18 +206,20 @@ def _random(cells: int) -> Iterator[Floats]:
 
 
 def _with_signs(rows: Floats, gram: Floats) -> Floats:
-    """Rows >= 0 as they are, or if G has entries below 0, each with the signs it has at its peak.
+    """Return the parts of T: rows >= 0, or where G has entries below 0, with its signs at the peak.
 
     Shape (1, rows, cells), or (2, rows, cells): the positive parts and the negative ones.
     """
     if gram.min() > -_LEAST * gram.max():
         return rows[None]
+    # The sign of G between a cell and the peak of a row: what queries add up with one sign a row
+    # should, too
     positive = gram[rows.argmax(axis=1)] >= 0
     return np.stack([rows * positive, rows * ~positive])
 
 
 def _signed(parts: Floats) -> Floats:
-    """The rows T of their parts."""
+    """The rows T, from their positive and negative parts."""
     rows: Floats = parts[0] if len(parts) == 1 else parts[0] - parts[1]
     return rows
 
@@ -204,9 +229,10 @@ def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:
 
     def error(flat: Floats) -> tuple[float, Floats]:
         value, slope = _error(flat.reshape(start.shape), gram)
+        # The logarithm, so that steps and `ftol` are relative to an error that may be of any size
         return math.log(value), slope.ravel() / value
 
-    found = scipy.optimize.minimize(
+    optimum = scipy.optimize.minimize(
         error,
         start.ravel(),
         jac=True,
@@ -214,17 +240,22 @@ def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:
         bounds=scipy.optimize.Bounds(0.0, _LARGEST),
         options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-8},
     )
-    return math.exp(found.fun), found.x.reshape(start.shape)
+    return math.exp(optimum.fun), optimum.x.reshape(start.shape)
 
 
 def _error(parts: Floats, gram: Floats) -> tuple[float, Floats]:
     """tr(G (A'A)^-1) for the parts of the rows T, and its gradient in them."""
     rows = _signed(parts)
     sums = 1 + parts.sum(axis=(0, 1))
+    # Woodbury: I + T T' is rows by rows, a small part of cells by cells, and never singular, as its
+    # eigenvalues are at least 1. By the push-through identity (I + T T')^-1 T = T K
     short = np.linalg.solve(np.eye(len(rows)) + rows @ rows.T, rows)  # T K
     scaled = (short * sums) @ gram  # T K D G
+    # (G o K) d with K = I - T' T K, without G o K: row sums of T' times what is above
     slope = np.diag(gram) * sums - (rows * scaled).sum(axis=0)  # (G o K) d
     scaled *= sums
+    # dK = -K (dT' T + T' dT) K gives the gradient -2 T K D G D K; the sums d = 1 + |T|'1 give 2 (G
+    # o K) d, with the sign that the part has in T itself
     through = scaled - (scaled @ rows.T) @ short  # T K D G D K
     both = [slope - through, slope + through][: len(parts)]
     return float(sums @ slope), 2 * np.stack(both)

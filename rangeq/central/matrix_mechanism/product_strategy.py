@@ -91,32 +91,38 @@ class ProductStrategy(Strategy):
             factor.variance(first[i : i + 1], last[i : i + 1])
             for i, factor in enumerate(self.factors)
         ]
-        found: Floats = np.prod(variances, axis=0)
-        return found
+        product: Floats = np.prod(variances, axis=0)
+        return product
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         return math.prod(
-            factor.variance_of([own]) for factor, own in zip(self.factors, weights, strict=True)
+            factor.variance_of([along]) for factor, along in zip(self.factors, weights, strict=True)
         )
 
     def linear_variances(self, queries: Floats) -> Floats:
         return np.array([self._linear_variance(query) for query in queries])
 
     def _linear_variance(self, query: Floats) -> float:
-        spread = along_axes([factor.inverse.T for factor in self.factors], query)
+        # q'x is estimated by (M^+' q)' y: its variance per unit of noise is the squared norm of
+        # M^+' q, and M' M^+' q is the projection of q on what is measured
+        coefficients = along_axes([factor.inverse.T for factor in self.factors], query)
         if not self.full_rank:
-            back = along_axes([factor.matrix.T.astype(float) for factor in self.factors], spread)
+            back = along_axes(
+                [factor.matrix.T.astype(float) for factor in self.factors], coefficients
+            )
             if float(((back - query) ** 2).sum()) > _BESIDE * float((query**2).sum()):
                 raise UnanswerableQuery("a query does not follow from what the strategy measures")
-        return float((spread * spread).sum())
+        return float((coefficients * coefficients).sum())
 
     def workload_variance(self, workload: Workload) -> float:
         total = 0.0
         for term in workload.terms:
             parts = [
-                factor.workload_variance(Workload(factor.sizes, (Term(1.0, (own,)),)))
-                for factor, own in zip(self.factors, term.factors, strict=True)
+                factor.workload_variance(Workload(factor.sizes, (Term(1.0, (queries,)),)))
+                for factor, queries in zip(self.factors, term.factors, strict=True)
             ]
+            # A factor gives means over its queries, so that the count makes the product of means a
+            # sum
             total += term.weight * term.count * math.prod(parts)
         return total / workload.weight
 

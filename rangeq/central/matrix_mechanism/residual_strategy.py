@@ -1,8 +1,8 @@
-"""ResidualStrategy: of sets of attributes what is new in each, measured by designed matrices.
+"""ResidualStrategy: residuals of sets of attributes, measured by designed matrices.
 
 Let R_i be a matrix of integers along attribute i whose rows sum to 0: it measures how a histogram
 differs from its mean along the attribute. For a set S of attributes, the numbers are products of
-the R_i of S and of totals along the others, with a weight. What different sets measure is
+the R_i of S and of totals along the others, with a weight. The residuals of different sets are
 orthogonal, so with M'M = sum of c_S^2 (x)_{S} R_i'R_i (x) J along the others
 
     (M'M)^+ = sum of c_S^-2 (x)_{S} (R_i'R_i)^+ (x) J / n_i^2 along the others,
@@ -74,6 +74,8 @@ class ResidualStrategy(Strategy):
         self._sizes = checked_shape([side.shape[1] for side in self.sides])
         self.views: tuple[View, ...] = tuple(tuple(int(i) for i in view) for view in views)
         self.weights = tuple(int(weight) for weight in weights)
+        # Along an attribute of one cell nothing differs from the mean: a view with it would measure
+        # zeros, and the same statistics would have several names
         wide = {i for i, n in enumerate(self._sizes) if n > 1}
         if (
             not self.views
@@ -83,6 +85,8 @@ class ResidualStrategy(Strategy):
             raise ValueError("views are different sets of attributes of more than one cell")
         if len(self.weights) != len(self.views) or min(self.weights) < 1:
             raise ValueError("each view has a weight, an integer of at least 1")
+        # The largest entry of a Kronecker product is the product of the largest entries, so that no
+        # product is written out
         entries = [int(np.abs(side).max()) for side in self.sides]
         largest = max(
             weight * math.prod(entries[i] for i in view)
@@ -101,7 +105,7 @@ class ResidualStrategy(Strategy):
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        """That of the numbers of each view, 1 along the attributes that it has not."""
+        """The shape of the numbers of each view: 1 along the attributes that it lacks."""
         return [
             tuple(len(side) if i in view else 1 for i, side in enumerate(self.sides))
             for view in self.views
@@ -121,22 +125,27 @@ class ResidualStrategy(Strategy):
 
     def _largest_column(self, power: int) -> int:
         """The largest sum of absolute entries, to a power, of a column: exact."""
+        # The absolute value of a Kronecker product is the product of the absolute values, so that
+        # its column sums are outer products of the sides' column sums. Python's integers, as
+        # squares of 2^28 over many rows pass 2^63, and a sensitivity must be exact
         columns = [_column_sums(side, power) for side in self.sides]
         total = np.zeros(self._sizes, dtype=object)
         for view, weight in self._parts:
             part = np.array(weight**power, dtype=object)
             for i, column in enumerate(columns):
-                own = column if i in view else np.ones(1, dtype=object)
-                part = np.multiply.outer(part, own)
+                factor = column if i in view else np.ones(1, dtype=object)
+                part = np.multiply.outer(part, factor)
             total = total + part
         return int(total.max())
 
     @property
     def full_rank(self) -> bool:
+        # The subspaces of different views are orthogonal, and that of S has dimension prod (n_i -
+        # 1): only with all subsets do the dimensions add up to the number of cells
         return len(self.views) == 1 << sum(n > 1 for n in self._sizes)
 
     def _along(self, view: View, matrices: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-        """These matrices along the attributes of a view, and sums along the others."""
+        """Return the matrices along the attributes of a view, and sums along the others."""
         return [
             matrices[i] if i in view else np.ones((1, n), dtype=matrices[i].dtype)
             for i, n in enumerate(self._sizes)
@@ -153,21 +162,27 @@ class ResidualStrategy(Strategy):
         grams = [side.astype(np.float64).T @ side for side in self.sides]
         total = np.zeros(self._sizes)
         for view, weight in self._parts:
+            # A total along the others keeps one place on the axis; broadcasting it to all cells is
+            # its transpose, so that the two together are J
             total += weight**2 * along_axes(self._along(view, grams), cells)
         return total
 
     @cached_property
     def _spectra(self) -> list[tuple[Floats, Floats]]:
-        """For each side (R'R)^+ and (R'R)^+ R'."""
-        found = []
+        """Pairs (R'R)^+ and (R'R)^+ R', one for each side."""
+        spectra = []
         for side in self.sides:
             floats = side.astype(np.float64)
+            # By eigenvectors and not by a solver: R'R is singular, as R loses the mean, and the
+            # eigenvalue that belongs to the mean comes out as a rounding error of either sign.
+            # Integers make the largest one at least 1, but for the side [[0]] of one cell, of which
+            # nothing is kept
             values, vectors = np.linalg.eigh(floats.T @ floats)
             kept = values > _NULL * max(float(values[-1]), 1.0)
-            own = vectors[:, kept]
-            inverse = (own / values[kept]) @ own.T
-            found.append((inverse, inverse @ floats.T))
-        return found
+            basis = vectors[:, kept]
+            inverse = (basis / values[kept]) @ basis.T
+            spectra.append((inverse, inverse @ floats.T))
+        return spectra
 
     @property
     def _inverses(self) -> list[Floats]:
@@ -185,40 +200,49 @@ class ResidualStrategy(Strategy):
                 solve if i in view else np.ones((1, 1))
                 for i, (_, solve) in enumerate(self._spectra)
             ]
+            # M^+ y = (M'M)^+ M' y is a sum over views, as their subspaces are orthogonal. Along the
+            # others (J / n^2) 1 = 1 / n: broadcasting divided by the number of cells
             total += along_axes(back, flat.reshape(shape)) / (weight * self._beyond(view))
         return total
 
     def variance(self, first: Integers, last: Integers) -> Floats:
         widths = (last - first + 1).astype(np.float64)
+        # The indicator of a range of width k has the squared norm k, of which k^2 / n is that of
+        # its mean
         means = widths**2 / np.array(self._sizes)[:, None]
-        own = [
+        forms = [
             _between(sums, low, high + 1)
             for sums, low, high in zip(self._sums, first, last, strict=True)
         ]
-        return self._variances(np.array(own), widths - means, means)
+        return self._variances(np.array(forms), widths - means, means)
 
     @cached_property
     def _sums(self) -> list[Floats]:
-        """For each side covariances of prefixes."""
+        """The covariances of prefixes, for each side."""
         return [
+            # w'Cw of the indicator w of a range is the sum over a square block of C: from a
+            # summed-area table it takes three entries, however wide the range
             np.pad(inverse.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
             for inverse in self._inverses
         ]
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        own = [[float(w @ one @ w)] for w, one in zip(weights, self._inverses, strict=True)]
+        forms = [
+            [float(w @ inverse @ w)] for w, inverse in zip(weights, self._inverses, strict=True)
+        ]
         means = np.array([[float(w.sum()) ** 2 / len(w)] for w in weights])
         squares = np.array([[float(w @ w)] for w in weights])
-        return float(self._variances(np.array(own), squares - means, means)[0])
+        return float(self._variances(np.array(forms), squares - means, means)[0])
 
     def _variances(self, own: Floats, beside: Floats, means: Floats) -> Floats:
-        """From w'(R'R)^+ w along each attribute, and the squares beside the mean and of it."""
+        """Variances from w'(R'R)^+ w along attributes, and squares beside the mean and of it."""
         if not self.full_rank:
             require_products(self.views, beside, means)
         total = np.zeros(own.shape[1])
         for view, weight in self._parts:
             places = range(len(self._sizes))
             part = np.prod([own[i] if i in view else means[i] for i in places], axis=0)
+            # A difference of prefix sums can round to below 0, where a variance is nearly 0
             total += np.maximum(part, 0.0) / (weight**2 * self._beyond(view))
         return total
 
@@ -227,12 +251,14 @@ class ResidualStrategy(Strategy):
 
     def _linear_variance(self, query: Floats) -> float:
         identities = [np.eye(n) for n in self._sizes]
-        centred = [one - 1 / len(one) for one in identities]
+        centred = [identity - 1 / len(identity) for identity in identities]
         total = known = 0.0
         for view, weight in self._parts:
             beyond = self._beyond(view)
             sums = along_axes(self._along(view, identities), query)
             total += _square(sums, view, self._inverses) / (weight * beyond) ** 2
+            # By Pythagoras the squared norms of the projections on all views add up to that of the
+            # query, if it follows from them: so `known` decides whether it does
             known += _square(sums, view, centred) / beyond
         if not self.full_rank:
             require_norm(known, query)
@@ -241,11 +267,18 @@ class ResidualStrategy(Strategy):
     def workload_variance(self, workload: Workload) -> float:
         total = 0.0
         for term in workload.terms:
-            grams = [own.gram for own in term.factors]
-            own = [[float(np.sum(g * one))] for g, one in zip(grams, self._inverses, strict=True)]
-            means = np.array([[one.total / one.size] for one in term.factors])
-            squares = np.array([[one.trace] for one in term.factors])
-            total += term.weight * float(self._variances(np.array(own), squares - means, means)[0])
+            # The sum of w'Cw over queries is tr(GC), and the trace of a Kronecker product is the
+            # product of the traces: no query is written out
+            grams = [queries.gram for queries in term.factors]
+            forms = [
+                [float(np.sum(g * inverse))]
+                for g, inverse in zip(grams, self._inverses, strict=True)
+            ]
+            means = np.array([[queries.total / queries.size] for queries in term.factors])
+            squares = np.array([[queries.trace] for queries in term.factors])
+            total += term.weight * float(
+                self._variances(np.array(forms), squares - means, means)[0]
+            )
         return total / workload.weight
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -291,10 +324,10 @@ class ResidualStrategy(Strategy):
         ):
             raise ValueError("views and weights do not fit each other")
         named = [np.flatnonzero(row).tolist() for row in views]
-        found = cls([arrays[name] for name in names], named, weights[0].tolist())
-        if found.sizes != sizes:
-            raise ValueError(f"the matrices are over {found.sizes} cells, not {sizes}")
-        return found
+        strategy = cls([arrays[name] for name in names], named, weights[0].tolist())
+        if strategy.sizes != sizes:
+            raise ValueError(f"the matrices are over {strategy.sizes} cells, not {sizes}")
+        return strategy
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ResidualStrategy):
@@ -316,27 +349,29 @@ def _checked_side(side: npt.NDArray[Any]) -> Integers:
     entries = checked_entries(side, "the matrix of an attribute")
     if entries.sum(axis=1).any():
         raise ValueError("every row of the matrix of an attribute sums to 0")
+    # Rows that sum to 0 have a rank of at most n - 1. With less, some difference between cells
+    # would have no estimate in any view, and `full_rank` would be wrong
     if np.linalg.matrix_rank(entries.astype(np.float64)) != entries.shape[1] - 1:
         raise ValueError("the matrix of an attribute tells all differences between its cells")
     return entries
 
 
 def _column_sums(side: Integers, power: int) -> npt.NDArray[Any]:
-    """Exact, as Python's integers."""
+    """Sums of absolute entries to a power, for each column: exact, as Python's integers."""
     columns = np.abs(side).astype(object) ** power
     sums: npt.NDArray[Any] = columns.sum(axis=0)
     return sums
 
 
 def _between(sums: Floats, low: Integers, high: Integers) -> Floats:
-    found: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
-    return found
+    forms: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
+    return forms
 
 
 def _square(sums: Floats, view: View, matrices: Sequence[Floats]) -> float:
     """The quadratic form of matrices along the axes of a view."""
-    one = np.ones((1, 1))
-    inside = [matrix if i in view else one for i, matrix in enumerate(matrices)]
+    total = np.ones((1, 1))
+    inside = [matrix if i in view else total for i, matrix in enumerate(matrices)]
     return float(np.sum(sums * along_axes(inside, sums)))
 
 
@@ -360,7 +395,7 @@ _CLOSE = 1e-3
 """Rounds end where the error falls by less, relative to it."""
 
 _WEIGHT_BITS = 9
-"""Of the bits of entries so many are for weights, and the others for the sides."""
+"""The bits of entries that are for weights; the others are for the sides."""
 
 _LEAST = 1e-9
 """An eigenvalue that is taken for 0, relative to the largest."""
@@ -385,12 +420,17 @@ class _Side(NamedTuple):
 
 
 def tells_differences(workload: Workload) -> bool:
-    """Whether along every attribute the queries tell all differences between cells."""
+    """Whether the queries determine all differences between cells along every attribute."""
     for i, size in enumerate(workload.sizes):
         queries = [term.factors[i] for term in workload.terms]
-        if size > 1 and not all(own.exchangeable for own in queries):
-            parts = [_centred(own.gram / np.trace(own.gram)) for own in queries]
+        if size > 1 and not all(query_set.exchangeable for query_set in queries):
+            # Divided by their traces, so that no term's scale hides the differences that another
+            # one asks
+            parts = [_centred(query_set.gram / np.trace(query_set.gram)) for query_set in queries]
             values = np.linalg.eigvalsh(np.sum(parts, axis=0))
+            # The least eigenvalue is that of the mean, 0 up to rounding; the next one must be clear
+            # of it, or the optimum along this attribute has not rank n - 1, as `residual_optimum`
+            # takes for granted
             if not values[1] > _LEAST * values[-1]:
                 return False
     return True
@@ -404,8 +444,10 @@ def residual_optimum(
     places = range(len(sizes))
     views = subsets(tuple(i for i in places if sizes[i] > 1))
     weights = np.array([term.weight for term in terms])
-    means = np.array([[own.total / own.size for own in term.factors] for term in terms])
+    means = np.array([[queries.total / queries.size for queries in term.factors] for term in terms])
     centred = [[_centred(term.factors[i].gram) for term in terms] for i in places]
+    # The start are the residuals of marginals: I - J/n has the diagonal 1 - 1/n, which is 0 for one
+    # cell. Sides whose cells are all alike stay there: by symmetry it is their optimum
     sides = [
         _Side(
             _centred(np.eye(n)) / max(1 - 1 / n, 0.5),
@@ -421,46 +463,58 @@ def residual_optimum(
     for _ in range(_ROUNDS):
         parts = {view: _products(errors, means, view) for view in views}
         asked = {view: float(weights @ part) for view, part in parts.items()}
+        # A view that no query needs has g_S = 0 up to rounding. Its lambda_S would be nearly 0, and
+        # 1 / lambda_S would multiply that rounding
         largest = max(asked[view] * scales[view] for view in views)
-        asked = {v: own for v, own in asked.items() if own * scales[v] > _NOTHING * largest}
-        total = math.fsum(math.sqrt(own * scales[view]) for view, own in asked.items())
-        shares = {view: math.sqrt(own / scales[view]) / total for view, own in asked.items()}
+        asked = {v: part for v, part in asked.items() if part * scales[v] > _NOTHING * largest}
+        # Cauchy and Schwarz: sum of g_S / lambda_S with sum of c_S lambda_S = 1 is least for
+        # lambda_S in proportion to (g_S / c_S)^(1/2), where it is (sum of (c_S g_S)^(1/2))^2
+        total = math.fsum(math.sqrt(part * scales[view]) for view, part in asked.items())
+        shares = {view: math.sqrt(part / scales[view]) / total for view, part in asked.items()}
         before, reached = reached, total**2
+        # The loop is left here, and not after the sides, so that the weights are those of the sides
+        # as they stand
         if reached > (1 - _CLOSE) * before:
             break
         for i in places:
             inside = [view for view in shares if i in view]
             if sides[i].alike or not inside:
                 continue
-            own = weights * sum(
+            # For fixed lambda_S and other sides the error as a function of Y_i is tr(G Y_i^+) plus
+            # a constant, where G adds up this attribute's Gram matrices with the factors of all
+            # others
+            factors = weights * sum(
                 _products(np.delete(errors, i, 1), np.delete(means, i, 1), _without(view, i))
                 / shares[view]
                 for view in inside
             )
-            gram = sum(w * part for w, part in zip(own, centred[i], strict=True))
-            found = _centred(optimal_gram(gram, tolerance, rank=sizes[i] - 1).gram)
-            sides[i] = sides[i]._replace(gram=found / np.diag(found).max())
+            gram = sum(w * part for w, part in zip(factors, centred[i], strict=True))
+            # The iteration rescales rows and columns, which may bring the mean back in
+            optimum = _centred(optimal_gram(gram, tolerance, rank=sizes[i] - 1).gram)
+            sides[i] = sides[i]._replace(gram=optimum / np.diag(optimum).max())
             errors[:, i] = _errors(sides[i].gram, centred[i])
     return _rounded(sides, shares, bits)
 
 
 def _centred(matrix: Floats) -> Floats:
-    """Beside the mean: (I - J/n) G (I - J/n)."""
+    """Project a matrix on what is orthogonal to the mean: (I - J/n) G (I - J/n)."""
     rows = matrix - matrix.mean(axis=0)
-    found: Floats = rows - rows.mean(axis=1)[:, None]
-    return found
+    centred: Floats = rows - rows.mean(axis=1)[:, None]
+    return centred
 
 
 def _errors(gram: Floats, queries: list[Floats]) -> list[float]:
+    # Y has no inverse, as it loses the mean; hermitian: by eigenvalues, so that the result is
+    # symmetric
     inverse = np.linalg.pinv(gram, rcond=1e-9, hermitian=True)
-    return [max(float(np.sum(own * inverse)), 0.0) for own in queries]
+    return [max(float(np.sum(query_gram * inverse)), 0.0) for query_gram in queries]
 
 
 def _products(errors: Floats, means: Floats, view: View) -> Floats:
-    """For each term the product of errors along a view and of means along the others."""
+    """Products of errors along a view and of means along the others, for each term."""
     columns = [errors[:, i] if i in view else means[:, i] for i in range(errors.shape[1])]
-    found: Floats = np.prod(columns, axis=0) if columns else np.ones(len(errors))
-    return found
+    products: Floats = np.prod(columns, axis=0) if columns else np.ones(len(errors))
+    return products
 
 
 def _without(view: View, place: int) -> View:
@@ -469,17 +523,22 @@ def _without(view: View, place: int) -> View:
 
 
 def _rounded(sides: list[_Side], shares: dict[View, float], most: int) -> ResidualStrategy:
-    """Integers near it: matrices first, then the weights that suit them."""
+    """Round a design to integers: the matrices first, then the weights that suit them."""
     sizes = [len(side.gram) for side in sides]
     searched = [i for i, side in enumerate(sides) if not side.alike and sizes[i] > 2]
+    # The bits of a product's entries add up over its factors, and are shared by those that need a
+    # fine grid; what is left is the weight's
     bits = max(min((most - _WEIGHT_BITS) // max(len(searched), 1), 12), 2)
     matrices = [_matrix(side, bits if i in searched else None) for i, side in enumerate(sides)]
     squares = [float((matrix.astype(float) ** 2).sum(axis=0).max()) for matrix in matrices]
     weights = []
     for view, share in shares.items():
         beyond = math.prod(n for i, n in enumerate(sizes) if i not in view)
-        own = math.prod(squares[i] for i in view)
-        weights.append(max(1, round(2.0**most * math.sqrt(share / beyond / own))))
+        norm = math.prod(squares[i] for i in view)
+        # lambda_S = weight^2 times the squared column norms, but for n of the others, that J / n_i
+        # has not. The norms are those of the rounded matrices, so that their rounding does not
+        # change lambda_S
+        weights.append(max(1, round(2.0**most * math.sqrt(share / beyond / norm))))
     return ResidualStrategy(matrices, list(shares), weights)
 
 
@@ -491,5 +550,7 @@ def _matrix(side: _Side, bits: int | None) -> Integers:
     if bits is None:
         alike = size * np.eye(size, dtype=np.int64) - 1
         return alike if size > 2 else alike[:1]
+    # Differences of neighbours are a basis of all rows that sum to 0: integer combinations of them
+    # sum to 0 exactly, whatever the factor was rounded to
     differences = np.eye(size, dtype=np.int64)[:-1] - np.eye(size, k=1, dtype=np.int64)[:-1]
     return DenseStrategy.of_gram(side.gram, differences, bits=bits).matrix

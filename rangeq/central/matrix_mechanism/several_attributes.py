@@ -41,19 +41,19 @@ from rangeq.central.matrix_mechanism.workload import (
 )
 
 _BITS = 24
-"""Of the weights of marginals, and of the entries of a side."""
+"""The bits of the weights of marginals, and of the entries of a side."""
 
 _ROUNDS = 30
 
 _FLIPS, _OUT = 60, -8.0
-"""How often weights of marginals are searched anew, and the logarithm of one that is left out."""
+"""The number of new starts for weights of marginals, and the logarithm of one left out."""
 
 _CLOSE = 1e-5
-"""Rounds end where the error falls by less, relative to it."""
+"""The relative decrease of the error below which rounds end."""
 
 MOST_BITS = 27
-"""Of the products of entries of several strategies. Fewer are needed for much noise, whose variance
-has a limit.
+"""The bits of products of entries of several strategies. Fewer are needed for much noise, whose
+variance has a limit.
 """
 
 _SMALL = 16
@@ -63,14 +63,14 @@ _LARGEST_VIEW = 1 << 22
 """The most cells of a marginal that is measured though nobody asks for it."""
 
 _LEAST_SHARE = 1e-4
-"""Of a marginal's weight, relative to the largest; smaller ones are on their way to 0."""
+"""The least weight of a marginal, relative to the largest; smaller ones are on their way to 0."""
 
 _DOWN = 1 - 2.0**-40
 
 
 def exchangeable(workload: Workload) -> bool:
     """Whether all cells of every attribute are alike to a workload, as to marginals."""
-    return all(own.exchangeable for term in workload.terms for own in term.factors)
+    return all(queries.exchangeable for term in workload.terms for queries in term.factors)
 
 
 def marginal_optimum(workload: Workload, bits: int = MOST_BITS) -> tuple[MarginalStrategy, float]:
@@ -78,12 +78,16 @@ def marginal_optimum(workload: Workload, bits: int = MOST_BITS) -> tuple[Margina
     sizes, cells = workload.sizes, workload.cells
     spectrum = _spectrum(workload)
     roots = {view: math.sqrt(value) for view, value in spectrum.items()}
+    # Cauchy and Schwarz: with g_S and ranks m_S, the sum of m_S g_S / lambda_S subject to columns
+    # of norm 1, sum of m_S lambda_S / cells = 1, is least for lambda_S = g_S^(1/2) cells / total,
+    # where it is total^2 / cells
     total = math.fsum(_rank(view, sizes) * root for view, root in roots.items())
     weights = []
     for view, root in roots.items():
         beyond = math.prod(n for i, n in enumerate(sizes) if i not in view)
-        own = math.prod(sizes[i] for i in view)
-        weights.append(max(1, round(2.0**bits * math.sqrt(root * cells / total / beyond) / own)))
+        factor = math.prod(sizes[i] for i in view)
+        # A residual of weight w has lambda_S = (w factor)^2 beyond
+        weights.append(max(1, round(2.0**bits * math.sqrt(root * cells / total / beyond) / factor)))
     return MarginalStrategy(sizes, list(roots), weights, True), total * total / cells * _DOWN
 
 
@@ -116,23 +120,29 @@ def marginal_weights(workload: Workload) -> MarginalStrategy:
     )
 
     def error(logs: Floats) -> tuple[float, Floats]:
+        # Softmax: the column of a marginal has the absolute sum 1, so the sensitivity is the sum of
+        # the weights. For any logarithms they are positive and of sum 1, and no constraint is left
         shares = np.exp(logs - scipy.special.logsumexp(logs))
         eigenvalues = gains @ shares**2
         value = float((asked / eigenvalues).sum())
         slope = -2 * shares**2 * (gains.T @ (asked / eigenvalues**2))
+        # Chain rule through the softmax: d share_i / d log_j = share_i (1[i = j] - share_j)
         return math.log(value), (slope - shares * slope.sum()) / value
 
     def descended(start: Floats) -> scipy.optimize.OptimizeResult:
         return scipy.optimize.minimize(error, start, jac=True, method="L-BFGS-B")
 
+    # A fixed seed, so that the same workload has the same strategy
     rng = np.random.default_rng(0)
     starts = [np.zeros(len(views)), *rng.normal(size=(8, len(views)))]
-    best = min(map(descended, starts), key=lambda one: float(one.fun))
+    best = min(map(descended, starts), key=lambda result: float(result.fun))
     for _ in range(_FLIPS):  # of many local minima: one to three marginals are put in, or left out
+        # A weight that went to 0 has a slope of nearly 0, and no step would ever bring it back:
+        # flipping it to either side is a new start near the best
         logs = np.maximum(best.x - scipy.special.logsumexp(best.x), _OUT)
         flipped = rng.choice(len(views), rng.integers(1, 4))
         logs[flipped] = np.where(logs[flipped] > _OUT / 2, _OUT, -1.0)
-        best = min(best, descended(logs), key=lambda one: float(one.fun))
+        best = min(best, descended(logs), key=lambda result: float(result.fun))
     shares = np.exp(best.x - scipy.special.logsumexp(best.x))
     weights = np.maximum(np.rint(shares * 2.0**_BITS), 1).astype(np.int64).tolist()
     kept = {
@@ -148,14 +158,18 @@ def marginal_weights(workload: Workload) -> MarginalStrategy:
 
 def _spectrum(workload: Workload) -> dict[View, float]:
     """The eigenvalue of the Gram matrix on each projection where it is above 0."""
-    found: dict[View, float] = {}
+    spectrum: dict[View, float] = {}
     for term in workload.terms:
-        inside = tuple(i for i, own in enumerate(term.factors) if own.name == "cells")
-        value = term.weight * math.prod(own.size for own in term.factors if own.name != "cells")
+        inside = tuple(i for i, queries in enumerate(term.factors) if queries.name == "cells")
+        # A total along an attribute has the Gram matrix J, of eigenvalue n on the mean; cells have
+        # the identity, of eigenvalue 1 on the mean and beside it, and so on all subsets
+        value = term.weight * math.prod(
+            queries.size for queries in term.factors if queries.name != "cells"
+        )
         for view in subsets(inside):
             if all(workload.sizes[i] > 1 for i in view):
-                found[view] = found.get(view, 0.0) + value
-    return dict(sorted(found.items()))
+                spectrum[view] = spectrum.get(view, 0.0) + value
+    return dict(sorted(spectrum.items()))
 
 
 def _rank(view: View, sizes: Sequence[int]) -> int:
@@ -168,8 +182,9 @@ def product_optimum(workload: Workload, tolerance: float, bits: int = MOST_BITS)
     def side(queries: Workload) -> tuple[Floats, Callable[[int], DenseStrategy]]:
         gram, error = gram_of(queries)
         basis = basis_of(queries)
-        found = optimal_gram(gram, tolerance, error, len(basis)).gram
-        return found, lambda own: DenseStrategy.of_gram(found, basis, bits=own)
+        optimum = optimal_gram(gram, tolerance, error, len(basis)).gram
+        # Rounded later, once the other sides' entries show how many bits there are for this one
+        return optimum, lambda side_bits: DenseStrategy.of_gram(optimum, basis, bits=side_bits)
 
     return _product(workload, side, 2, bits)
 
@@ -188,11 +203,18 @@ def least_error(workload: Workload, tolerance: float) -> float:
     """A proved lower bound on the weighted sum of variances, for all strategies."""
     if len(workload.terms) == 1:
         (term,) = workload.terms
-        sides = [optimal_gram(own.gram, tolerance, own.gram_error).bound for own in term.factors]
+        sides = [
+            optimal_gram(queries.gram, tolerance, queries.gram_error).bound
+            for queries in term.factors
+        ]
         return term.weight * math.prod(sides) * _DOWN
+    # The bound of mu = 1 for a sum, by the concavity in the module's docstring: at its best p the
+    # terms' own bounds add up. A dual bound with other mu would need the sum's Gram matrix
     parts = [
         term.weight
-        * math.prod(trace_of_root(own.gram, own.gram_error) ** 2 for own in term.factors)
+        * math.prod(
+            trace_of_root(queries.gram, queries.gram_error) ** 2 for queries in term.factors
+        )
         for term in workload.terms
     ]
     return math.fsum(parts) / workload.cells * _DOWN
@@ -205,24 +227,31 @@ _Side: TypeAlias = tuple[Floats, Callable[[int], DenseStrategy]]
 def _product(
     workload: Workload, solve: Callable[[Workload], _Side], power: int, most: int = MOST_BITS
 ) -> ProductStrategy:
-    """Each side in turn for the queries along its attribute, with weights that the others give."""
+    """Optimise each side in turn for the queries along its attribute, weighted by the others."""
     sizes, terms = workload.sizes, workload.terms
     along = [[term.factors[i] for term in terms] for i in range(len(sizes))]
     # Of every term and attribute, the sum of variances of its queries by the present strategy
-    errors = np.array([[own.trace for own in term.factors] for term in terms])
+    errors = np.array([[query_set.trace for query_set in term.factors] for term in terms])
     weights = np.array([term.weight for term in terms])
     alike = [i for i, queries in enumerate(along) if None not in map(_levels, queries)]
     sides: dict[int, _Side] = {}
     reached = math.inf
     for _ in range(_ROUNDS):
         for i, size in enumerate(sizes):
+            # Block coordinate descent: for fixed other sides the error is linear in this side's
+            # errors, so the terms' factors are the weights of a workload of one attribute. Their
+            # scale does not matter, but keeps products of eight attributes from overflowing
             others = weights * np.delete(errors, i, axis=1).prod(axis=1)
             parts = zip(others / others.sum(), along[i], strict=True)
-            queries = Workload((size,), tuple(Term(float(own), (one,)) for own, one in parts))
+            queries = Workload(
+                (size,), tuple(Term(float(weight), (query_set,)) for weight, query_set in parts)
+            )
             sides[i] = _alike(queries, power) if i in alike else solve(queries)
+            # A side has the range of its queries, which may be less than all cells
             inverse = np.linalg.pinv(sides[i][0], rcond=1e-9, hermitian=True)
-            errors[:, i] = [float(np.sum(own.gram * inverse)) for own in along[i]]
+            errors[:, i] = [float(np.sum(query_set.gram * inverse)) for query_set in along[i]]
         before, reached = reached, float(weights @ errors.prod(axis=1))
+        # Of one product the sides do not depend on each other: one round is exact
         if len(terms) == 1 or reached > (1 - _CLOSE) * before:
             break
     # Small integers first, and of the rest of the bits as many for each other side
@@ -232,27 +261,30 @@ def _product(
     bits = max(min((most - taken) // max(len(searched), 1), _BITS), 0)
     factors.update((i, sides[i][1](bits)) for i in searched)
     if not searched:  # a fine grid all the same
-        room = max(_BITS - int(factors[0].matrix.max()).bit_length(), 0)
-        factors[0] = sides[0][1](min(bits, room))
+        spare = max(_BITS - int(factors[0].matrix.max()).bit_length(), 0)
+        factors[0] = sides[0][1](min(bits, spare))
     return ProductStrategy([factors[i] for i in range(len(sizes))])
 
 
 def _alike(workload: Workload, power: int) -> _Side:
-    """Of queries as good as cells and the total: both, with the small integers of least error."""
+    """A side for queries as good as cells and the total: both, with the best small integers."""
     (size,) = workload.sizes
     levels = [(term.weight, _levels(term.factors[0]) or (0.0, 0.0)) for term in workload.terms]
-    cells = sum(weight * own for weight, (own, _) in levels)
-    total = sum(weight * own for weight, (_, own) in levels)
+    cells = sum(weight * level for weight, (level, _) in levels)
+    total = sum(weight * level for weight, (_, level) in levels)
 
     def error(a: int, b: int) -> float:
         """tr(G X^+) for X = a^2 I + b^2 J, with columns of norm 1."""
         if not a and (not b or (cells and size > 1)):
             return math.inf
+        # X has the eigenvalue a^2 beside the mean, n - 1 times, and a^2 + n b^2 on it
         apart = cells * (size - 1) / a**2 if a else 0.0
         return (a**power + b**power) ** (2 / power) * (
             apart + (cells + total * size) / (a**2 + size * b**2)
         )
 
+    # Coprime pairs, as a common factor changes neither the error nor the sensitivity's ratio to it;
+    # exhaustive, as there are fewer than 256
     pairs = [(a, b) for a in range(_SMALL) for b in range(_SMALL) if math.gcd(a, b) == 1]
     a, b = min(pairs, key=lambda pair: error(*pair))
     parts = [a * np.eye(size, dtype=np.int64), np.full((1, size), b)]
@@ -262,7 +294,7 @@ def _alike(workload: Workload, power: int) -> _Side:
 
 
 def _levels(queries: QuerySet) -> tuple[float, float] | None:
-    """a and b, if the Gram matrix is a I + b J with b >= 0: that of a cells and b totals."""
+    """Return a and b, if the Gram matrix is a I + b J with b >= 0: that of a cells and b totals."""
     gram = queries.gram
     a, b = float(gram[0, 0]), float(gram[0, 1]) if queries.size > 1 else 0.0
     plain = np.full(gram.shape, b)

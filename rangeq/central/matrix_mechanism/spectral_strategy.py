@@ -71,11 +71,14 @@ class SpectralStrategy(Strategy):
                 f"a spectral strategy has at most {LARGEST_PATH} scales, and a kernel of one or two"
                 f" numbers more; got {size} and {len(half)}"
             )
+        # A kernel that does not increase, with |i - j| <= i + j + 2, makes all entries at least 0:
+        # then sums of columns are sums of absolute values, and `l1` takes no matrix
         if (np.diff(half) > 0).any() or (shift == 2 and half[-1] != 0):
             raise ValueError("the kernel must not increase, and the longer one ends with 0")
         if (_largest_entries(half, size) * self.scales > LARGEST_PRODUCT).any():
             raise ValueError("the kernel times the scales gives entries beyond 2^28")
         self.kernel, self._matrix = half, ReflectedKernel(half, size)
+        # 2^-30 leaves half of the digits of floats to the inverse that estimates the cells
         spectrum = np.abs(self._matrix.eigenvalues)
         if spectrum.min() <= _LEAST * spectrum.max():
             raise ValueError("the kernel's matrix cannot be inverted")
@@ -118,10 +121,13 @@ class SpectralStrategy(Strategy):
         largest = whole(largest, "largest", LEAST_LARGEST_ENTRY, LARGEST_PRODUCT)
         # Bits are shared by kernel and scales so that the rounding of both costs about the same
         bits = (size.bit_length() + largest.bit_length() - 4) // 3
+        # The norms are those of the rounded kernel, so that its rounding costs no balance between
+        # columns
         rounded = np.rint(half * (2.0**bits / half[0])).astype(np.int64)
         squares = ReflectedKernel(rounded, size).square_diagonal()
         norms = np.sqrt(np.array(squares, dtype=np.float64))
         common = float((largest / _largest_entries(rounded, size) * norms).min())
+        # Rounded down: no product passes `largest`
         return cls(rounded, np.floor(common / norms).astype(np.int64))
 
     @property
@@ -139,6 +145,7 @@ class SpectralStrategy(Strategy):
 
     @cached_property
     def l2_squared(self) -> int:
+        # Python's integers, as squares over 2^20 rows pass 2^63
         norms = self._matrix.square_diagonal()
         return max(norm * scale**2 for norm, scale in zip(norms, self.scales.tolist(), strict=True))
 
@@ -165,7 +172,7 @@ class SpectralStrategy(Strategy):
 
     @cached_property
     def _covariance(self) -> ReflectedKernel:
-        """Of the estimated cells times the scales."""
+        """The covariance matrix of the estimated cells times the scales."""
         return self._matrix.power(-2)
 
     def _chunks(self, count: int) -> list[slice]:
@@ -173,17 +180,19 @@ class SpectralStrategy(Strategy):
         return [slice(start, start + step) for start in range(0, count, step)]
 
     def linear_variances(self, queries: Floats) -> Floats:
-        found = np.empty(len(queries))
+        variances = np.empty(len(queries))
         for some in self._chunks(len(queries)):
-            found[some] = (self._inverse.apply(queries[some] / self.scales) ** 2).sum(axis=1)
-        return found
+            # (A'A)^-1 = D^-1 K^-2 D^-1 with the scales D: a variance is the squared norm of K^-1
+            # D^-1 w, a sum of squares, and never below 0
+            variances[some] = (self._inverse.apply(queries[some] / self.scales) ** 2).sum(axis=1)
+        return variances
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         return float(self.linear_variances(weights[0][None])[0])
 
     def variance(self, first: Integers, last: Integers) -> Floats:
         low, high = first[0], last[0] + 1
-        found: Floats = self._prefix_variances[low] + self._prefix_variances[high]
+        variances: Floats = self._prefix_variances[low] + self._prefix_variances[high]
         # One product with the matrix gives the covariances of one prefix and all others
         fewer, other = sorted((low, high), key=lambda ends: len(np.unique(ends)))
         ends, members = np.unique(fewer, return_inverse=True)
@@ -192,19 +201,22 @@ class SpectralStrategy(Strategy):
         for some in self._chunks(len(ends)):
             covariances = self._prefix_covariances(ends[some])
             asked = order[starts[some.start] : starts[min(some.stop, len(ends))]]
-            found[asked] -= 2 * covariances[members[asked] - some.start, other[asked]]
-        return np.maximum(found, 0.0)
+            variances[asked] -= 2 * covariances[members[asked] - some.start, other[asked]]
+        # A difference of large variances that nearly cancel can round to below 0
+        return np.maximum(variances, 0.0)
 
     def _prefix_covariances(self, ends: Integers) -> Floats:
-        """Of the sums of the first cells, of each of some numbers of them and of 0 .. size."""
+        """Covariances of prefixes: of those with given ends with those with the ends 0 .. size."""
         inside = np.arange(self.rows) < ends[:, None]
         moved = self._covariance.apply(inside / self.scales) / self.scales
         return np.cumsum(np.pad(moved, ((0, 0), (1, 0))), axis=1)
 
     @cached_property
     def _prefix_variances(self) -> Floats:
-        """Of the sums of the first 0 .. size cells."""
+        """The variances of the sums of the first 0 .. size cells."""
         weights = 1 / self.scales
+        # The variance of a prefix grows by C_ii + 2 sum of C_ij over j < i with its cell i: twice
+        # the lower triangle with its diagonal, less the diagonal once
         before = 2 * self._covariance.lower_apply(weights) - self._covariance.diagonal() * weights
         return np.concatenate([[0.0], np.cumsum(before * weights)])
 
@@ -223,21 +235,24 @@ class SpectralStrategy(Strategy):
         if queries.matrix is not None:
             return float(self.linear_variances(queries.matrix).sum())
         size, cell = self.rows, np.arange(self.rows, dtype=np.float64)
-        one, width = np.ones(size), size
+        ones, width = np.ones(size), size
         if queries.name == "prefixes":
-            products = [(size - cell, one)]
+            products = [(size - cell, ones)]
         elif queries.name == "ranges":
             products = [(size - cell, cell + 1)]
         elif queries.name == "total":
-            products = [(one, one)]
+            products = [(ones, ones)]
         else:
             width = queries.width
             first = np.minimum(cell, size - width) + 1
-            products = [(one, first), (-np.maximum(cell - width + 1, 0), one)]
+            products = [(ones, first), (-np.maximum(cell - width + 1, 0), ones)]
+        # G and C are symmetric: the sum over all pairs is twice that over i >= j, less the
+        # diagonal. Products of functions of i and of j turn it into a few products with a triangle
         total = 0.0
         for below, beside in products:
             right = beside / self.scales
             part = 2 * self._covariance.lower_apply(right) - self._covariance.diagonal() * right
+            # Beyond the width no range covers both cells, and the formula would go below 0
             if width < size:
                 part -= 2 * self._covariance.lower_apply(right, width)
             total += float(part @ (below / self.scales))
@@ -289,8 +304,10 @@ class SpectralStrategy(Strategy):
 
 
 def _fourth_root(shift: int, size: int) -> Floats:
-    """f of G^(1/4), up to a factor: it decreases."""
+    """The kernel f of G^(1/4), up to a factor: it decreases."""
     frequency = np.arange(1, size + 1)
+    # The second difference has the eigenvalues 4 sin^2: G is its inverse, up to a factor, and the
+    # fourth root of that is the power -1/2 of the sine
     angles = np.pi * (2 * frequency - (2 - shift)) / (4 * size + 2 * shift)
     half = ReflectedKernel.of_spectrum(np.sin(angles) ** -0.5, shift).half
     # A multiple of (-1)^d does not matter: that of the next frequency, pi / 2, makes f smooth
@@ -299,18 +316,19 @@ def _fourth_root(shift: int, size: int) -> Floats:
 
 
 def _largest_entries(half: Integers, size: int) -> Integers:
-    """At least the largest entry of each column of a kernel's matrix."""
+    """A bound on the largest entry of each column of a kernel's matrix."""
+    # As f does not increase, no entry of column j is above f(0) + f(j + 1), or f(0)
     if len(half) == size + 1:
         return half[0] + half[1:]
     return np.full(size, half[0])
 
 
 def _checked(given: npt.ArrayLike, name: str, least: int) -> Integers:
-    found = np.asarray(given)
-    if found.ndim != 1 or not len(found) or found.dtype.kind not in "iu":
+    array = np.asarray(given)
+    if array.ndim != 1 or not len(array) or array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be an array of integers of one dimension")
-    if (found < least).any() or (found > LARGEST_ENTRY).any():
+    if (array < least).any() or (array > LARGEST_ENTRY).any():
         raise ValueError(f"{name} must be within {least} .. 2^25")
-    integers: Integers = found.astype(np.int64)
+    integers: Integers = array.astype(np.int64)
     integers.setflags(write=False)
     return integers

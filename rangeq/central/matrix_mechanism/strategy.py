@@ -14,7 +14,7 @@ from rangeq.central.inputs import InvalidHistogram
 from rangeq.central.matrix_mechanism.workload import Workload
 
 LARGEST_USERS = 1 << 33
-"""Users that a histogram may hold here: more than there are people, so that no sum overflows."""
+"""The most users of a histogram here: more than there are people, and no sum overflows."""
 
 LARGEST_ENTRY = 1 << 25
 """The largest entry of a matrix of a strategy."""
@@ -24,7 +24,7 @@ LARGEST_PRODUCT = 1 << 28
 
 
 class UnanswerableQuery(ValueError):
-    """What is asked does not follow from what the strategy measures."""
+    """The error for a query that does not follow from what the strategy measures."""
 
 
 class Strategy(ABC):
@@ -38,7 +38,7 @@ class Strategy(ABC):
     """
 
     kind: ClassVar[str]
-    """What it is called in files."""
+    """The name of the kind in files."""
 
     @property
     @abstractmethod
@@ -48,7 +48,7 @@ class Strategy(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many numbers are measured."""
+        """The number of rows, each of which is measured."""
 
     @property
     @abstractmethod
@@ -63,7 +63,7 @@ class Strategy(ABC):
     @property
     @abstractmethod
     def full_rank(self) -> bool:
-        """Whether the numbers tell all cells apart: then every query is answered."""
+        """Whether the numbers determine all cells: then every query is answered."""
 
     @abstractmethod
     def measure(self, counts: Integers) -> Integers:
@@ -82,7 +82,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def normal(self, cells: Floats) -> Floats:
-        """M'M x, in floats.
+        """The product M'M x, in floats.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ def require_users(counts: Integers) -> None:
 
 
 def checked_entries(matrix: npt.NDArray[Any], name: str) -> Integers:
-    """A matrix of a strategy."""
+    """Check a matrix of a strategy, and return it as integers, read-only."""
     given = np.asarray(matrix)
     if given.ndim != 2 or given.dtype.kind not in "iu" or not given.any():
         raise ValueError(f"{name} must be a matrix of integers that are not all 0")

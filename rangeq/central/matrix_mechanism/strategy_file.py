@@ -71,7 +71,7 @@ _MISTAKES = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What damaged archives and arrays raise."""
+"""The exceptions that damaged archives and arrays raise."""
 
 _CONTENT = "strategy.json"
 
@@ -90,21 +90,21 @@ _FIELDS = record(
 _LARGEST_CONTENT = 1 << 20
 
 _LARGEST_ARRAYS = 1 << 29
-"""Bytes of all arrays of a file together."""
+"""The most bytes of all arrays of a file together."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of all members, so that equal strategies have equal files."""
 
 
 def kind_of(name: object) -> type[Strategy]:
-    """The class of strategies that files call so."""
+    """The class of strategies of a name in files."""
     if not isinstance(name, str) or name not in _KINDS:
         raise ValueError(f"a strategy is one of {', '.join(sorted(_KINDS))}, got {shown(name)}")
     return _KINDS[name]
 
 
 class StoredStrategy(NamedTuple):
-    """What a file holds.
+    """The content of a file.
 
     Attributes
     ----------
@@ -163,9 +163,10 @@ def load_strategy(path: str | os.PathLike[str]) -> StoredStrategy:
         It cannot be read.
     """
     with opened(path) as stream:
-        held = io.BytesIO(stream.read())
+        # Read at once: what cannot be read is an OSError, and what is read and wrong an InvalidFile
+        data = io.BytesIO(stream.read())
     try:
-        with zipfile.ZipFile(held) as archive:
+        with zipfile.ZipFile(data) as archive:
             return _read(archive)
     except _MISTAKES as error:
         raise InvalidFile(f"{path}: no strategy: {reason(error):.300}") from error
@@ -174,8 +175,8 @@ def load_strategy(path: str | os.PathLike[str]) -> StoredStrategy:
 def digest(strategy: Strategy) -> str:
     """The digest of a strategy: equal for equal ones, in hexadecimal digits."""
     content, _ = _written(strategy, None)
-    found: str = json.loads(content)["digest"]
-    return found
+    value: str = json.loads(content)["digest"]
+    return value
 
 
 def _written(strategy: Strategy, bound: float | None) -> tuple[bytes, dict[str, bytes]]:
@@ -204,6 +205,8 @@ def _read(archive: zipfile.ZipFile) -> StoredStrategy:
     usual = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
     if not {info.compress_type for info in archive.infolist()} <= usual:
         raise ValueError("compressed in another way than strategies are")
+    # Sizes as the directory states them, before anything is unpacked: a small archive may hold
+    # gigabytes of zeros
     if sizes.get(_CONTENT, _LARGEST_CONTENT + 1) > _LARGEST_CONTENT:
         raise ValueError(f"it has no {_CONTENT}, or a huge one")
     content = from_json(archive.read(_CONTENT))
@@ -259,11 +262,11 @@ MATRIX_MECHANISM = record(
         "arrays": table_of(row_of(_SIZE) | row_of(_SIZE, _SIZE)),
     }
 )
-"""What `mechanism_content` makes."""
+"""The form of what `mechanism_content` makes."""
 
 
 def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:
-    """What JSON says of it."""
+    """Describe a mechanism as JSON."""
     arrays = mechanism.strategy.arrays()
     return {
         "name": NAME,
@@ -274,7 +277,7 @@ def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:
 
 
 def strategy_numbers(mechanism: MatrixMechanism) -> list[Integers]:
-    """The integers of its strategy."""
+    """The integers of the strategy of a mechanism."""
     arrays = sorted(mechanism.strategy.arrays().items())
     return [array.astype(np.int64).ravel() for _, array in arrays]
 
@@ -285,13 +288,14 @@ def mechanism_of_content(
     """The mechanism that a file holds; its strategy and its noise are made again."""
     shapes = content["arrays"]
     counts = {name: math.prod(shape) for name, shape in sorted(shapes.items())}
-    held = len(numbers) - sum(counts.values())
-    if held < 0:
+    measured = len(numbers) - sum(counts.values())
+    # The last numbers are the strategy's; those before them are what was measured
+    if measured < 0:
         raise ValueError(f"{len(numbers)} numbers are fewer than those of the strategy")
-    parts = np.split(numbers[held:], np.cumsum(list(counts.values()))[:-1])
+    parts = np.split(numbers[measured:], np.cumsum(list(counts.values()))[:-1])
     arrays = {name: part.reshape(shapes[name]) for name, part in zip(counts, parts, strict=True)}
     strategy = kind_of(content["strategy"]).of_arrays(sizes, arrays)
-    return MatrixMechanism(strategy, _promise_of(content["promise"])), numbers[:held]
+    return MatrixMechanism(strategy, _promise_of(content["promise"])), numbers[:measured]
 
 
 def _promise_content(promise: Promise) -> dict[str, str]:

@@ -26,10 +26,10 @@ from mechdesign.base.text import shown
 from rangeq.central.inputs import checked_shape
 
 LARGEST_GRAM = 1 << 12
-"""Cells of an attribute whose Gram matrix is written out: 128 MB."""
+"""The most cells of an attribute whose Gram matrix is written out: 128 MB."""
 
 LARGEST_MATRIX = 1 << 27
-"""Entries of a matrix of queries: 1 GB."""
+"""The most entries of a matrix of queries: 1 GB."""
 
 LARGEST_BASIS = 1 << 20
 """The largest weight in a query where the queries cannot tell all cells apart."""
@@ -38,7 +38,7 @@ LARGEST_WEIGHT = 1 << 100
 """The largest weight, of a query or in it; the least is its inverse, so that floats suffice."""
 
 _DEPENDENT = 1e-7
-"""What is left of a query, relative to it, if it is taken for dependent on others."""
+"""The residual of a query, relative to it, below which it is taken for dependent on others."""
 
 _NAMES = ("ranges", "prefixes", "cells", "total")
 
@@ -48,7 +48,7 @@ _MARGINALS = re.compile(r"(?:([1-9])-way )?marginals")
 
 
 class InvalidWorkload(ValueError):
-    """What is asked is no workload over these cells. Nothing was designed."""
+    """The error for what is no workload over these cells. Nothing was designed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +88,13 @@ class QuerySet:
 
     @property
     def width(self) -> int:
-        """Of "width-k" the number k; otherwise 1."""
-        found = _WIDTH.fullmatch(self.name)
-        return int(found[1]) if found else 1
+        """The number k of "width-k"; otherwise 1."""
+        match = _WIDTH.fullmatch(self.name)
+        return int(match[1]) if match else 1
 
     @property
     def count(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
         if self.matrix is not None:
             return len(self.matrix)
         return {
@@ -130,6 +130,8 @@ class QuerySet:
             return product
         cell = np.arange(self.size, dtype=np.float64)
         first, last = np.minimum.outer(cell, cell), np.maximum.outer(cell, cell)
+        # G[i, j] counts the queries that cover both cells: a range begins at or before the first of
+        # the two, and ends at or after the last
         if self.name == "ranges":
             return (first + 1) * (self.size - last)
         if self.name == "prefixes":
@@ -143,9 +145,12 @@ class QuerySet:
 
     @cached_property
     def gram_error(self) -> float:
-        """At least the spectral norm of the error of `gram`, from rounding: 0 for the names."""
+        """A bound on the spectral norm of the rounding error of `gram`: 0 for the names."""
         if self.matrix is None:
             return 0.0
+        # A sum of k products of floats is off by gamma_k times the sum of absolute values, in any
+        # order (Higham 2002, section 3.1). For a symmetric matrix the spectral norm is at most the
+        # largest row sum
         terms = (len(self.matrix) + 2) * 2.0**-53
         row_sums = np.abs(self.matrix).T @ np.abs(self.matrix).sum(axis=1)
         # |G - W'W| <= terms / (1 - terms) |W|'|W|, whose norm is at most its largest row sum
@@ -153,19 +158,21 @@ class QuerySet:
 
     @property
     def rank(self) -> int:
-        """How many of the queries are linearly independent."""
+        """The number of linearly independent queries."""
         return len(self.basis)
 
     @cached_property
     def basis(self) -> Integers:
         """Linearly independent queries that span all: shape (rank, size), integers.
 
-        The identity where every cell can be told.
+        The identity where they have full rank.
         """
         if self.name == "total":
             return np.ones((1, self.size), dtype=np.int64)
         if self.matrix is not None:
             return _basis(self.matrix)
+        # Windows of k cells at different starts are independent, each has a first cell of its own;
+        # integers, so that an optimum that is rounded keeps exactly this row space
         k, start = self.width, np.arange(self.size - self.width + 1)[:, None]
         place = np.arange(self.size)
         windows = (place >= start) & (place < start + k)
@@ -240,12 +247,12 @@ class Term:
 
     @property
     def count(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
         return math.prod(factor.count for factor in self.factors)
 
 
 Asked: TypeAlias = Any
-"""What `Workload.of` takes."""
+"""The type of what `Workload.of` takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,10 +320,11 @@ class Workload:
             return cls._named(workload, sizes)
         if isinstance(workload, (list, tuple)) and workload:
             if all(
-                isinstance(one, str) or (len(sizes) > 1 and _is_matrix(one)) for one in workload
+                isinstance(entry, str) or (len(sizes) > 1 and _is_matrix(entry))
+                for entry in workload
             ):
                 return cls._product(tuple(workload), sizes)
-            if all(_is_weighted(one) for one in workload):
+            if all(_is_weighted(entry) for entry in workload):
                 parts = [weight * cls.of(part, sizes) for weight, part in workload]
                 return cls(sizes, tuple(term for part in parts for term in part.terms))
         cells = math.prod(sizes)
@@ -340,7 +348,7 @@ class Workload:
             )
         views = combinations(range(len(sizes)), k)
         names = [["cells" if i in view else "total" for i in range(len(sizes))] for view in views]
-        terms = [cls._product(tuple(one), sizes).terms for one in names]
+        terms = [cls._product(tuple(view_names), sizes).terms for view_names in names]
         return cls(sizes, tuple(term for part in terms for term in part))
 
     @classmethod
@@ -350,24 +358,26 @@ class Workload:
                 f"{len(names)} names are for {len(names)} attributes, and there are {len(sizes)}"
             )
         factors = (
-            QuerySet(one, size) if isinstance(one, str) else QuerySet("matrix", size, one)
-            for one, size in zip(names, sizes, strict=True)
+            QuerySet(queries, size)
+            if isinstance(queries, str)
+            else QuerySet("matrix", size, queries)
+            for queries, size in zip(names, sizes, strict=True)
         )
         return cls(sizes, (Term(1.0, tuple(factors)),))
 
     @property
     def count(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
         return sum(term.count for term in self.terms)
 
     @property
     def weight(self) -> float:
-        """That of all queries together."""
+        """The weight of all queries together."""
         return sum(term.weight * term.count for term in self.terms)
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return math.prod(self.sizes)
 
     def __add__(self, other: Workload) -> Workload:
@@ -415,7 +425,12 @@ def gram_of(workload: Workload) -> tuple[Floats, float]:
     for part in parts[1:]:
         gram = gram + part
     roundings = len(parts) + len(workload.sizes) + 1
+    # Products and sums of integers below 2^52 are exact in floats; otherwise each operation rounds
+    # by 2^-53, relative to entries that are all bounded by the Frobenius norm
     rounded = 0.0 if _is_exact(workload) else roundings * 2.0**-52 * float(np.linalg.norm(gram))
+    # |(G_1 + E_1) x .. - G_1 x ..| is at most the product of the |G_i| + |E_i| less that of the
+    # |G_i|; a trace is above the spectral norm, and takes no decomposition. Twice it covers its own
+    # rounding
     products = [
         Fraction(term.weight)
         * (
@@ -516,20 +531,23 @@ def _checked_matrix(given: Any, size: int) -> Floats:
 
 
 def _basis(matrix: Floats) -> Integers:
-    """Rows that span the others, as integers; the identity if they tell all cells apart."""
+    """Rows that span the others, as integers; the identity if they have full rank."""
     size = matrix.shape[1]
     # Squares lose half of the digits: a quick answer only where rounding cannot have made it
     values = np.linalg.eigvalsh(matrix.T @ matrix)
     if values[0] > 1e-10 * values[-1]:
         return np.eye(size, dtype=np.int64)
+    # Of rows of length 1, so that a query's scale does not decide whether it counts. QR with
+    # pivoting takes the query that is farthest from those before; its diagonal is how far
     scaled = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     triangle, order = scipy.linalg.qr(scaled.T, mode="r", pivoting=True)
     pivots = np.abs(np.diag(triangle))
+    # In the order in which they were asked, so that equal workloads have equal bases
     chosen = matrix[np.sort(order[: int((pivots > _DEPENDENT * pivots[0]).sum())])]
     if len(chosen) == size:
         return np.eye(size, dtype=np.int64)
     integers = [_whole_weights(query) for query in chosen]
-    if any(found is None for found in integers):
+    if any(weights is None for weights in integers):
         raise InvalidWorkload(
             f"the queries cannot tell all {size} cells apart, as only {len(chosen)} of them are"
             " independent: then the weights of each must be integers up to 2^20, or such integers"
@@ -541,6 +559,8 @@ def _basis(matrix: Floats) -> Integers:
 def _whole_weights(query: Floats) -> Integers | None:
     """The smallest integers in the proportions of the weights; None if they exceed 2^20."""
     values, places = np.unique(query, return_inverse=True)
+    # Floats are fractions with powers of two as denominators, so that proportions are exact, and no
+    # tolerance decides what is an integer
     pairs = [value.as_integer_ratio() for value in values.tolist()]
     common = max(denominator for _, denominator in pairs)  # powers of two
     numbers = [numerator * (common // denominator) for numerator, denominator in pairs]
@@ -548,5 +568,5 @@ def _whole_weights(query: Floats) -> Integers | None:
     reduced = [number // unit for number in numbers]
     if max(map(abs, reduced)) > LARGEST_BASIS:
         return None
-    found: Integers = np.array(reduced, dtype=np.int64)[places.reshape(-1)]
-    return found
+    integers: Integers = np.array(reduced, dtype=np.int64)[places.reshape(-1)]
+    return integers

@@ -42,19 +42,19 @@ class HaarCoefficients(GroupChannel):
 
     @cached_property
     def heights(self) -> tuple[int, ...]:
-        """h of each attribute."""
+        """The height h of each attribute."""
         return tuple((size - 1).bit_length() for size in self.attributes.sizes)
 
     @cached_property
     def levels(self) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """What users report on: (attribute, level) alone, or two of them."""
+        """The parts that users report on: (attribute, level) alone, or two of them."""
         alone = tuple(
             ((place, i),) for place, height in enumerate(self.heights) for i in range(1, height + 1)
         )
         together = tuple(
-            (one, other)
+            (first, other)
             for j, k in self.attributes.pairs
-            for one in _of(alone, j)
+            for first in _of(alone, j)
             for other in _of(alone, k)
         )
         return alone + together
@@ -84,10 +84,10 @@ class HaarCoefficients(GroupChannel):
         least = 0
         for j, k in self.attributes.pairs:
             height, other_height = self.heights[j], self.heights[k]
-            one, other = np.arange(1, height + 2), np.arange(1, other_height + 2)[:, None]
-            pair = _quarters(one, other, height, other_height)
-            own = _quarters_alone(one, height) + _quarters_alone(other, other_height)
-            least += int(((len(self.heights) - 1) * pair + own).min())
+            parting, other = np.arange(1, height + 2), np.arange(1, other_height + 2)[:, None]
+            pair = _quarters(parting, other, height, other_height)
+            alone = _quarters_alone(parting, height) + _quarters_alone(other, other_height)
+            least += int(((len(self.heights) - 1) * pair + alone).min())
         together = Fraction(least * min(self.part_weights), 4 * (len(self.heights) - 1) * WORD)
         return two_likelihoods(*self.parts[0].low_and_high, together)
 
@@ -102,7 +102,7 @@ def _quarters_alone(parting: Items, height: int) -> Items:
 
 
 def _quarters(one: Items, other: Items, height: int, other_height: int) -> Items:
-    """The same for the pairs of levels of two attributes."""
+    """Four times the sum of those probabilities over the pairs of levels of two attributes."""
     # In one node of both: the side is another one at the level of parting of one, but not both
     levels, others = np.minimum(one, height), np.minimum(other, other_height)
     parts, other_parts = one <= height, other <= other_height
@@ -165,16 +165,16 @@ class HaarHRR2D(ConjunctionProtocol):
                 Grid((j, k), (equal_cells(shape[0], shape[0]), equal_cells(shape[1], shape[1])))
             )
             heights = channel.heights[j], channel.heights[k]
-            found: dict[tuple[int, ...], Floats] = {(0, 0): np.ones((1, 1))}
+            coefficients: dict[tuple[int, ...], Floats] = {(0, 0): np.ones((1, 1))}
             for i in range(heights[0] + 1):
                 for m in range(heights[1] + 1):
                     levels = tuple(place for place in ((j, i), (k, m)) if place[1])
                     if levels in differences:
-                        found[i, m] = differences[levels].reshape(
+                        coefficients[i, m] = differences[levels].reshape(
                             1 << max(i - 1, 0), 1 << max(m - 1, 0)
                         )
             transforms = [Haar(1 << height) for height in heights]
-            fits.append(cells_of(transforms, found)[: shape[0], : shape[1]])
+            fits.append(cells_of(transforms, coefficients)[: shape[0], : shape[1]])
         tables = agreeing(grids, fits, np.ones(len(grids)))
         planes = {
             (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
@@ -190,24 +190,27 @@ class HaarHRR2D(ConjunctionProtocol):
             for cut, height in zip(singles.edges, channel.heights, strict=True)
         ]
         for part, (levels, oracle) in enumerate(zip(channel.levels, channel.parts, strict=True)):
-            told = channel.part_aggregate(aggregate, part)
-            if not told.n:
+            level_reports = channel.part_aggregate(aggregate, part)
+            if not level_reports.n:
                 continue
             # Coefficients err independently, but for their own squares, which are left out
-            values, precision = oracle.differences(told), told.n * float(oracle.contrast) ** 2
+            values, precision = (
+                oracle.differences(level_reports),
+                level_reports.n * float(oracle.contrast) ** 2,
+            )
             if len(levels) == 1:
                 ((place, level),) = levels
-                own = functions[place][level - 1]
-                singles.add(place, precision * values @ own, precision * own.T @ own)
+                rows = functions[place][level - 1]
+                singles.add(place, precision * values @ rows, precision * rows.T @ rows)
             else:
-                (j, one), (k, other) = levels
-                table = values.reshape(1 << one - 1, 1 << other - 1)
-                products.append(Products((j, k), (one - 1, other - 1), table, precision))
+                (j, first), (k, other) = levels
+                table = values.reshape(1 << first - 1, 1 << other - 1)
+                products.append(Products((j, k), (first - 1, other - 1), table, precision))
         return linear(attributes, functions, singles, products)
 
 
 def _left_less_right(cells: Edges, height: int, level: int) -> Floats:
-    """Of each node of a level how much more of a cell is left in it: shape (nodes, cells)."""
+    """The part of a cell left less right in each node of a level: shape (nodes, cells)."""
     width = 1 << (height - level)
     starts = np.arange(1 << level) * width
     shares = overlap(cells, starts, starts + width - 1)

@@ -88,7 +88,7 @@ class HDG(TDG):
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
-        """What users report on: one grid for each attribute, then one for each pair."""
+        """The grids that users report on: one for each attribute, then one for each pair."""
         cut = self._edges(self._granularities("line_granularity", 1))
         lines = tuple(Grid((place,), (edges,)) for place, edges in enumerate(cut))
         return lines + self._planes(self._granularities("granularity", 2))

@@ -22,21 +22,21 @@ from rangeq.grids.queries import Queries, grouped
 from rangeq.grids.systems.tree_system import TreeSystem
 
 MOST_LEVELS = 1 << 20
-"""How many d-dim levels HIO may have."""
+"""The most d-dim levels of HIO."""
 _MOST_TABLES = 1 << 13
-"""How many of them have tables or sketches of their own."""
+"""The most levels with tables or sketches of their own."""
 _MOST_COUNTS = 1 << 24
-"""How many cells all tables of a server may have; levels beyond their share of it are kept in
+"""The most cells of all tables of a server together; levels beyond their share of it are kept in
 sketches.
 """
 _SKETCH = 256
 """The most numbers that a `LevelSketch` keeps of a level."""
 _MOST_VALUES = 1 << 20
 _QUERIES = 64
-"""How many queries to answer at a time."""
+"""The number of queries to answer at a time."""
 
 Block: TypeAlias = tuple[tuple[int, Items], ...]
-"""For each attribute a level of its tree, and some nodes there."""
+"""A level of the tree of each attribute, and some nodes there."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class HIO(TreeSystem):
         )
 
     def _sketch(self, number: int) -> LevelSketch:
-        """Of so many d-dim levels."""
+        """The sketch of so many d-dim levels."""
         if self.oracle != "OLH":
             raise ValueError(
                 f"the {number} levels of HIO are kept in a sketch: its oracle cannot be chosen"
@@ -117,7 +117,7 @@ class SketchedEstimate(ConjunctionEstimate):
     Parameters
     ----------
     protocol : HIO
-        What collected the reports.
+        The protocol that collected the reports.
     aggregate : Aggregate
         Of its reports.
     """
@@ -136,6 +136,8 @@ class SketchedEstimate(ConjunctionEstimate):
                 runs = intervals(self._levels[place], a, b)
                 used = sorted({level for level, _, _ in runs})
                 weights = self._channel.coefficients(place, runs)[used]
+                # One axis at a time: each contraction makes the tensor smaller, and no product of
+                # the levels is listed
                 parts = np.einsum("l...r,lr->...r", parts[used], weights)
             result[row] = parts.sum()
         return result
@@ -147,7 +149,7 @@ class HIOEstimate(ConjunctionEstimate):
     Parameters
     ----------
     protocol : HIO
-        What collected the reports.
+        The protocol that collected the reports.
     aggregate : Aggregate
         Of its reports.
     """
@@ -160,8 +162,8 @@ class HIOEstimate(ConjunctionEstimate):
 
     def _answers(self, queries: Queries) -> Floats:
         result = np.zeros(len(queries.rows))
-        for part, held in self._by_part(queries):
-            result[[row for row, _ in held]] += self._sums(part, [block for _, block in held])
+        for part, in_part in self._by_part(queries):
+            result[[row for row, _ in in_part]] += self._sums(part, [block for _, block in in_part])
         return result
 
     def _by_part(self, queries: Queries) -> Iterator[tuple[int, list[tuple[int, Block]]]]:
@@ -193,10 +195,13 @@ class HIOEstimate(ConjunctionEstimate):
                 middle += self.answers(places, left, right)
                 _, groups = grouped(self.attributes, places, left, right)
                 for group in groups:
-                    for part, held in self._by_part(group):
-                        rows = group.rows[[row for row, _ in held]]
-                        np.add.at(squares, rows, self._squares(part, [block for _, block in held]))
+                    for part, in_part in self._by_part(group):
+                        rows = group.rows[[row for row, _ in in_part]]
+                        np.add.at(
+                            squares, rows, self._squares(part, [block for _, block in in_part])
+                        )
             half = quantile * np.sqrt(squares + self._of_drawing(middle))
+            # Nobody on a level: an infinite variance, and the interval is all of 0 .. 1
             half = np.where(np.isfinite(half), half, 1 + np.abs(middle))
             low = np.minimum(middle, np.maximum(middle - half, 0.0))
             high = np.maximum(middle, np.minimum(middle + half, 1.0))
@@ -220,10 +225,10 @@ class HIOEstimate(ConjunctionEstimate):
 
     def _nodes(self, place: int, left: int, right: int) -> list[tuple[int, Items]]:
         """The fewest nodes that make up a range of an attribute, by level."""
-        found: dict[int, list[Items]] = {}
+        by_level: dict[int, list[Items]] = {}
         for level, start, end in intervals(self._levels[place], left, right):
-            found.setdefault(level, []).append(np.arange(start, end))
-        return [(level, np.concatenate(runs)) for level, runs in found.items()]
+            by_level.setdefault(level, []).append(np.arange(start, end))
+        return [(level, np.concatenate(runs)) for level, runs in by_level.items()]
 
     def _part(self, block: Block) -> int:
         """The number of a block's d-dim level."""
@@ -242,7 +247,10 @@ class HIOEstimate(ConjunctionEstimate):
         if not level.n:
             widths = [np.diff(edges) / edges[-1] for edges in grid.edges]
             shares = [
-                math.prod(own[nodes].sum() for own, (_, nodes) in zip(widths, block, strict=True))
+                math.prod(
+                    shares_of[nodes].sum()
+                    for shares_of, (_, nodes) in zip(widths, block, strict=True)
+                )
                 for block in blocks
             ]
             return np.array(shares)
@@ -256,16 +264,16 @@ class HIOEstimate(ConjunctionEstimate):
         if oracle.domain <= (self._channel.largest_table or 0):
             if part not in self._tables:
                 self._tables[part] = self._channel.frequencies(self.aggregate, part).ravel()
-            found = self._tables[part][every]
+            frequencies = self._tables[part][every]
         else:
-            found = oracle.frequencies_of(level, every)
-        result: Floats = np.add.reduceat(found, np.cumsum([0, *map(len, cells[:-1])]))
+            frequencies = oracle.frequencies_of(level, every)
+        result: Floats = np.add.reduceat(frequencies, np.cumsum([0, *map(len, cells[:-1])]))
         return result
 
 
 def intervals(levels: tuple[Edges, ...], left: int, right: int) -> list[tuple[int, int, int]]:
-    """The fewest nodes that make up a range."""
-    found, above, below = [], left, left  # what is covered so far is above .. below - 1
+    """Cut a range into the fewest nodes: a level, its first node, and the end."""
+    runs, above, below = [], left, left  # what is covered so far is above .. below - 1
     for level, edges in enumerate(levels):
         # The whole nodes in the range; at a finer level, those to the left and to the right of what
         # is covered.
@@ -274,9 +282,9 @@ def intervals(levels: tuple[Edges, ...], left: int, right: int) -> list[tuple[in
         if start >= end:
             continue
         if above == below:
-            found.append((level, start, end))
+            runs.append((level, start, end))
         else:
             middle = int(np.searchsorted(edges, above)), int(np.searchsorted(edges, below))
-            found += [(level, a, b) for a, b in ((start, middle[0]), (middle[1], end)) if a < b]
+            runs += [(level, a, b) for a, b in ((start, middle[0]), (middle[1], end)) if a < b]
         above, below = edges[start], edges[end]
-    return found
+    return runs

@@ -53,7 +53,7 @@ class LHIO(TreeSystem):
 
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.4"
     with_root: ClassVar[bool] = True
-    """Whether some users are asked for the 2-D level of one cell, which is known."""
+    """A flag: whether some users are asked for the 2-D level of one cell, which is known."""
 
     @cached_property
     def channel(self) -> GridChannel:
@@ -82,18 +82,20 @@ class LHIO(TreeSystem):
         precisions = channel.precisions(aggregate)
         fits, weights, finest = [], [], []
         for j, k in attributes.pairs:
-            found, held = {}, {}
+            levels, precision_of = {}, {}
             for part, grid in enumerate(channel.grids):
                 if grid.places == (j, k) and precisions[part]:
                     level = self.levels[j].index(grid.edges[0]), self.levels[k].index(grid.edges[1])
-                    found[level], held[level] = (
+                    levels[level], precision_of[level] = (
                         channel.frequencies(aggregate, part),
                         float(precisions[part]),
                     )
             heights = len(self.levels[j]) - 1, len(self.levels[k]) - 1
             shape = attributes.sizes[j], attributes.sizes[k]
-            fits.append(hierarchy_fit(found, held, heights, self.branching)[: shape[0], : shape[1]])
-            weights.append(sum(held.values()))
+            fits.append(
+                hierarchy_fit(levels, precision_of, heights, self.branching)[: shape[0], : shape[1]]
+            )
+            weights.append(sum(precision_of.values()))
             finest.append(Grid((j, k), (self.levels[j][-1], self.levels[k][-1])))
         tables = (clean if self.nonnegative else agreeing)(finest, fits, weights)
         planes = {
@@ -139,13 +141,13 @@ def hierarchy_fit(
     heights: tuple[int, int],
     branching: int,
 ) -> Floats:
-    """The leaves that fit the levels of a 2-D hierarchy best, by weighted least squares; of sum 1.
+    """Fit the leaves of a 2-D hierarchy to its levels by weighted least squares; of sum 1.
 
-    What distinguishes the children of one node of level i - 1 of the first tree, and of level j - 1
-    of the second, is an effect that all levels (l1, l2) with l1 >= i and l2 >= j tell of, through
-    sums of their nodes. Effects are orthogonal, so that each is the mean of what these levels say
-    of it, weighed by precision times the leaves under a node; where no level tells, it is 0. With
-    equal precisions that is constrained inference in one attribute, then in the other.
+    The differences of the children of one node of level i - 1 of the first tree, and of level j - 1
+    of the second, are an effect that all levels (l1, l2) with l1 >= i and l2 >= j estimate, through
+    sums of their nodes. Effects are orthogonal, so that each is the mean of these levels'
+    estimates, weighed by precision times the leaves under a node; where no level estimates it, it
+    is 0. With equal precisions that is constrained inference in one attribute, then in the other.
     """
     b, (h1, h2) = branching, heights
     sums: dict[tuple[int, int], Floats] = {}
@@ -157,9 +159,9 @@ def hierarchy_fit(
             # by inclusion and exclusion.
             total, weight = np.zeros((b**i, b**j)), 0.0
             if (i, j) in tables:
-                own = tables[i, j]
+                table = tables[i, j]
                 weight = precisions[i, j] * b ** (h1 - i) * b ** (h2 - j)
-                total[: own.shape[0], : own.shape[1]] = precisions[i, j] * own
+                total[: table.shape[0], : table.shape[1]] = precisions[i, j] * table
             for di, dj, sign in ((1, 0, 1), (0, 1, 1), (1, 1, -1)):
                 if i + di <= h1 and j + dj <= h2:
                     total += sign * _mean(sums[i + di, j + dj], b if di else 1, b if dj else 1)
@@ -170,6 +172,8 @@ def hierarchy_fit(
             elif weight > 0:
                 effect = total / weight
                 if i:
+                    # Beside the parents' means: what is left is orthogonal to all coarser effects,
+                    # so each is fitted alone
                     _nodes(effect, b, 1)[...] -= _mean(effect, b, 1)[:, None, :, None]
                 if j:
                     _nodes(effect, 1, b)[...] -= _mean(effect, 1, b)[:, None, :, None]

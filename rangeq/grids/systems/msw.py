@@ -16,7 +16,7 @@ from rangeq.local.square_wave import SquareWave
 
 @dataclass(frozen=True)
 class AttributeWaves(GroupChannel):
-    """One of the attributes, each as likely, by its square wave."""
+    """The channel of one random attribute, each as likely, by its square wave."""
 
     @cached_property
     def parts(self) -> tuple[SquareWave, ...]:
@@ -59,8 +59,10 @@ class MSW(ConjunctionProtocol):
         return AttributeWaves(self.attributes.size, self.epsilon, self.attributes)
 
     def _estimate(self, aggregate: Aggregate) -> ProductEstimate:
-        found = []
+        distributions = []
         for k, wave in enumerate(self.channel.parts if aggregate.n else ()):
             level = self.channel.part_aggregate(aggregate, k)
-            found.append(wave.estimate(level, self.smooth) if level.n else even(wave.domain))
-        return ProductEstimate(self.attributes, aggregate.n, found)
+            distributions.append(
+                wave.estimate(level, self.smooth) if level.n else even(wave.domain)
+            )
+        return ProductEstimate(self.attributes, aggregate.n, distributions)

@@ -61,7 +61,7 @@ class TDG(ConjunctionProtocol):
         _ = self.channel.parts  # an oracle that cannot be is refused now
 
     def _check(self) -> None:
-        """ValueError for what the grids cannot be made of."""
+        """Raise ValueError for what the grids cannot be made of."""
         set_fields(self, sizes=Domain.of(self.sizes))
         self._require_pairs()
         self._require_groups(len(self.attributes.pairs))
@@ -79,7 +79,7 @@ class TDG(ConjunctionProtocol):
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
-        """What users report on: one grid for each pair."""
+        """The grids that users report on: one for each pair."""
         return self._planes(self._granularities("granularity", 2))
 
     def _planes(self, granularity: tuple[int, ...]) -> tuple[Grid, ...]:
@@ -91,7 +91,7 @@ class TDG(ConjunctionProtocol):
         return tuple(Grid((j, k), (edges[j], edges[k])) for j, k in pairs)
 
     def _edges(self, granularity: tuple[int, ...]) -> tuple[Edges, ...]:
-        """How each attribute is cut."""
+        """The cells of each attribute."""
         if sum(granularity) > MOST_EDGES:
             raise ValueError(
                 f"the attributes would have {sum(granularity)} cells, more than {MOST_EDGES}"
@@ -99,7 +99,7 @@ class TDG(ConjunctionProtocol):
         return tuple(map(equal_cells, self.attributes.sizes, granularity))
 
     def _probabilities(self) -> tuple[Fraction, ...] | None:
-        """Of each grid; None: all the same."""
+        """The probability of each grid; None: all the same."""
         return None
 
     def _granularities(self, name: str, places: int) -> tuple[int, ...]:
@@ -126,7 +126,7 @@ class TDG(ConjunctionProtocol):
         return tuple(min(int(g), c) for g, c in zip(several, sizes, strict=True))
 
     def _users_of_a_grid(self, places: int) -> float:
-        """How many users are expected to report on a grid of so many attributes."""
+        """The number of users expected to report on a grid of so many attributes."""
         return (self.n or 0) / len(self.attributes.pairs)
 
     def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
@@ -135,15 +135,15 @@ class TDG(ConjunctionProtocol):
             return PairwiseEstimate(attributes, 0, (), {})
         tables = [channel.frequencies(aggregate, k) for k in range(len(channel.grids))]
         tables = self._agreeing(tables, channel.precisions(aggregate))
-        found = {
+        planes = {
             (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
             for grid, table in zip(channel.grids, tables, strict=True)
         }
         return PairwiseEstimate(
             attributes,
             aggregate.n,
-            lines_of(len(attributes), found),
-            found,
+            lines_of(len(attributes), planes),
+            planes,
             self._errors(aggregate, tables),
         )
 
@@ -151,7 +151,7 @@ class TDG(ConjunctionProtocol):
         return of_grids(self.attributes, self.channel, aggregate)
 
     def _agreeing(self, tables: list[Floats], precisions: Floats) -> list[Floats]:
-        """Phase 2."""
+        """Make tables distributions that agree: phase 2."""
         return clean(self.channel.grids, tables, precisions)
 
     def _errors(self, aggregate: Aggregate, tables: list[Floats]) -> GridErrors | None:
@@ -160,7 +160,7 @@ class TDG(ConjunctionProtocol):
 
 
 def lines_of(attributes: int, planes: dict[tuple[int, int], Plane]) -> list[Line]:
-    """The distribution of each attribute: the mean of what its pairs say, whose cells are alike."""
+    """The distribution of each attribute: the mean of those in its pairs, whose cells are alike."""
     lines = []
     for place in range(attributes):
         said = [

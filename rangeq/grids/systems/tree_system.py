@@ -1,4 +1,4 @@
-"""TreeSystem: what the systems have in common that cut every attribute by a tree."""
+"""TreeSystem: the common part of the systems that cut every attribute by a tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rangeq.grids.protocol import ConjunctionProtocol
 
 @dataclass(frozen=True)
 class TreeSystem(ConjunctionProtocol):
-    """Every attribute has a tree of intervals; users report on cells made of levels of these trees.
+    """A system with a tree of intervals for each attribute: cells are made of levels of trees.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class TreeSystem(ConjunctionProtocol):
 
     @cached_property
     def heights(self) -> tuple[int, ...]:
-        """For each attribute the height of its tree: one less than the number of its levels."""
+        """The height of the tree of each attribute: one less than the number of its levels."""
         return tuple(len(tree_widths(s, self.branching)) - 1 for s in self.attributes.sizes)
 
     @cached_property
     def levels(self) -> tuple[tuple[Edges, ...], ...]:
-        """For each attribute the cells of each level of its tree, from the root."""
+        """The cells of each level of the tree of each attribute, from the root."""
         cells = sum(
             -(-size // width)
             for size in self.attributes.sizes

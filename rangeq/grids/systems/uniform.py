@@ -53,7 +53,7 @@ class Uniform(ConjunctionProtocol):
 
 
 class UniformEstimate(ProductEstimate):
-    """What reports that say nothing leave: any fraction is possible."""
+    """The estimate from reports that say nothing: any fraction is possible."""
 
     def _bootstrapped(
         self, places: Sequence[int], boxes: Boxes, confidence: float

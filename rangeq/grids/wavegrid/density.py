@@ -37,8 +37,8 @@ class Kernel(NamedTuple):
     ends : float, default 0.0
         The first cell and the last, which hold what was clipped: each by itself.
     logarithmic : int, default 0
-        How far apart cells are: 0 as they lie; 1 as the logarithms of their distances from the
-        first value are, -1 from the last. A trend is then a log-normal density.
+        The distance of cells: 0 as they lie; 1 by the logarithms of their distances from the
+        first value, -1 from the last. A trend is then a log-normal density.
     """
 
     trend: float
@@ -70,10 +70,12 @@ is not taken for shape.
 """
 
 _ENDS = 2.0
-"""Of 64 cells an end holds a tenth of all users if it is e^2 times as high as the others."""
+"""The deviation of the ends: of 64 cells an end holds a tenth of all users if it is e^2 times as
+high as the others.
+"""
 
 _NEAREST = 1 / 64
-"""Of the domain: what is closer to an end than this is hardly told apart by logarithms."""
+"""The part of the domain next to an end within which logarithms hardly tell values apart."""
 
 KERNELS = (
     Kernel(0.0, 0.0, 1.0, 0.0),
@@ -88,13 +90,14 @@ KERNELS = (
     Kernel(0.0, _HEIGHTS[0], _LENGTHS[-1], 0.0, _ENDS),
     *(Kernel(_TREND, _HEIGHTS[0], _LENGTHS[1], 0.0, _ENDS, near) for near in (0, 1, -1)),
 )
-"""What is averaged: none at all, smooth ones with and without a trend, nearly flat ones, and smooth
-ones with heavy points or heavy ends, the last two of logarithmic distances: incomes and waiting
-times, which rise to their mode within a twentieth of the domain, would be smeared otherwise.
+"""The kernels that are averaged: none at all, smooth ones with and without a trend, nearly flat
+ones, and smooth ones with heavy points or heavy ends, the last two of logarithmic distances:
+incomes and waiting times, which rise to their mode within a twentieth of the domain, would be
+smeared otherwise.
 """
 
 CATEGORIES = tuple(Kernel(0.0, 0.0, 1.0, points) for points in (0.0, 0.1, 0.3, 1.0, 2.0, 4.0))
-"""What is averaged for categories, of which none are neighbours: every one by itself, all alike."""
+"""The kernels averaged for categories, none of which are neighbours: each by itself, all alike."""
 
 FEW = (
     Kernel(0.0, 0.0, 1.0, 0.04),
@@ -106,18 +109,18 @@ FEW = (
     ),
     Kernel(0.0, 0.0, 1.0, 1.5),
 )
-"""What is averaged for few cells, all alike: days of the week, answers on a scale, some bins. These
-are rarely even to the last, and seldom smooth: one between two others would be smeared.
+"""The kernels averaged for few cells, all alike: days of the week, answers on a scale, some bins.
+These are rarely even to the last, and seldom smooth: one between two others would be smeared.
 """
 
 _EVEN = 0.5
 """The prior probability that all values are equally frequent, where that is among the kernels."""
 
 _TEMPER = 0.4
-"""Which power of the evidence tells smooth kernels apart, but for flat ones."""
+"""The power of the evidence that weights smooth kernels, but for flat ones."""
 
 STRENGTH, _TURNS = 2.0, 20
-"""How many data sets prior probabilities count as, and steps of adapting them."""
+"""The number of data sets that prior probabilities count as, and steps of adapting them."""
 
 _APART, _APART_SHARE = 2.0, 0.1
 """Prior deviation of the logarithm of a cell that is apart, and the share of all of them before
@@ -129,7 +132,7 @@ _RANK = 1e-5
 """Directions of less than this part of the largest prior variance are left out."""
 
 _STEPS, _GAIN = 60, 1e-4
-"""Of Gauss-Newton: steps at most, and how little of the log-posterior the last one gains."""
+"""The most steps of Gauss-Newton, and the gain of the log-posterior that ends them."""
 
 _NEGLIGIBLE = 1e-3
 """Kernels of less weight are left out of the covariance."""
@@ -151,16 +154,17 @@ class Density(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What reports tell of an attribute: the likelihood is exp(scores'p - p' precision p / 2).
+    """The likelihood of an attribute: exp(scores'p - p' precision p / 2).
 
     Attributes
     ----------
     scores, precision : numpy.ndarray of float64
         I T and I N G: shapes (cells,) and (cells, cells).
     widths : numpy.ndarray of float64
-        How many values the cells have: without data all that are near others are equally frequent.
+        The numbers of values of the cells: without data all that are near others are equally
+        frequent.
     apart : int, default 0
-        How many of the last cells are no neighbours of any other.
+        The number of the last cells that are no neighbours of any other.
     """
 
     scores: Floats
@@ -171,6 +175,7 @@ class Told(NamedTuple):
     @property
     def expected(self) -> Floats:
         """The frequencies without data: shape (cells,), of sum 1."""
+        # `near` and `apart` are views: scaling them scales the shares
         shares = self.widths / self.widths.sum()
         if self.apart:
             near, apart = shares[: -self.apart], shares[-self.apart :]
@@ -184,52 +189,59 @@ def posterior_densities(
 ) -> list[Density]:
     """The posteriors of distributions over cells.
 
-    Which kernels are likely is learnt from all attributes together.
+    The probabilities of kernels are learnt from all attributes together.
     """
-    modes = [_modes(one, kernels) for one in told]
+    modes = [_modes(likelihood, kernels) for likelihood in told]
     if not modes:
         return []
+    # Where the first kernel has points none is exactly even, and all have the same probability
     even = 1 / len(kernels) if kernels[0].points else _EVEN
     prior = np.full(len(kernels), (1 - even) / (len(kernels) - 1))
     prior[0] = even
     evidence = np.array([[mode.evidence for mode in each] for each in modes])
     smooth = np.array([not kernel.points and kernel.largest > max(_FLAT) for kernel in kernels])
     weights = adapted(tempered(evidence, prior, smooth), prior)
-    return [_mixed(each, own) for each, own in zip(modes, weights, strict=True)]
+    return [_mixed(each, shares) for each, shares in zip(modes, weights, strict=True)]
 
 
 def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
-    """Of all kernels, each sought from 0 or from the mode of the one that it extends.
+    """The modes under all kernels, each sought from 0 or from the mode of the one that it extends.
 
     That is the first of the same smooth functions, which has nothing else.
     """
     even = np.log(told.expected)
-    found: list[_Mode] = []
+    modes: list[_Mode] = []
     first: dict[Kernel, Floats] = {}
     roots = _roots(len(told.scores), kernels, told.apart)
     for kernel, root in zip(kernels, roots, strict=True):
         smooth = kernel._replace(trend=0.0, points=0.0, ends=0.0)
-        found.append(_mode(root, told.scores, told.precision, even, first.get(smooth)))
-        first.setdefault(smooth, found[-1].logarithms)
-    return found
+        modes.append(_mode(root, told.scores, told.precision, even, first.get(smooth)))
+        # The mode of the plain smooth kernel is nearly that of all that add points or ends to it: a
+        # start there saves most steps
+        first.setdefault(smooth, modes[-1].logarithms)
+    return modes
 
 
 def tempered(evidence: Floats, prior: Floats, some: npt.NDArray[np.bool_]) -> Floats:
-    """The evidence of models some of which are all a little wrong.
+    """Temper the evidence of models some of which are all a little wrong.
 
-    Where no model is true, the one that is nearest in all wins with a weight of nearly 1, though
-    others are nearer in parts: between two that extrapolate a tail in their own ways it is by what
-    they say of the bulk that weights decide. Of the evidence of such models a power tells them
-    apart (Gruenwald and van Ommen 2017), and all together have as much as before.
+    Where no model is true, the one that is nearest overall gets a weight of nearly 1, though others
+    are nearer in parts: between two that extrapolate a tail differently, weights are decided by the
+    fit to the bulk. So such models are weighted by a power of their evidence (Gruenwald and van
+    Ommen 2017), and all together have as much as before.
 
     Shapes: `evidence` (data sets, models), `prior` (models,), `some` (models,); returns (data
     sets, models).
     """
     if not some.any():
         return evidence
-    given, own = evidence[:, some], np.log(prior[some])
+    given, logarithms = evidence[:, some], np.log(prior[some])
     powers = _TEMPER * given
-    total = np.logaddexp.reduce(given + own, axis=1) - np.logaddexp.reduce(powers + own, axis=1)
+    # Renormalised so that all tempered models together keep their evidence against the others: the
+    # power only redistributes it among them
+    total = np.logaddexp.reduce(given + logarithms, axis=1) - np.logaddexp.reduce(
+        powers + logarithms, axis=1
+    )
     result = evidence.copy()
     result[:, some] = powers + total[:, None]
     return result
@@ -245,8 +257,11 @@ def adapted(evidence: Floats, prior: Floats, strength: float = STRENGTH) -> Floa
     shares = prior
     for _ in range(_TURNS):
         joint = evidence + np.log(shares)
+        # Log-sum-exp: evidence differs by hundreds
         weights: Floats = np.exp(joint - joint.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
+        # The M step with a Dirichlet prior worth `strength` data sets; without it a model could
+        # reach the share 0 and never come back
         shares = (strength * prior + weights.sum(axis=0)) / (strength + len(evidence))
     return weights
 
@@ -256,6 +271,8 @@ def _mixed(modes: Sequence[_Mode], weights: Floats) -> Density:
     mean /= mean.sum()
     covariance = np.zeros((len(mean), len(mean)))
     for weight, mode in zip(weights, modes, strict=True):
+        # Law of total covariance: the mean of the covariances and the covariance of the means. A
+        # covariance is a callable, as that of most kernels is never asked for
         if weight > _NEGLIGIBLE:
             apart = mode.frequencies - mean
             covariance += weight * (mode.covariance() + np.outer(apart, apart))
@@ -279,30 +296,37 @@ def _mode(
 
     def at(w: Floats, _: Floats | None) -> tuple[float, Floats]:
         h = even + root @ w
+        # The maximum off: softmax does not change, and the exponential does not overflow
         p = np.exp(h - h.max())
         p /= p.sum()
         return float(scores @ p - 0.5 * p @ precision @ p - 0.5 * w @ w), p
 
     def around(w: Floats, p: Floats) -> Expansion[Floats]:
+        # dp / dw = (diag(p) - p p') R
         slopes = p[:, None] * root - np.outer(p, p @ root)
         gradient = slopes.T @ (scores - precision @ p) - w
+        # Gauss-Newton: second derivatives of p are left out, so the Hessian is at least the
+        # identity of the prior, and the step exists
         return Expansion(slopes, gradient, slopes.T @ precision @ slopes + np.eye(len(w)))
 
     start = np.zeros(root.shape[1])
     value, p = at(start, None)
+    # The even kernel has no parameters: its evidence is its likelihood
     if not len(start):
         return _Mode(p, np.zeros(len(p)), value, lambda: np.zeros((len(p), len(p))))
     if near is not None:
         other = root.T @ near / (root**2).sum(axis=0)  # columns of roots are orthogonal
         start = other if at(other, None)[0] > value else start
     w, value, p, (slopes, _, _) = climb(start, at, around, _STEPS, _GAIN)
+    # Laplace: log-posterior at the mode less half of log det(I + S'QS); the factors 2 pi cancel, as
+    # the prior is N(0, I)
     half, volume = posterior_root(slopes, slopes.T @ precision @ slopes)
     return _Mode(p, root @ w, value - 0.5 * volume, lambda: np.asarray(half @ half.T))
 
 
 @lru_cache(maxsize=16)
 def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS, apart: int = 0) -> tuple[Floats, ...]:
-    """For each kernel a matrix R such that R R' is its covariance.
+    """Matrices R, one for each kernel, such that R R' is its covariance.
 
     The part that only scales densities is taken off.
     """
@@ -310,21 +334,25 @@ def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS, apart: int = 0) ->
     roots = []
     for kernel in kernels:
         x = _positions(near, kernel.logarithmic)
-        own = np.repeat((kernel.points**2, _APART**2), (near, apart))
-        own[[0, near - 1]] += kernel.ends**2
-        matrix = np.diag(own)
+        variances = np.repeat((kernel.points**2, _APART**2), (near, apart))
+        variances[[0, near - 1]] += kernel.ends**2
+        matrix = np.diag(variances)
         matrix[:near, :near] += kernel.height**2 * np.exp(
             -0.5 * ((x[:, None] - x) / kernel.length) ** 2
         ) + kernel.trend**2 * (np.outer(x, x) + np.outer(x**2, x**2))
+        # A constant in the logarithm does not change softmax: the covariance is centred on both
+        # sides, so that no direction is spent on it
         matrix += matrix.mean() - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None]
         values, vectors = np.linalg.eigh(matrix)
+        # Smooth kernels have few directions of note: the mode is sought over these, not over all
+        # cells
         kept = values > max(_RANK * values[-1], 1e-12)
         roots.append(np.asarray(vectors[:, kept] * np.sqrt(values[kept])))
     return tuple(roots)
 
 
 def _positions(cells: int, logarithmic: int) -> Floats:
-    """Where the middles of cells lie, the ends of the domain at -1 and 1: see `Kernel`."""
+    """The places of the middles of cells, the ends of the domain at -1 and 1: see `Kernel`."""
     x = (np.arange(cells) + 0.5) / cells
     if logarithmic < 0:
         return -_positions(cells, -logarithmic)[::-1]

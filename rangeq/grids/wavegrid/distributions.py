@@ -1,4 +1,4 @@
-"""The distributions of an attribute and of a pair, as square waves tell of them."""
+"""The estimated distributions of an attribute and of a pair, with posterior covariances."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from rangeq.grids.wavegrid.interactions import Pair, scaled_to
 from rangeq.grids.wavegrid.local_terms import PairExplanation
 
 COARSE = 64
-"""Cells along each axis of the joint distribution of a pair, at most: twice as many would take four
+"""The most cells along each axis of the joint distribution of a pair: twice as many would take four
 times as long.
 """
 
 _EVEN = 0.3
-"""Which part of the measure that coarse cells have equal shares of is length: none is much longer
+"""The weight of length in the measure that coarse cells have equal shares of: none is much longer
 than 1/19 of the domain.
 """
 
 _TINY = 1e-300
-"""Keeps quotients of nothing by nothing finite."""
+"""A positive number that keeps quotients of nothing by nothing finite."""
 
 
 class Axis(NamedTuple):
@@ -43,7 +43,7 @@ class Axis(NamedTuple):
     covariance : numpy.ndarray of float64
         Of the cells' sums: shape (cells + 1, cells + 1).
     groups : numpy.ndarray of int64
-        Shape (cells,): which coarse cell each cell is in.
+        Shape (cells,): the coarse cell that each cell is in.
     mass : numpy.ndarray of float64
         Shape (coarse cells,): their frequencies.
     """
@@ -55,7 +55,8 @@ class Axis(NamedTuple):
 
     @classmethod
     def of(cls, edges: Edges, found: Density, most: int = COARSE, apart: int = 0) -> Axis:
-        """From the posterior of the cells."""
+        """The distribution of an attribute, from the posterior of its cells."""
+        # Covariances of prefixes, not of cells: those of ranges are differences of a few entries
         sums = np.zeros((len(edges), len(edges)))
         sums[1:, 1:] = found.covariance.cumsum(axis=0).cumsum(axis=1)
         groups = balanced(found.frequencies, most, apart)
@@ -64,7 +65,7 @@ class Axis(NamedTuple):
 
     @property
     def starts(self) -> Items:
-        """Where the coarse cells begin, and the size."""
+        """The starts of the coarse cells, and the size."""
         first = np.flatnonzero(np.diff(self.groups, prepend=-1))
         return np.array(self.line.edges)[[*first.tolist(), len(self.groups)]]
 
@@ -87,6 +88,8 @@ class Axis(NamedTuple):
 
     def drawn(self, rng: np.random.Generator) -> Axis:
         """Another distribution that is as likely, of the same cells."""
+        # Frequencies sum to 1, so their covariance is singular, and Cholesky's factor may not
+        # exist; rounding leaves the least eigenvalues on either side of 0
         values, vectors = np.linalg.eigh(self.changes)
         off = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.normal(size=len(values)))
         cells = nonnegative((self.line.cells + off)[:, None])[:, 0]
@@ -95,7 +98,7 @@ class Axis(NamedTuple):
         return self._replace(line=Line(self.line.edges, cells), mass=mass)
 
     def place(self, ends: Items) -> Floats:
-        """Where boundaries between values (0 .. size) lie among the coarse cells, by mass.
+        """The places of boundaries between values (0 .. size) among the coarse cells, by mass.
 
         The number of a cell and part of it.
         """
@@ -105,6 +108,8 @@ class Axis(NamedTuple):
         ]
         before = np.concatenate([[0.0], np.cumsum(self.mass)])
         below = self.line.answers(np.zeros_like(ends), ends - 1)
+        # By mass and not by length: within a coarse cell the line says where its users are, so that
+        # what is uniform in it is the place and not the value
         place: Floats = group + np.clip(
             (below - before[group]) / np.maximum(self.mass[group], _TINY), 0.0, 1.0
         )
@@ -117,6 +122,7 @@ class Axis(NamedTuple):
         """
         cells, mass = self.line.cells, self.mass[self.groups]
         even = 1 / np.bincount(self.groups)[self.groups]
+        # Conditional means given the coarse cell; in an empty one all of its cells count alike
         share = np.where(mass > _TINY, cells / np.maximum(mass, _TINY), even)
         merged: Floats = np.add.reduceat(
             functions * share, np.flatnonzero(np.diff(self.groups, prepend=-1)), axis=-1
@@ -135,7 +141,7 @@ class Joint(ABC):
     @cached_property
     @abstractmethod
     def mean(self) -> Floats:
-        """Shape (cells, cells): cells may be negative, by the noise of local terms."""
+        """The mean, shape (cells, cells): cells may be negative, by the noise of local terms."""
 
     @property
     @abstractmethod
@@ -174,7 +180,7 @@ class Joint(ABC):
 
     @abstractmethod
     def reordered(self, rows: Items, columns: Items) -> Joint:
-        """The same with cells in another order: of the cells' numbers, shape (cells,) each."""
+        """The distribution with cells in another order: the cells' numbers, shape (cells,) each."""
 
     @cached_property
     def table(self) -> Floats:
@@ -183,12 +189,12 @@ class Joint(ABC):
 
     @cached_property
     def sums(self) -> Floats:
-        """Of the mean's cells before each corner: in sums of cells noise cancels."""
+        """Sums of the mean's cells before each corner: in sums of cells noise cancels."""
         return corners(self.mean)
 
     @cached_property
     def table_sums(self) -> Floats:
-        """Of the table's cells before each corner."""
+        """Sums of the table's cells before each corner."""
         return corners(self.table)
 
     @cached_property
@@ -197,11 +203,12 @@ class Joint(ABC):
 
         Of the second for each cell of the first, and of the first for each of the second.
         """
-        found = []
+        cumulative = []
         for table in (self.table, self.table.T):
+            # Of the table without negative cells, as conditional distributions must increase
             sums = np.pad(table.cumsum(axis=1), [(0, 0), (1, 0)])
-            found.append(sums / np.maximum(sums[:, -1:], _TINY))
-        return found[0], found[1]
+            cumulative.append(sums / np.maximum(sums[:, -1:], _TINY))
+        return cumulative[0], cumulative[1]
 
     @cached_property
     def dependence(self) -> float:
@@ -211,7 +218,7 @@ class Joint(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FittedJoint(Joint):
-    """Of a pair that reports tell of: the mean of its explanations.
+    """The distribution of a pair that users reported on: the mean of its explanations.
 
     Parameters
     ----------
@@ -229,7 +236,9 @@ class FittedJoint(Joint):
 
     @cached_property
     def mean(self) -> Floats:
-        return np.asarray(sum(one.weight * one.joint for one in self.explanations))
+        return np.asarray(
+            sum(explanation.weight * explanation.joint for explanation in self.explanations)
+        )
 
     @property
     def margins(self) -> tuple[Floats, Floats]:
@@ -255,100 +264,114 @@ class FittedJoint(Joint):
             pair,
             [
                 replace(
-                    one,
+                    explanation,
                     fit=replace(
-                        one.fit,
+                        explanation.fit,
                         terms=(
-                            one.fit.terms[0].reordered(rows),
-                            one.fit.terms[1].reordered(columns),
+                            explanation.fit.terms[0].reordered(rows),
+                            explanation.fit.terms[1].reordered(columns),
                         ),
-                        joint=one.fit.joint[both],
+                        joint=explanation.fit.joint[both],
                     ),
-                    smooth=one.smooth[both],
-                    left=one.left[rows],
-                    right=one.right[columns],
+                    smooth=explanation.smooth[both],
+                    left=explanation.left[rows],
+                    right=explanation.right[columns],
                 )
-                for one in self.explanations
+                for explanation in self.explanations
             ],
             self.implied and self.implied.reordered(rows, columns),
         )
 
     @cached_property
     def _explained(self) -> list[tuple[PairExplanation, Floats, Floats, Floats, Floats]]:
-        """Of each explanation the sums before corners of its table, slopes and functions."""
+        """Sums before corners of the table, slopes and functions of each explanation."""
         return [
             (
-                one,
-                corners(one.joint),
+                explanation,
+                corners(explanation.joint),
                 corners(slopes),
-                np.pad(one.left.cumsum(axis=0), [(1, 0), (0, 0)]),
-                np.pad(one.right.cumsum(axis=0), [(1, 0), (0, 0)]),
+                np.pad(explanation.left.cumsum(axis=0), [(1, 0), (0, 0)]),
+                np.pad(explanation.right.cumsum(axis=0), [(1, 0), (0, 0)]),
             )
-            for one, slopes in zip(self.explanations, self._slopes, strict=True)
+            for explanation, slopes in zip(self.explanations, self._slopes, strict=True)
         ]
 
     @cached_property
     def _slopes(self) -> list[Floats]:
-        """Of the table of each explanation in the coefficients of its smooth terms."""
+        """Slopes of the table of each explanation in the coefficients of its smooth terms."""
         return [
-            self.pair.slopes(one.fit.terms[0].functions, one.fit.terms[1].functions, one.fit.joint)
-            for one in self.explanations
+            self.pair.slopes(
+                explanation.fit.terms[0].functions,
+                explanation.fit.terms[1].functions,
+                explanation.fit.joint,
+            )
+            for explanation in self.explanations
         ]
 
     def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-        means, own = [], []
-        for one, sums, slopes, left, right in self._explained:
+        means, variances = [], []
+        for explanation, sums, slopes, left, right in self._explained:
             sides = (
                 at(left, rows[1]) - at(left, rows[0]),
                 at(right, columns[1]) - at(right, columns[0]),
             )
             means.append(rectangle(sums, rows, columns))
-            own.append(_spread(one, rectangle(slopes, rows, columns), *sides))
+            # All from cumulated slopes and functions: the cost of a query does not depend on how
+            # many cells it covers
+            variances.append(_spread(explanation, rectangle(slopes, rows, columns), *sides))
         if self.implied and self._partly_implied:
             left, right = (
                 parts_before(ends[1], len(mass)) - parts_before(ends[0], len(mass))
                 for ends, mass in zip((rows, columns), self.margins, strict=True)
             )
-            own = self._with(own, self.implied.product_variances(left, right))
-        return self._mixed(means, own)
+            variances = self._with(variances, self.implied.product_variances(left, right))
+        return self._mixed(means, variances)
 
     def product_variances(self, left: Floats, right: Floats) -> Floats:
         """The posterior variance of sums of cells with weights that are products.
 
         Shapes: `left` (queries, rows), `right` (queries, columns); returns (queries,).
         """
-        means, own = [], []
-        for one, slopes in zip(self.explanations, self._slopes, strict=True):
+        means, variances = [], []
+        for explanation, slopes in zip(self.explanations, self._slopes, strict=True):
             inside = (np.matmul(left, slopes) * right).sum(axis=2)
-            means.append(((left @ one.joint) * right).sum(axis=1))
-            own.append(_spread(one, inside, left @ one.left, right @ one.right))
+            means.append(((left @ explanation.joint) * right).sum(axis=1))
+            variances.append(
+                _spread(explanation, inside, left @ explanation.left, right @ explanation.right)
+            )
         if self.implied and self._partly_implied:
-            own = self._with(own, self.implied.product_variances(left, right))
-        return self._mixed(means, own)
+            variances = self._with(variances, self.implied.product_variances(left, right))
+        return self._mixed(means, variances)
 
     def variance_of(self, region: Floats) -> float:
-        means, own = [], []
-        for one, slopes in zip(self.explanations, self._slopes, strict=True):
+        means, variances = [], []
+        for explanation, slopes in zip(self.explanations, self._slopes, strict=True):
             inside = np.tensordot(slopes, region, axes=2)
-            local = ((one.left.T @ region @ one.right) ** 2 * one.variance).sum()
-            means.append(np.asarray((region * one.joint).sum()))
-            own.append(np.asarray(inside @ one.fit.covariance @ inside + local))
+            local = (
+                (explanation.left.T @ region @ explanation.right) ** 2 * explanation.variance
+            ).sum()
+            means.append(np.asarray((region * explanation.joint).sum()))
+            variances.append(np.asarray(inside @ explanation.fit.covariance @ inside + local))
         if self.implied and self._partly_implied:
-            own = self._with(own, np.asarray(self.implied.region_variance(region)))
-        return float(self._mixed(means, own))
+            variances = self._with(variances, np.asarray(self.implied.region_variance(region)))
+        return float(self._mixed(means, variances))
 
     @property
     def _partly_implied(self) -> bool:
-        return any(one.implied for one in self.explanations)
+        return any(explanation.implied for explanation in self.explanations)
 
     def _with(self, variances: list[Floats], implied: Floats) -> list[Floats]:
         """Variances of the explanations, with those of what other pairs imply."""
         both = zip(self.explanations, variances, strict=True)
-        return [variance + implied if one.implied else variance for one, variance in both]
+        return [
+            variance + implied if explanation.implied else variance
+            for explanation, variance in both
+        ]
 
     def _mixed(self, means: list[Floats], variances: list[Floats]) -> Floats:
         """The variance of a mixture of the explanations, given their means and variances."""
-        weights = np.array([one.weight for one in self.explanations])
+        weights = np.array([explanation.weight for explanation in self.explanations])
+        # Law of total variance: explanations that disagree about an answer make it uncertain, too
         apart = np.array(means) - weights @ np.array(means)
         return np.asarray(weights @ np.array(variances) + weights @ apart**2)
 
@@ -357,20 +380,30 @@ class FittedJoint(Joint):
 
         Shapes: `rows` and `columns` (cells,).
         """
-        weights = np.array([one.weight for one in self.explanations])
-        one = self.explanations[rng.choice(len(weights), p=weights / weights.sum())]
+        weights = np.array([explanation.weight for explanation in self.explanations])
+        explanation = self.explanations[rng.choice(len(weights), p=weights / weights.sum())]
+        # One explanation is drawn, then its parameters: a draw of the mixture, not of a normal law
+        # of its mean and variance
         joint = np.outer(rows, columns)
-        if one.implied and self.implied:
+        if explanation.implied and self.implied:
             joint = scaled_to(np.log(self.implied.drawn(rng)), rows, columns)[0]
-        if one.fit.theta.size:
-            theta = rng.multivariate_normal(np.zeros(one.fit.theta.size), one.fit.covariance)
-            psi, phi = (each.functions for each in one.fit.terms)
-            logarithms = psi @ theta.reshape(one.fit.theta.shape) @ phi.T
-            logarithms += np.log(one.smooth.clip(_TINY) / np.outer(*self.margins).clip(_TINY))
+        if explanation.fit.theta.size:
+            theta = rng.multivariate_normal(
+                np.zeros(explanation.fit.theta.size), explanation.fit.covariance
+            )
+            psi, phi = (each.functions for each in explanation.fit.terms)
+            logarithms = psi @ theta.reshape(explanation.fit.theta.shape) @ phi.T
+            # The drawn change of the coefficients multiplies the posterior mean of the table,
+            # relative to independence; scaling then brings the margins back
+            logarithms += np.log(
+                explanation.smooth.clip(_TINY) / np.outer(*self.margins).clip(_TINY)
+            )
             joint = scaled_to(logarithms, rows, columns)[0]
-        if one.mean.size:
-            coefficients = one.mean + np.sqrt(one.variance) * rng.normal(size=one.mean.shape)
-            joint = joint + one.left @ coefficients @ one.right.T
+        if explanation.mean.size:
+            coefficients = explanation.mean + np.sqrt(explanation.variance) * rng.normal(
+                size=explanation.mean.shape
+            )
+            joint = joint + explanation.left @ coefficients @ explanation.right.T
         return ImpliedJoint(with_margins(nonnegative(joint), rows, columns))
 
 
@@ -396,7 +429,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ImpliedJoint(Joint):
-    """Of a pair of attributes that are independent given those between them.
+    """The distribution of two attributes that are independent given those between them.
 
     Parameters
     ----------
@@ -424,10 +457,12 @@ class ImpliedJoint(Joint):
         return math.nan
 
     def product_variances(self, left: Floats, right: Floats) -> Floats:
-        """As `FittedJoint.product_variances`, if the attributes are independent so.
+        """The variances of `FittedJoint.product_variances`, if the attributes are independent so.
 
         To first order in the links, as if these were independent of each other.
         """
+        # An implied table is a product of conditional distributions; its change is linear in the
+        # change of each link, with the others as they are
         total = np.zeros(len(left))
         for joint, first, second, swapped in self.links:
             sides = left @ first.T, right @ second.T
@@ -435,11 +470,11 @@ class ImpliedJoint(Joint):
         return total
 
     def region_variance(self, region: Floats) -> float:
-        """As `Joint.variance_of`, if the attributes are independent so: see `product_variances`."""
+        """The variance of `Joint.variance_of`, if the attributes are independent so."""
         total = 0.0
         for joint, first, second, swapped in self.links:
-            own = first @ region @ second.T
-            total += joint.variance_of(own.T if swapped else own)
+            weights = first @ region @ second.T
+            total += joint.variance_of(weights.T if swapped else weights)
         return total
 
     def drawn(self, rng: np.random.Generator) -> Floats:
@@ -459,7 +494,7 @@ class ImpliedJoint(Joint):
 
 
 def balanced(frequencies: Floats, most: int, apart: int = 0) -> Items:
-    """Neighbouring cells joined into groups of about the same frequency, but none too long.
+    """Join neighbouring cells into groups of about the same frequency, but none too long.
 
     Shapes: `frequencies` (cells,); returns (cells,).
     """
@@ -470,6 +505,7 @@ def balanced(frequencies: Floats, most: int, apart: int = 0) -> Items:
         groups = balanced(frequencies[: size - apart], most - apart)
         return np.concatenate([groups, groups[-1] + 1 + np.arange(apart)])
     weight = (1 - _EVEN) * frequencies / frequencies.sum() + _EVEN / size
+    # Heavy cells may leave a number without cells: `unique` numbers groups anew, without gaps
     return np.unique(
         np.minimum((np.cumsum(weight) - weight / 2) * most, most - 1).astype(np.int64),
         return_inverse=True,
@@ -484,7 +520,7 @@ def corners(tables: Floats) -> Floats:
 
 
 def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
-    """What lies before places within cells, as if cells were uniform.
+    """The mass before places within cells, as if cells were uniform.
 
     Shapes: `sums` (..., rows + 1, columns + 1).
     """
@@ -500,7 +536,7 @@ def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def parts_before(places: Floats, cells: int) -> Floats:
-    """Which part of each cell lies before places, as if cells were uniform.
+    """The part of each cell that lies before places, as if cells were uniform.
 
     Shapes: `places` (m,); returns (m, cells).
     """
@@ -509,7 +545,7 @@ def parts_before(places: Floats, cells: int) -> Floats:
 
 
 def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-    """What lies between two places along both axes.
+    """The mass between two places along both axes.
 
     Shapes: `sums` (..., rows + 1, columns + 1).
     """
@@ -518,7 +554,7 @@ def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, 
 
 
 def along(sums: Floats, row: Items, columns: Floats) -> Floats:
-    """What lies before places along some rows.
+    """The mass before places along some rows.
 
     Shapes: `sums` (rows, columns + 1).
     """

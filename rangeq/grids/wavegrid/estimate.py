@@ -41,31 +41,32 @@ from rangeq.grids.wavegrid.distributions import (
 from rangeq.grids.wavegrid.pair_tree import tree_answers
 
 _TOGETHER = 12
-"""Of more attributes answers come from a tree of their pairs: of many the distribution of most
-entropy has 2^lambda parts.
+"""The most attributes of a query that is answered from all pairs at once; of more, from a tree of
+their pairs: of many the distribution of most entropy has 2^lambda parts.
 """
 
 _BOTH_SIDES = 6
-"""Up to so many attributes of a query values below its ranges are told from those above: 3^lambda
-parts instead of 2^lambda.
+"""The most attributes of a query for which values below its ranges are kept apart from those above:
+3^lambda parts instead of 2^lambda.
 
 With exact distributions of pairs answers about four attributes of sizes 3 to 1024 err by 0.0009
 instead of by 0.005.
 """
 
 _LOOKED_UP = 1 << 16
-"""Values of an attribute of which all boundaries are kept."""
+"""The most values of an attribute of which all boundaries are kept."""
 
 _TOLERANCE = 1e-5
-"""Of the weighted update: a tenth of the least standard error that 10^7 reports leave."""
+"""The tolerance of the weighted update: a tenth of the standard error that 10^7 reports leave."""
 
 _BEYOND_PAIRS = 0.05
-"""How far what three and more attributes have in common beyond their pairs moves an answer, as a
-standard error, in units of how far their dependence does: tried on what docs/benchmarks/grids.md
-has."""
+"""The standard error allowed for dependence of three and more attributes beyond their pairs, in
+units of what dependence changes in the answer: tried on what docs/benchmarks/grids.md has.
+"""
 
 _RIDGE, _STEEPEST = 1e-6, 2.0
-"""Keep how an answer depends on those of pairs finite where ranges are full or empty."""
+"""The ridge and the bound of slopes of answers in those of pairs, where ranges are full or empty.
+"""
 
 
 class WaveEstimate(ConjunctionEstimate):
@@ -86,9 +87,10 @@ class WaveEstimate(ConjunctionEstimate):
     what local terms leave open, and which model is right (``docs/benchmarks/grids.md`` says how
     often they cover). They hold on average over questions. That of one value may hold far less
     often: 53 % of those of values that are heaped at multiples of 5 did, of five attributes of 60
-    values at an epsilon of 1 from 50,000 users. What three attributes have in common beyond their
-    pairs no report tells: they allow for a twentieth of what dependence changes in the answer. They
-    know nothing of heavy single values in cells of several, where an attribute has more than 256.
+    values at an epsilon of 1 from 50,000 users. No report has information about the dependence of
+    three attributes beyond that of their pairs: intervals allow for a twentieth of what dependence
+    changes in the answer. They know nothing of heavy single values in cells of several, where an
+    attribute has more than 256.
 
     Attributes
     ----------
@@ -129,14 +131,14 @@ class WaveEstimate(ConjunctionEstimate):
         return WaveEstimate(self.attributes, self.reports, axes, joints, self.categorical)
 
     def _ranged(self, asked: Sequence[Condition]) -> tuple[WaveEstimate, Sequence[Condition]]:
-        """Sets of values as ranges: of an estimate of the same values in another order.
+        """Turn sets of values into ranges of an estimate of the same values in another order.
 
         But those that are ranges as it is.
         """
         sets = {
-            one.place: one.items
-            for one in asked
-            if one.items is not None and self.reports and self.axes[one.place].separate
+            condition.place: condition.items
+            for condition in asked
+            if condition.items is not None and self.reports and self.axes[condition.place].separate
         }
         sets = {place: items for place, items in sets.items() if (np.diff(items) != 1).any()}
         if not sets:
@@ -145,6 +147,7 @@ class WaveEstimate(ConjunctionEstimate):
         for place, items in sets.items():
             orders[place] = np.concatenate([items, np.setdiff1d(orders[place], items)])
         result = copy.copy(self)
+        # `copy` has taken the cached places along, which are those of the old order
         vars(result).pop("_cuts", None)
         result.axes = tuple(
             axis.reordered(orders[place]) if place in sets else axis
@@ -156,10 +159,12 @@ class WaveEstimate(ConjunctionEstimate):
         }
         zero = np.zeros((), dtype=np.int64)
         ranged = [
-            one._replace(first=zero, last=np.array(len(sets[one.place]) - 1), items=None)
-            if one.place in sets
-            else one
-            for one in asked
+            condition._replace(
+                first=zero, last=np.array(len(sets[condition.place]) - 1), items=None
+            )
+            if condition.place in sets
+            else condition
+            for condition in asked
         ]
         return result, ranged
 
@@ -214,7 +219,7 @@ class WaveEstimate(ConjunctionEstimate):
     def _of_region(
         self, places: tuple[int, int], mask: npt.NDArray[np.bool_], boxes: Rectangles
     ) -> Answer:
-        """In one sum, in which the noise of cells cancels, with the variance of the whole.
+        """Answer a region in one sum, in which the noise of cells cancels, with its variance.
 
         The change of an answer is that of a rectangle's, `_variances`, summed over all borders of
         the region across either attribute.
@@ -239,18 +244,19 @@ class WaveEstimate(ConjunctionEstimate):
         if math.isnan(variance):
             return Answer(value, None, "nobody was asked about this pair of attributes")
         for axis, place in enumerate(places):
-            sums, one = joint.conditional[axis], self.axes[place]
-            own, other = (inside, shares[1]) if axis == 0 else (inside.T, shares[0])
+            sums, distribution = joint.conditional[axis], self.axes[place]
+            weights, other = (inside, shares[1]) if axis == 0 else (inside.T, shares[0])
             if self.categorical[place]:  # of which every one changes by itself
-                told = (own @ other * np.diff(sums, axis=1)).sum(axis=1)
-                variance += float(told @ one.changes @ told)
+                slopes = (weights @ other * np.diff(sums, axis=1)).sum(axis=1)
+                variance += float(slopes @ distribution.changes @ slopes)
                 continue
-            borders = -np.diff(np.pad(own, [(1, 1), (0, 0)]), axis=0) @ other
+            borders = -np.diff(np.pad(weights, [(1, 1), (0, 0)]), axis=0) @ other
             rows = np.minimum(cuts[axis].astype(np.int64), len(sums) - 1)
             changes = (borders * np.diff(sums, axis=1)[rows]).sum(axis=1)
-            told = np.zeros(len(one.covariance))
-            np.add.at(told, one.nearest(np.arange(len(changes))), changes)
-            variance += float(told @ one.covariance @ told)
+            slopes = np.zeros(len(distribution.covariance))
+            # `add.at`, as several borders may have the same nearest cell end
+            np.add.at(slopes, distribution.nearest(np.arange(len(changes))), changes)
+            variance += float(slopes @ distribution.covariance @ slopes)
         variance = max(variance, 0.0) + value * (1 - value) / self.reports
         variance += float(self._of_drawing(np.array(value)))
 
@@ -299,7 +305,7 @@ class WaveEstimate(ConjunctionEstimate):
         return np.minimum(self._tables(queries)[:, 0, 0, 0], self._at_most(queries))
 
     def _at_most(self, queries: Queries) -> Floats:
-        """What is in the range of each attribute, the least of them.
+        """The frequency of the range of each attribute, the least of them.
 
         Noise of few users may put more in a rectangle than is in its rows or its columns.
         """
@@ -308,29 +314,34 @@ class WaveEstimate(ConjunctionEstimate):
         return np.asarray(np.minimum.reduce(alone))
 
     def _all_answers(self, groups: Sequence[Queries]) -> list[Floats]:
-        found = {k: self._answers(one) for k, one in enumerate(groups) if len(one.places) < 3}
-        for several in {len(one.places) for one in groups if len(one.places) > 2}:
+        answers = {
+            k: self._answers(queries) for k, queries in enumerate(groups) if len(queries.places) < 3
+        }
+        for several in {len(queries.places) for queries in groups if len(queries.places) > 2}:
             # Many groups are few queries each: all are updated at once
-            alike = [k for k, one in enumerate(groups) if len(one.places) == several]
-            found.update(zip(alike, self._together([groups[k] for k in alike]), strict=True))
-        return [found[k] for k in range(len(groups))]
+            alike = [k for k, queries in enumerate(groups) if len(queries.places) == several]
+            answers.update(zip(alike, self._together([groups[k] for k in alike]), strict=True))
+        return [answers[k] for k in range(len(groups))]
 
     def _together(self, groups: Sequence[Queries]) -> list[Floats]:
         """The answers of queries that all name as many attributes, more than two."""
-        split = [self._by_category(one) for one in groups]
-        tables = np.concatenate([self._tables(one) for one in split])
+        split = [self._by_category(part_queries) for part_queries in groups]
+        tables = np.concatenate([self._tables(part_queries) for part_queries in split])
         answers = self._of_tables(tables, len(groups[0].places))
-        parts = np.split(answers, np.cumsum([len(one.rows) for one in split])[:-1])
+        parts = np.split(
+            answers, np.cumsum([len(part_queries.rows) for part_queries in split])[:-1]
+        )
         return [
-            np.minimum(np.bincount(one.rows, part, len(own.rows)), self._at_most(own))
-            for own, one, part in zip(groups, split, parts, strict=True)
+            # Categories of a query add up again
+            np.minimum(np.bincount(part_queries.rows, part, len(group.rows)), self._at_most(group))
+            for group, part_queries, part in zip(groups, split, parts, strict=True)
         ]
 
     def _by_category(self, queries: Queries) -> Queries:
-        """Each category of one attribute by itself, and the number of its query as its row.
+        """Queries of each category of one attribute by itself, with the number of its query as row.
 
-        Of those asked about that which says most of the others. What others have in common given
-        that it is one of several is not what they have given each.
+        The attribute is the categorical one that the others depend on most. The others' joint
+        distribution given that it is one of several categories is not that given each.
         """
         rows, places = np.arange(len(queries.rows)), queries.places
         named = [axis for axis, place in enumerate(places) if self.categorical[place]]
@@ -350,7 +361,7 @@ class WaveEstimate(ConjunctionEstimate):
         return Queries(rows, places, left, right)
 
     def _places(self, queries: Queries) -> list[tuple[Floats, Floats]]:
-        """Where the ranges of each attribute begin and end among coarse cells."""
+        """The places among coarse cells where the ranges of each attribute begin and end."""
         ends = zip(queries.places, queries.left.T, queries.right.T, strict=True)
         return [(self._at(place, left), self._at(place, right + 1)) for place, left, right in ends]
 
@@ -360,20 +371,20 @@ class WaveEstimate(ConjunctionEstimate):
 
     @cached_property
     def _cuts(self) -> list[Floats | None]:
-        """Where all boundaries between values lie, of attributes of not too many."""
+        """The places of all boundaries between values, of attributes of not too many."""
         return [
             axis.place(np.arange(size + 1)) if size <= _LOOKED_UP else None
             for axis, size in zip(self.axes, self.attributes.sizes, strict=True)
         ]
 
     def _tables(self, queries: Queries, linear: bool = True) -> Floats:
-        """Of every two of the attributes the frequencies in, below and above of both ranges.
+        """The frequencies in, below and above both ranges, of every two attributes of a query.
 
         Shape (queries, pairs, 3, 3): at least 0, of sums of cells of means, or of tables without
         negative cells.
         """
         places, pairs = self._places(queries), list(combinations(range(len(queries.places)), 2))
-        found = np.empty((len(queries.rows), len(pairs), 3, 3))
+        tables = np.empty((len(queries.rows), len(pairs), 3, 3))
         for number, (j, k) in enumerate(pairs):
             joint = self.joints[queries.places[j], queries.places[k]]
             sums = joint.sums if linear else joint.table_sums
@@ -385,8 +396,9 @@ class WaveEstimate(ConjunctionEstimate):
                 for axis, (start, end) in enumerate((places[j], places[k]))
             ]
             at = before(sums, cuts[0][:, :, None], cuts[1][:, None, :])
-            found[:, number] = np.maximum(np.diff(np.diff(at, axis=1), axis=2), 0.0)
-        return found[:, :, [1, 0, 2]][:, :, :, [1, 0, 2]]
+            # Double differences of cumulated sums: nine parts from sixteen corners
+            tables[:, number] = np.maximum(np.diff(np.diff(at, axis=1), axis=2), 0.0)
+        return tables[:, :, [1, 0, 2]][:, :, :, [1, 0, 2]]
 
     def _of_tables(self, tables: Floats, several: int) -> Floats:
         """The answers of queries about so many attributes."""
@@ -406,15 +418,15 @@ class WaveEstimate(ConjunctionEstimate):
     # -------------------------------------------------------------------------------------- errors
 
     def _errors(self, queries: Queries) -> Floats:
-        found = np.zeros((3, len(queries.rows)))
+        errors = np.zeros((3, len(queries.rows)))
         step = 1 << max(6, 18 - 2 * len(queries.places))  # working arrays of some megabytes
         for start in range(0, len(queries.rows), step):
             rows = np.arange(start, min(start + step, len(queries.rows)))
             part = Queries(rows, queries.places, queries.left[rows], queries.right[rows])
             answers = self._answers(part)
-            found[0, rows] = self._variances(part) + self._beyond_pairs(part, answers)
-            found[1, rows] = np.maximum(answers * (1 - answers), 0.0) / self.reports
-        return found
+            errors[0, rows] = self._variances(part) + self._beyond_pairs(part, answers)
+            errors[1, rows] = np.maximum(answers * (1 - answers), 0.0) / self.reports
+        return errors
 
     def _variances(self, queries: Queries) -> Floats:
         """The variances of answers by the delta method.
@@ -435,28 +447,33 @@ class WaveEstimate(ConjunctionEstimate):
         }
         for number, (j, k) in enumerate(combinations(range(several), 2)):
             joint, weight = self.joints[queries.places[j], queries.places[k]], paired[:, number]
-            for own, other, sums in ((j, k, joint.conditional[0]), (k, j, joint.conditional[1])):
-                if own in each:
+            for this, other, sums in ((j, k, joint.conditional[0]), (k, j, joint.conditional[1])):
+                if this in each:
                     inside = at(sums.T, places[other][1]) - at(sums.T, places[other][0])
-                    each[own] += weight[:, None] * np.clip(inside, 0.0, 1.0)
+                    each[this] += weight[:, None] * np.clip(inside, 0.0, 1.0)
                     continue
-                for coefficient, ending in zip((begins, ends), places[own], strict=True):
+                for coefficient, ending in zip((begins, ends), places[this], strict=True):
                     row = np.minimum(ending.astype(np.int64), len(sums) - 1)
                     inside = along(sums, row, places[other][1]) - along(sums, row, places[other][0])
-                    coefficient[:, own] += weight * np.clip(inside, 0.0, 1.0)
+                    coefficient[:, this] += weight * np.clip(inside, 0.0, 1.0)
+            # A weight of 0 must not spread the NaN of a pair that nobody was asked about
             variances = weight**2 * joint.variances(places[j], places[k])
             result += np.where(weight != 0, variances, 0.0)
         for axis, place in enumerate(queries.places):
-            one, left, right = self.axes[place], queries.left[:, axis], queries.right[:, axis]
+            distribution, left, right = (
+                self.axes[place],
+                queries.left[:, axis],
+                queries.right[:, axis],
+            )
             if axis in each:
-                values = np.arange(len(one.mass))
+                values = np.arange(len(distribution.mass))
                 asked = (values >= left[:, None]) & (values <= right[:, None])
                 changes = each[axis] * asked
-                result += ((changes @ one.changes) * changes).sum(axis=1)
+                result += ((changes @ distribution.changes) * changes).sum(axis=1)
                 continue
             b, e = begins[:, axis], ends[:, axis]
-            first, last = one.nearest(left), one.nearest(right + 1)
-            matrix = one.covariance
+            first, last = distribution.nearest(left), distribution.nearest(right + 1)
+            matrix = distribution.covariance
             result += (
                 e**2 * matrix[last, last]
                 + b**2 * matrix[first, first]
@@ -465,7 +482,7 @@ class WaveEstimate(ConjunctionEstimate):
         return np.maximum(result, 0.0)
 
     def _beyond_pairs(self, queries: Queries, answers: Floats) -> Floats:
-        """The prior variance of what no report on pairs tells; 0 of one attribute and of two."""
+        """The prior variance of dependence beyond pairs; 0 of one attribute and of two."""
         if len(queries.places) < 3:
             return np.zeros(len(queries.rows))
         ends = zip(queries.places, queries.left.T, queries.right.T, strict=True)
@@ -473,7 +490,7 @@ class WaveEstimate(ConjunctionEstimate):
         return np.square(_BEYOND_PAIRS * (answers - np.prod(each, axis=0)))
 
     def _sensitivities(self, queries: Queries) -> tuple[Floats, Floats]:
-        """g: how answers depend on those of single attributes and of pairs.
+        """The slopes g of answers in those of single attributes and of pairs.
 
         Shapes (queries, attributes) and (queries, pairs). A distribution of most entropy answers
         with Cov(S, S)^-1 Cov(S, all in), S the indicators of the ranges and of their pairs.
@@ -501,16 +518,19 @@ class WaveEstimate(ConjunctionEstimate):
             [inside, *(inside[:, [j]] * inside[:, [k]] for j, k in pairs)], axis=1
         )
         mean = flat @ features
+        # The covariance of the indicators as a product, so that it is positive semidefinite; full
+        # or empty ranges make it singular, which the ridge bridges
         apart = np.sqrt(flat)[:, :, None] * (features - mean[:, None])
         covariance = np.matmul(apart.transpose(0, 2, 1), apart) + _RIDGE * np.eye(features.shape[1])
+        # Cov(S, all in) = P(all in) (1 - mean S): where all are in, every indicator is 1
         both = flat[:, :1] * (1 - mean)
-        found = np.clip(
+        slopes = np.clip(
             np.linalg.solve(covariance, both[:, :, None])[:, :, 0], -_STEEPEST, _STEEPEST
         )
-        return found[:, :several], found[:, several:]
+        return slopes[:, :several], slopes[:, several:]
 
 
 def _in_and_out(tables: Floats) -> Floats:
-    """Inside, below and above as inside and outside: (queries, pairs, 3, 3) to (.., 2, 2)."""
+    """Join below and above as outside: (queries, pairs, 3, 3) to (.., 2, 2)."""
     out = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
     return np.asarray(np.einsum("ia,jb,mpab->mpij", out, out, tables))

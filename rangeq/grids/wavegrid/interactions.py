@@ -1,4 +1,4 @@
-"""How each two attributes go together: log-linear interactions in smooth terms.
+"""Dependence of each two attributes: log-linear interactions in smooth terms.
 
 The joint distribution of a pair is log P(x, y) = alpha(x) + beta(y) + sum_ab theta_ab psi_a(x)
 phi_b(y), with the margins held (Goodman 1981; the density of a copula in exponential form). psi_1
@@ -11,9 +11,9 @@ Values that are no neighbours of others ("missing") have no rank: the smooth ter
 other values, 0 at these, and each of these has a term of its own, all of which share their tau.
 
 theta_ab ~ N(mu [a = b = 1], tau_ab^2) for all pairs, tau_ab = tau_ba: mu and tau maximise the
-evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. Few pairs
-unlike the others are told by fits under other priors, which do not depend on the others. What these
-few terms cannot follow is left to `rangeq.grids.wavegrid.local_terms`.
+evidence by Laplace's approximation (MacKay 1992), together with weak priors of their own. For the
+few pairs unlike the others there are fits under other priors, which do not depend on the others.
+What these few terms cannot follow is left to `rangeq.grids.wavegrid.local_terms`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from mechdesign.base.linear_algebra import Floats, Items
 Key = TypeVar("Key")
 
 _Table = tuple[Floats, Floats | None]
-"""P and exp(beta)."""
+"""A table P and exp(beta)."""
 
 DEGREE = 4
-"""Terms along each attribute: with local terms more are worth nothing."""
+"""The number of terms along each attribute: with local terms more are worth nothing."""
 
 _FIRST, _OTHERS = 0.5, 0.05
-"""The tau expected of the first term, which is a correlation of 0.4 or so, or of a value apart, and
-of all others before anything is known.
+"""The prior scales tau: of the first term, a correlation of 0.4 or so, and of values apart, and of
+all others.
 """
 
 _COMMON = 2.0
@@ -48,36 +48,36 @@ _LEAST, _MOST = 1e-3, 20.0
 """Bounds of tau: terms below and above are off, and free."""
 
 _START, _LOW = (3.0, 1.0), 0.1
-"""Where the search for tau begins: high for the first term and the others, and low for all."""
+"""Starts of the search for tau: high for the first term and the others, and low for all."""
 
 _SETTLED = 0.05
-"""Changes of the first tau (of its logarithm) and of mu which no further round is needed for."""
+"""The changes of the logarithm of the first tau and of mu below which rounds end."""
 
 _STEPS = 12
-"""Of a fit under another prior, at most."""
+"""The most steps of a fit under another prior."""
 
 _ROUNDS = 8
-"""Of fits and scales by turns, at most."""
+"""The most rounds of fits and scales by turns."""
 
 _OFF = 1e-3
-"""How far margins may be off, in sum, for a step to be taken: tables that are nearly a line would
-take too long to scale.
+"""The largest total error of the margins for which a step is taken: tables that are nearly a line
+would take too long to scale.
 """
 
 _REFINED = 3000
-"""Turns of the last scaling of a fit at most: it is not tried again."""
+"""The most turns of the last scaling of a fit: it is not tried again."""
 
 _GAIN = 1e-3
-"""How little of the log-posterior the last step towards a mode gains."""
+"""The gain of the log-posterior below which a step is the last."""
 
 _EMPTY = 1e-9
-"""Cells of less mass have no part in what scores of ranks are."""
+"""The mass below which a cell is empty, and has no part in scores of ranks."""
 
 _SEEN = 1e-3
-"""Functions of which less than this part is seen add nothing to the information about terms."""
+"""The relative squared norm below which a function adds nothing to the information."""
 
 _TINY = 1e-300
-"""Keeps quotients of nothing by nothing finite."""
+"""A positive number that keeps quotients of nothing by nothing finite."""
 
 
 class Terms(NamedTuple):
@@ -88,7 +88,7 @@ class Terms(NamedTuple):
     functions : numpy.ndarray of float64
         psi_1, psi_2, ...: shape (cells, functions).
     numbers : tuple of int
-        Which row of tau each has: 0, 1, ... for psi_1, psi_2, ..., and -1, the last, for all that
+        The row of tau of each: 0, 1, ... for psi_1, psi_2, ..., and -1, the last, for all that
         belong to a value apart.
     """
 
@@ -101,38 +101,46 @@ class Terms(NamedTuple):
 
 
 def terms(mass: Floats, degree: int, apart: int = 0) -> Terms:
-    """psi_1 .. psi_degree on cells of this mass, and one term for each that is apart.
+    """The functions psi_1 .. psi_degree on cells of this mass, and one for each that is apart.
 
     Shapes: `mass` (cells,).
     """
     near = len(mass) - apart
+    # Orthonormal under the distribution of the near cells; the root of their share makes them so
+    # under the whole distribution, with 0 at the values apart
     total = max(float(mass[:near].sum()), _EMPTY)
     smooth = _smooth(mass[:near] / total, degree) / np.sqrt(total)
-    found = [*np.pad(smooth, ((0, apart), (0, 0))).T]
-    number = len(found)
+    functions = [*np.pad(smooth, ((0, apart), (0, 0))).T]
+    number = len(functions)
     for cell in range(near, len(mass)):
         term = (np.arange(len(mass)) == cell) - mass[cell]
-        for other in found[number:]:
+        # An indicator less its mean is orthogonal to the smooth functions, which are 0 there and
+        # have the mean 0: only those of other values apart are taken off
+        for other in functions[number:]:
             term = term - other * (mass @ (term * other))
         if (left := mass @ term**2) > _EMPTY:
-            found.append(term / np.sqrt(left))
-    numbers = *range(number), *[-1] * (len(found) - number)
-    return Terms(np.array(found).reshape(-1, len(mass)).T, numbers)
+            functions.append(term / np.sqrt(left))
+    numbers = *range(number), *[-1] * (len(functions) - number)
+    return Terms(np.array(functions).reshape(-1, len(mass)).T, numbers)
 
 
 def _smooth(mass: Floats, degree: int) -> Floats:
-    """psi_1 .. psi_degree: shape (cells, degree), or as many as the cells can have.
+    """The functions psi_1 .. psi_degree: shape (cells, degree), or as many as the cells can have.
 
     A cell's normal score is the mean of the normal quantiles of its ranks.
     """
+    # Normal quantiles of 0 and 1 are infinite
     ends = np.clip(np.concatenate([[0.0], np.cumsum(mass)]), 1e-12, 1 - 1e-12)
     rank = (ends[1:] + ends[:-1]) / 2
     density = np.exp(-(scipy.special.ndtri(ends) ** 2) / 2) / np.sqrt(2 * np.pi)
+    # The mean of the normal quantile over ranks a .. b is (phi(z_a) - phi(z_b)) / (b - a), with phi
+    # = 0 at both ends, whatever they were clipped to
     density[[0, -1]] = 0.0
-    held = mass > _EMPTY
+    occupied = mass > _EMPTY
+    # Where a cell has no mass both differences are rounding
     at_rank = scipy.special.ndtri(np.clip(rank, _EMPTY, 1 - _EMPTY))
-    normal = np.where(held, (density[:-1] - density[1:]) / np.maximum(mass, _EMPTY), at_rank)
-    found: list[Floats] = []
+    normal = np.where(occupied, (density[:-1] - density[1:]) / np.maximum(mass, _EMPTY), at_rank)
+    basis: list[Floats] = []
     for raw in (
         np.ones_like(mass),
         normal,
@@ -140,12 +148,14 @@ def _smooth(mass: Floats, degree: int) -> Floats:
     ):
         term, length = raw, np.sqrt(mass @ raw**2)
         for _ in range(2):  # Gram and Schmidt, twice for the sake of rounding
-            for other in found:
+            for other in basis:
                 term = term - other * (mass @ (term * other))
         left = np.sqrt(mass @ term**2)
-        if left > 1e-3 * max(length, 1e-12) and len(found) < held.sum():
-            found.append(term / left)
-    return np.array(found[1 : degree + 1]).reshape(-1, len(mass)).T
+        # Polynomials of ranks become dependent where few cells hold nearly all users: what is left
+        # of one is then rounding, blown up to length 1
+        if left > 1e-3 * max(length, 1e-12) and len(basis) < occupied.sum():
+            basis.append(term / left)
+    return np.array(basis[1 : degree + 1]).reshape(-1, len(mass)).T
 
 
 def scaled_to(
@@ -161,11 +171,14 @@ def scaled_to(
 
     Shapes: `logarithms` (rows, columns).
     """
+    # A constant is absorbed by alpha, and without the maximum the exponential would overflow
     kernel = np.exp(logarithms - logarithms.max())
     right = np.ones(len(columns)) if start is None else start
     for turn in range(turns):
         left = rows / np.maximum(kernel @ right, _TINY)
         sums = kernel.T @ left
+        # Rows are exact here, so the columns alone tell how far the table is off; looked at now and
+        # then, as a look costs nearly as much as a turn of a small table
         if turn % 5 == 4 and np.abs(right * sums - columns).sum() < 1e-7:
             break
         right = columns / np.maximum(sums, _TINY)
@@ -209,7 +222,7 @@ class Interaction:
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """What reports on the halves of two attributes tell.
+    """The likelihood of reports on the halves of two attributes.
 
     The log-likelihood of s = left'P right, the mass of records whose values are both in the lower
     or both in the upper half less that of the others, is score s - precision s^2 / 2.
@@ -228,11 +241,11 @@ class Halves:
     precision: float
 
     def difference(self, table: Floats) -> float:
-        """s, of a table of shape (cells, cells)."""
+        """The difference s of a table of shape (cells, cells)."""
         return float(self.left @ table @ self.right)
 
     def likelihood(self, table: Floats) -> float:
-        """The logarithm of it, but for a constant."""
+        """The log-likelihood of a table, but for a constant."""
         s = self.difference(table)
         return self.score * s - 0.5 * self.precision * s**2
 
@@ -241,7 +254,7 @@ class Halves:
         return replace(self, left=left.T @ self.left, right=right.T @ self.right)
 
     def with_more(self, other: Halves) -> Halves:
-        """What is known with more reports."""
+        """The likelihood with more reports."""
         return replace(
             self, score=self.score + other.score, precision=self.precision + other.precision
         )
@@ -249,7 +262,7 @@ class Halves:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """What is known of a pair.
+    """The likelihood of a pair, and its margins.
 
     Attributes
     ----------
@@ -276,11 +289,11 @@ class Pair:
 
     @cached_property
     def _roots(self) -> tuple[Floats, Floats]:
-        """R with R R' = G, and the same of H: what is seen of P is R'P S."""
+        """The roots R of G = R R' and S of H: reports see R'P S of P."""
         return _root(self.grams[0]), _root(self.grams[1])
 
     def with_more(self, other: Pair) -> Pair:
-        """What is known with more reports, of the same functions and margins."""
+        """The likelihood with more reports, of the same functions and margins."""
         return replace(
             self,
             scores=self.scores + other.scores,
@@ -298,9 +311,10 @@ class Pair:
         )
 
     def start(self, degree: int) -> Interaction:
-        """Where the fit of so many terms along each attribute begins: coefficients 0."""
+        """The start of the fit of so many terms along each attribute: coefficients 0."""
         left, right = (
-            terms(mass, degree, own) for mass, own in zip(self.margins, self.apart, strict=True)
+            terms(mass, degree, number_apart)
+            for mass, number_apart in zip(self.margins, self.apart, strict=True)
         )
         theta = np.zeros((len(left.numbers), len(right.numbers)))
         return replace(self.independent(), terms=(left, right), theta=theta)
@@ -312,9 +326,11 @@ class Pair:
         """
         shares = []
         for group, mass in zip(groups, self.margins, strict=True):
+            # Within a coarse cell old cells keep their proportions: a function of the coarse cell
+            # is the conditional mean. The small term shares empty ones evenly
             inside = group[:, None] == np.arange(group[-1] + 1)
-            held = inside * (mass + _EMPTY / len(mass))[:, None]
-            shares.append(held / held.sum(axis=0))
+            masses = inside * (mass + _EMPTY / len(mass))[:, None]
+            shares.append(masses / masses.sum(axis=0))
         left, right = shares
         return Pair(
             left.T @ self.scores @ right,
@@ -336,8 +352,10 @@ class Pair:
         """
         coarse = fits[0].terms
         rows, columns = (
-            terms(mass, sum(number >= 0 for number in one.numbers), own)
-            for mass, one, own in zip(self.margins, coarse, self.apart, strict=True)
+            terms(mass, sum(number >= 0 for number in coarse_terms.numbers), number_apart)
+            for mass, coarse_terms, number_apart in zip(
+                self.margins, coarse, self.apart, strict=True
+            )
         )
         if (rows.numbers, columns.numbers) != tuple(each.numbers for each in coarse):
             return [self.independent() for _ in fits]
@@ -358,7 +376,7 @@ class Pair:
         )
 
     def _off(self, joint: Floats) -> float:
-        """How far the margins of a table are from those of the pair, in sum."""
+        """The sum of absolute differences of the margins of a table from those of the pair."""
         return float(
             sum(
                 np.abs(joint.sum(axis=1 - axis) - margin).sum()
@@ -367,7 +385,9 @@ class Pair:
         )
 
     def likelihood(self, joint: Floats) -> float:
-        """The logarithm of it, but for a constant."""
+        """The log-likelihood of a table, but for a constant."""
+        # tr(P' G P H) = |R' P S|^2, a sum of squares: at least 0 in every order of summation, and
+        # cheaper, as the roots are narrower than the cells
         left, right = self._roots
         return float(
             (self.scores * joint).sum()
@@ -377,11 +397,11 @@ class Pair:
 
     def unexplained(self, joint: Floats) -> Floats:
         """The slopes of the log-likelihood in the entries of P."""
-        told = self.halves.score * np.outer(self.halves.left, self.halves.right)
-        return self.scores + told - self.information(joint)
+        halves = self.halves.score * np.outer(self.halves.left, self.halves.right)
+        return self.scores + halves - self.information(joint)
 
     def information(self, changes: Floats) -> Floats:
-        """Fisher's, about the sizes of some changes of P and each of its entries.
+        """Fisher's information about the sizes of some changes of P and each of its entries.
 
         Shapes: `changes` (..., rows, columns); returns (..., rows, columns).
         """
@@ -391,7 +411,7 @@ class Pair:
         return waves + np.multiply.outer(differences, np.outer(halves.left, halves.right))
 
     def slopes(self, psi: Floats, phi: Floats, joint: Floats) -> Floats:
-        """dP / dtheta with the margins held.
+        """The derivatives dP / dtheta with the margins held.
 
         P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both
         margins.
@@ -404,6 +424,9 @@ class Pair:
     def _slopes(self, products: Floats, psi: Floats, phi: Floats, joint: Floats) -> Floats:
         rows, columns = (mass + 1e-12 for mass in self.margins)
         # The sums of the products times P, without a look at every cell
+        # d log P = psi phi - alpha' - beta' must leave both margins as they are: two linear
+        # equations for alpha' and beta'. alpha' is eliminated (Schur complement), as its block is
+        # diagonal
         by_row = psi.T[:, None] * (joint @ phi).T
         by_column = (psi.T @ joint)[:, None] * phi.T
         by_row, by_column = by_row.reshape(-1, len(rows)), by_column.reshape(-1, len(columns))
@@ -423,7 +446,7 @@ class Pair:
 
     @cached_property
     def _seen(self) -> tuple[Floats, Floats]:
-        """The columns of the roots, but for those that next to nothing is seen of."""
+        """The columns of the roots, but for those of negligible norm."""
         left, right = (
             root[:, squares > _SEEN * squares.max(initial=0.0)]
             for root, squares in ((root, (root**2).sum(axis=0)) for root in self._roots)
@@ -437,17 +460,21 @@ class Pair:
         """
         left, right = self._seen
         several, rows, columns = slopes.shape
+        # One matrix product for all changes instead of one each; the order of the two roots does
+        # not matter, so the cells of the second attribute, which lie together in memory, go first
         inner = slopes.reshape(several * rows, columns) @ right
         inner = inner.reshape(several, rows, right.shape[1])
         seen = np.matmul(left.T, inner).reshape(several, left.shape[1] * right.shape[1])
         halves = np.matmul(slopes @ self.halves.right, self.halves.left)
+        # Information as root root': positive semidefinite whatever the rounding, as `climbed`
+        # inverts it with the prior
         root = np.column_stack(
             [np.sqrt(self.precision) * seen, np.sqrt(self.halves.precision) * halves]
         )
         return np.asarray(root @ root.T)
 
     def _gradient(self, slopes: Floats, joint: Floats) -> Floats:
-        """Of the log-likelihood, in the coefficients."""
+        """The gradient of the log-likelihood in the coefficients."""
         return np.asarray(slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel())
 
     def climbed(self, fit: Interaction, precision: Floats, mean: Floats, steps: int) -> Interaction:
@@ -462,10 +489,13 @@ class Pair:
 
         def penalised(theta: Floats, last: _Table | None) -> tuple[float, _Table]:
             penalty = 0.5 * float((weights * (theta - middle) ** 2).sum())
+            # At the start the table is known: nothing is scaled
             if last is None:
                 return fit.likelihood - penalty, start
             logarithms = psi @ theta.reshape(fit.theta.shape) @ phi.T
             state = scaled_to(logarithms, *self.margins, last[1])
+            # Where the scaling does not arrive the table has other margins, and its likelihood
+            # would be compared with one of another problem: the step is refused, and damped
             off = self._off(state[0])
             return (-np.inf if off > _OFF else self.likelihood(state[0]) - penalty), state
 
@@ -481,9 +511,12 @@ class Pair:
                 information + np.diag(weights),
             )
 
+        # Gauss-Newton: the likelihood is quadratic in P, so without the second derivatives of P in
+        # theta the Hessian is Fisher's information, which is never indefinite
         theta, value, (joint, right), here = climb(
             fit.theta.ravel(), penalised, around, steps, _GAIN
         )
+        # The prior is taken off value and slope again, so that another prior can use the expansion
         off = weights * (theta - middle)
         covariance = np.asarray(np.linalg.inv(here.hessian), dtype=np.float64)
         return replace(
@@ -523,6 +556,7 @@ class Scales:
 
     def along(self, axis: int, tau: float) -> Scales:
         """Scales with another tau of the first term of one attribute, with any of the other's."""
+        # `moveaxis` gives a view, so that assigning to it changes the copy
         changed = self.tau.copy()
         np.moveaxis(changed, axis, 0)[0] = tau
         return replace(self, tau=changed)
@@ -550,6 +584,7 @@ class Scales:
         total = self.log_prior
         for fit in fits:
             precision, mean = (part.ravel() for part in self.prior(fit.terms))
+            # The quadratic log-likelihood times a normal prior, integrated by completing the square
             hessian, pull = fit.information + np.diag(precision), fit.pull + precision * mean
             best = float(pull @ np.linalg.solve(hessian, pull) - precision @ mean**2)
             total += 0.5 * (
@@ -570,6 +605,7 @@ class Scales:
         tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2), over the coefficients of the same
         two terms; the denominator is how many coefficients are known.
         """
+        # Pairs with the same terms are stacked, so that one call inverts all of their matrices
         alike: dict[tuple[tuple[int, ...], ...], list[Interaction]] = {}
         for fit in fits:
             alike.setdefault(tuple(each.numbers for each in fit.terms), []).append(fit)
@@ -591,15 +627,20 @@ class Scales:
                 theta = np.einsum("mij,mj->mi", covariance, pull + precision * mean)
                 here, shape = np.ix_(*numbers), tuple(map(len, numbers))
                 seen = ((theta - mean) ** 2).sum(axis=0)
-                told = (1 - np.einsum("mii->mi", covariance) * precision).sum(axis=0)
+                determined = (1 - np.einsum("mii->mi", covariance) * precision).sum(axis=0)
+                # `add.at`, as all values apart share the number -1: `+=` would count one of them
                 np.add.at(squares, here, seen.reshape(shape))
-                np.add.at(known, here, told.reshape(shape))
+                np.add.at(known, here, determined.reshape(shape))
                 if numbers[0][0] == numbers[1][0] == 0:
                     first.extend(theta[:, 0].tolist())
             squares, known = _both_ways(squares), _both_ways(known)
+            # With a prior worth one coefficient of the expected size; coefficients that are less
+            # than known, by rounding, count as not at all
             tau = np.clip(
                 np.sqrt((squares + expected**2) / (np.maximum(known, 0) + 1)), _LEAST, _MOST
             )
+            # The posterior mean of mu given the first coefficients; a single pair says nothing of
+            # what pairs have in common
             weight = scales.tau[0, 0] ** -2
             mu = (
                 float(weight * np.sum(first) / (len(first) * weight + _COMMON**-2))
@@ -623,6 +664,7 @@ def fitted(pairs: Mapping[Key, Pair]) -> tuple[dict[Key, Interaction], Scales]:
     if not fits:
         return result, scales
     for round_ in range(_ROUNDS):
+        # Few steps: the modes move with the scales, and the next round goes on from them
         _climb(pairs, fits, scales, 3 if round_ else 5)
         here = list(fits.values())
         # The evidence may have several maxima: terms that are off stay off.
@@ -633,7 +675,10 @@ def fitted(pairs: Mapping[Key, Pair]) -> tuple[dict[Key, Interaction], Scales]:
         )
         old, scales = (
             scales,
-            max((start.improved(here) for start in starts), key=lambda one: one.evidence(here)),
+            max(
+                (start.improved(here) for start in starts),
+                key=lambda candidate: candidate.evidence(here),
+            ),
         )
         if (
             round_
@@ -650,9 +695,9 @@ def refitted(
     pairs: Mapping[Key, Pair], fits: Mapping[Key, Interaction], scales: Scales
 ) -> dict[Key, Interaction]:
     """The fits of all pairs under another prior, from these on."""
-    found = {key: fit for key, fit in fits.items() if fit.theta.size}
-    _climb(pairs, found, scales, _STEPS)
-    return {**fits, **found}
+    changed = {key: fit for key, fit in fits.items() if fit.theta.size}
+    _climb(pairs, changed, scales, _STEPS)
+    return {**fits, **changed}
 
 
 def _climb(
@@ -663,7 +708,7 @@ def _climb(
 
 
 def _products(psi: Floats, phi: Floats) -> Floats:
-    """psi_a(x) phi_b(y): shape (a b, rows, columns)."""
+    """The products psi_a(x) phi_b(y): shape (a b, rows, columns)."""
     products = psi.T[:, None, :, None] * phi.T[None, :, None, :]
     return products.reshape(-1, len(psi), len(phi))
 
@@ -681,6 +726,8 @@ def _both_ways(sums: Floats) -> Floats:
 
 
 def _root(gram: Floats) -> Floats:
+    # By eigenvectors, as Gram matrices have less than full rank: the root has as many columns as
+    # functions are seen
     values, vectors = np.linalg.eigh(gram)
     kept = values > 1e-9 * max(values[-1], _TINY)
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
@@ -694,11 +741,11 @@ State = TypeVar("State")
 Known = TypeVar("Known")
 
 _TRIES = 8
-"""How often a step that gains nothing is damped more, at most."""
+"""The most times that a step that gains nothing is damped more."""
 
 
 class Expansion(NamedTuple, Generic[Known]):
-    """What is known around a point, of P parameters.
+    """The quadratic expansion of a function around a point of P parameters.
 
     Attributes
     ----------
@@ -722,7 +769,7 @@ def climb(
     steps: int,
     least_gain: float,
 ) -> tuple[Floats, float, State, Expansion[Known]]:
-    """Steps of damped Gauss-Newton (Levenberg and Marquardt) uphill.
+    """Take steps of damped Gauss-Newton (Levenberg and Marquardt) uphill.
 
     Shapes: `point` (P,).
     """
@@ -730,16 +777,22 @@ def climb(
     here, damping = expansion(point, state), 1e-3
     for _ in range(steps):
         for _ in range(_TRIES):
+            # Relative to the diagonal (Marquardt), so that the units of the parameters do not
+            # matter
             damped = here.hessian + damping * np.diag(np.diag(here.hessian))
             step = np.linalg.solve(damped, here.gradient)
             new, moved = objective(point + step, state)
             if new > value:
                 break
+            # A refused step is tried again with the same expansion, which is the costly part; below
+            # 1e-2 a factor of 10 would hardly shorten it
             damping = max(10 * damping, 1e-2)
         else:
             break
+        # Towards plain Gauss-Newton after a success, which converges in a few steps near the mode
         gain, value, state, point, damping = new - value, new, moved, point + step, damping / 10
         here = expansion(point, state)
+        # Invariant: value, state and expansion belong to `point`, and the value never falls
         if gain < least_gain:
             break
     return point, value, state, here

@@ -1,4 +1,4 @@
-"""What smooth terms leave: local terms, of which the reports choose, with a scale of their own.
+"""Local terms for what smooth terms leave, chosen by the evidence, with scales of their own.
 
 The joint distribution of a pair is P + D: P that of independent attributes, a fit of smooth terms
 or what other pairs imply, and D(x, y) = p(x) q(y) sum_ij c_ij w_i(x) v_j(y) with margins 0, c_ij ~
@@ -30,12 +30,12 @@ of halves precision.
 """
 
 _PER_PAIR = 0.25
-"""Prior probabilities count as this part of all pairs, at least. Where no pair tells anything by
+"""The least part of all pairs that prior probabilities count as. Where no pair tells anything by
 itself all together seem to say that others imply them, whatever they are.
 """
 
 _NEGLIGIBLE = 0.01
-"""Explanations of less weight are left out."""
+"""The weight below which explanations are left out."""
 
 
 class SmoothPrior(NamedTuple):
@@ -72,7 +72,7 @@ class PairTerms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PairExplanation:
-    """One of those that are averaged.
+    """An explanation of a pair, one of those that are averaged.
 
     Attributes
     ----------
@@ -115,7 +115,8 @@ class PairCandidate(NamedTuple):
     evidence : float
         The logarithm of it without local terms.
     directions : SmoothDirections, optional
-        In which it gives way to local terms; None: in none, as has what explains next to nothing.
+        The directions in which P is refitted beside local terms; None: P stays as it is, as of a
+        candidate whose weight is negligible.
     """
 
     fit: Interaction
@@ -125,7 +126,7 @@ class PairCandidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PairCandidates(Generic[Key]):
-    """What may explain pairs: some P, each with every kind of local terms or none.
+    """The explanations of pairs: some P, each with every kind of local terms or none.
 
     Attributes
     ----------
@@ -164,13 +165,13 @@ class PairCandidates(Generic[Key]):
         smooth: Mapping[Key, Sequence[Interaction]] | None = None,
         independent: float = INDEPENDENT,
     ) -> PairCandidates[Key]:
-        """Independent attributes, and the fits of smooth terms.
+        """The candidates of pairs: independent attributes, and the fits of smooth terms.
 
         Shapes: `likely` (kinds + 1,).
         """
-        dependent = [(1 - independent) * one.share for one in priors]
+        dependent = [(1 - independent) * smooth_prior.share for smooth_prior in priors]
         prior = np.array([independent, *dependent] if priors else [1.0])
-        scales = [one.scales for one in priors]
+        scales = [smooth_prior.scales for smooth_prior in priors]
         candidates = {
             key: _candidates(pair, scales, smooth[key] if smooth else (), prior)
             for key, pair in pairs.items()
@@ -181,7 +182,7 @@ class PairCandidates(Generic[Key]):
         return cls(pairs, candidates, logarithms, details, prior, likely)
 
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
-        """One more P for some pairs, a table that others imply; the others are left out.
+        """Add a P for some pairs, a table that others imply; the other pairs are left out.
 
         Shapes: `tables` (cells, cells).
         """
@@ -193,8 +194,10 @@ class PairCandidates(Generic[Key]):
             )
             other = PairCandidate(fit, fit.likelihood)
             candidates[key] = *self.candidates[key], other
-            own = _logarithms(pair, [other], self.details[key])
-            logarithms[key] = np.concatenate([self.logarithms[key], own])
+            evidence = _logarithms(pair, [other], self.details[key])
+            logarithms[key] = np.concatenate([self.logarithms[key], evidence])
+        # Taken off the probability of independence, of which an implied table is the refinement:
+        # the sum stays 1
         prior = np.array([self.prior[0] - _IMPLIED, *self.prior[1:], _IMPLIED])
         return replace(
             self,
@@ -211,12 +214,15 @@ class PairCandidates(Generic[Key]):
             return {}
         evidence = np.array([self.logarithms[key] for key in self.pairs])
         prior = np.multiply.outer(self.prior, self.likely)
+        # With many pairs the prior must weigh more, or all of them together override it
         strength = max(STRENGTH, _PER_PAIR * len(evidence))
         flat = adapted(evidence.reshape(len(evidence), -1), prior.ravel(), strength)
         result: dict[Key, list[PairExplanation]] = {}
         for (key, pair), weights in zip(
             self.pairs.items(), flat.reshape(evidence.shape), strict=True
         ):
+            # Negligible explanations are dropped, and the others have the sum 1 again: each one
+            # that is kept costs slopes and variances in every answer
             kept = np.argwhere(weights > _NEGLIGIBLE)
             total = sum(weights[tuple(at)] for at in kept)
             left, right, _ = self.details[key]
@@ -236,38 +242,40 @@ class PairCandidates(Generic[Key]):
 def _candidates(
     pair: Pair, scales: Sequence[Scales], smooth: Sequence[Interaction], prior: Floats
 ) -> tuple[PairCandidate, ...]:
-    """Independent attributes, and fits of smooth terms."""
+    """The candidates of a pair: independent attributes, and fits of smooth terms."""
     alone = pair.independent()
-    found = [PairCandidate(alone, alone.likelihood)]
-    for fit, own in zip(smooth, scales, strict=True):
+    candidates = [PairCandidate(alone, alone.likelihood)]
+    for fit, fit_scales in zip(smooth, scales, strict=True):
         # Without any terms it is independent attributes again
-        told = own.pair_evidence(fit) if fit.theta.size else fit.likelihood
-        found.append(PairCandidate(fit, told))
-    weights = np.log(prior) + [one.evidence for one in found]
+        evidence = fit_scales.pair_evidence(fit) if fit.theta.size else fit.likelihood
+        candidates.append(PairCandidate(fit, evidence))
+    weights = np.log(prior) + [candidate.evidence for candidate in candidates]
+    # Directions cost a solution each: only candidates that can matter have them
     likely = weights > weights.max() + np.log(_NEGLIGIBLE)
-    return found[0], *(
-        one._replace(directions=SmoothDirections.of(pair, one.fit, own))
-        if matters and one.fit.theta.size
-        else one
-        for one, own, matters in zip(found[1:], scales, likely[1:], strict=True)
+    return candidates[0], *(
+        candidate._replace(directions=SmoothDirections.of(pair, candidate.fit, fit_scales))
+        if matters and candidate.fit.theta.size
+        else candidate
+        for candidate, fit_scales, matters in zip(candidates[1:], scales, likely[1:], strict=True)
     )
 
 
 def _logarithms(pair: Pair, candidates: Sequence[PairCandidate], details: PairTerms) -> Floats:
-    """Of the evidence of each P, without terms and with each kind of them."""
-    found = np.empty((len(candidates), len(details.left) + 1))
-    found[:, 0] = [one.evidence for one in candidates]
-    unexplained = [pair.unexplained(one.fit.joint) for one in candidates]
+    """The log evidence of each P, without local terms and with each kind of them."""
+    evidence = np.empty((len(candidates), len(details.left) + 1))
+    evidence[:, 0] = [candidate.evidence for candidate in candidates]
+    unexplained = [pair.unexplained(candidate.fit.joint) for candidate in candidates]
     for kind, both in enumerate(zip(details.left, details.right, strict=True), start=1):
         shrinkage = Shrinkage.of(pair, both)
-        for place, (one, left) in enumerate(zip(candidates, unexplained, strict=True)):
+        for place, (candidate, left) in enumerate(zip(candidates, unexplained, strict=True)):
             scores = scores_of(left, both)
             each = shrinkage.evidence(scores)
-            if one.directions:
-                each = each + one.directions.adjusted(shrinkage, both, scores).evidence
-            found[place, kind] = np.logaddexp.reduce(each) - np.log(len(each))
-    found[:, 1:] += found[:, :1] + details.scaled
-    return found
+            if candidate.directions:
+                each = each + candidate.directions.adjusted(shrinkage, both, scores).evidence
+            # All tau are equally likely: the mean of the evidence, by log-sum-exp
+            evidence[place, kind] = np.logaddexp.reduce(each) - np.log(len(each))
+    evidence[:, 1:] += evidence[:, :1] + details.scaled
+    return evidence
 
 
 def _explanation(
@@ -292,11 +300,15 @@ def _explanation(
         logarithms = logarithms + adjustment.evidence
         means = means + adjustment.means.reshape(means.shape)
         variances = variances + adjustment.variances.reshape(means.shape)
+    # Posterior probabilities of tau; the mean and the variance below are those of the mixture (law
+    # of total variance)
     shares = np.exp(logarithms - logarithms.max())
     shares /= shares.sum()
     mean = np.tensordot(shares, means, axes=1)
     variance = np.tensordot(shares, variances + (means - mean) ** 2, axes=1)
     if directions:
+        # dP / dz times the mean of z: the smooth fit gives back what it had followed of the noise
+        # that local terms now explain
         smooth = smooth + np.tensordot(shares @ adjustment.moved, directions.slopes, axes=1)
     left, right = (each.functions for each in both)
     return PairExplanation(weight, fit, smooth, left, right, mean, variance, implied)

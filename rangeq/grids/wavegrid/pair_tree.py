@@ -17,23 +17,27 @@ from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, ImpliedJoint, Link
 
 _TINY = 1e-300
-"""Keeps quotients of nothing by nothing finite."""
+"""A positive number that keeps quotients of nothing by nothing finite."""
 
 
 def implied(
     joints: Mapping[tuple[int, int], FittedJoint], axes: Sequence[Axis]
 ) -> dict[tuple[int, int], ImpliedJoint]:
-    """What the tree of the most dependent pairs implies for all others."""
-    told = np.full((1, len(axes), len(axes)), -1.0)
+    """Distributions of all other pairs, as the tree of the most dependent pairs implies them."""
+    weights = np.full((1, len(axes), len(axes)), -1.0)
     for (j, k), joint in joints.items():
-        told[0, j, k] = told[0, k, j] = joint.dependence
-    parents, order = (found[0].tolist() for found in spanning_tree(told))
+        weights[0, j, k] = weights[0, k, j] = joint.dependence
+    parents, order = (rows[0].tolist() for rows in spanning_tree(weights))
+    # Pairs that nobody was asked about have the weight -1: an edge of such a pair is none, and the
+    # tree falls into several
     above = {
         place: parent
         for place, parent in enumerate(parents)
-        if parent >= 0 and told[0, place, parent] >= 0
+        if parent >= 0 and weights[0, place, parent] >= 0
     }
     # Given an attribute of the tree: the distribution of each for every cell of it
+    # Markov chains along the tree: the distribution given a farther attribute is a product of
+    # conditional tables, built up in the order in which Prim's algorithm reached them
     given = {(place, place): np.eye(len(axis.mass)) for place, axis in enumerate(axes)}
     done: list[int] = []
     for place in order:
@@ -48,6 +52,7 @@ def implied(
             else:
                 given[other, place] = np.tile(axes[place].mass, (len(axes[other].mass), 1))
             # and the other way round
+            # Bayes, with the distributions of single attributes
             back = given[other, place] * axes[other].mass[:, None]
             given[place, other] = (back / np.maximum(back.sum(axis=0), _TINY)).T
         done.append(place)
@@ -76,6 +81,7 @@ def _path(above: Mapping[int, int], j: int, k: int) -> list[int]:
     for steps in up:
         while steps[-1] in above:
             steps.append(above[steps[-1]])
+    # The lowest common ancestor
     common = next((place for place in up[0] if place in up[1]), None)
     if common is None:
         return []
@@ -98,6 +104,8 @@ def spanning_tree(told: Floats) -> tuple[Items, Items]:
         best = np.argmax(np.where(inside, -np.inf, weight), axis=1)
         parents[rows, best], order[:, step] = near[rows, best], best
         inside[rows, best] = True
+        # Invariant: weight and near are the largest edge from each attribute into the tree, and the
+        # end of it
         closer = told[rows, best] > weight
         near = np.where(closer, best[:, None], near)
         weight = np.maximum(weight, told[rows, best])
@@ -105,7 +113,7 @@ def spanning_tree(told: Floats) -> tuple[Items, Items]:
 
 
 class TreeAnswers(NamedTuple):
-    """What a tree makes of the pairs of queries, and how that depends on them.
+    """Answers from trees of the pairs of queries, and their slopes in those of pairs.
 
     Attributes
     ----------
@@ -133,16 +141,20 @@ def tree_answers(tables: Floats, several: int) -> TreeAnswers:
     m = len(tables)
     tables = tables / np.maximum(tables.sum(axis=(2, 3), keepdims=True), _TINY)
     rows, columns = tables.sum(axis=3, keepdims=True), tables.sum(axis=2, keepdims=True)
-    told, number = np.zeros((m, several, several)), np.zeros((several, several), dtype=np.int64)
+    dependence, number = (
+        np.zeros((m, several, several)),
+        np.zeros((several, several), dtype=np.int64),
+    )
     single = np.zeros((m, several))
     for place, (j, k) in enumerate(pairs):
         number[j, k] = number[k, j] = place
-        told[:, j, k] = told[:, k, j] = scipy.special.rel_entr(tables, rows * columns).sum(
-            axis=(2, 3)
-        )[:, place]
+        dependence[:, j, k] = dependence[:, k, j] = scipy.special.rel_entr(
+            tables, rows * columns
+        ).sum(axis=(2, 3))[:, place]
+        # Noise gives an attribute a slightly different answer in each of its pairs: their mean
         single[:, j] += rows[:, place, 0, 0] / (several - 1)
         single[:, k] += columns[:, place, 0, 0] / (several - 1)
-    parents, order = spanning_tree(told)
+    parents, order = spanning_tree(dependence)
     queries = np.arange(m)
     taken, neighbours = np.zeros((m, len(pairs)), dtype=bool), np.zeros((m, several))
     answers = single[:, 0].copy()
@@ -153,6 +165,8 @@ def tree_answers(tables: Floats, several: int) -> TreeAnswers:
         neighbours[queries, parent] += 1
         neighbours[queries, child] += 1
         both = tables[queries, place, 0, 0]
+        # Pr[child in | parent in] along the edges, in the order in which the tree grew; clipped, as
+        # the mean above need not fit this pair
         answers *= np.clip(both / np.maximum(single[queries, parent], _TINY), 0.0, 1.0)
     inside = tables[:, :, 0, 0]
     return TreeAnswers(

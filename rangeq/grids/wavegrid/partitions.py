@@ -1,4 +1,4 @@
-"""Sets of values of which a report tells one, and random partitions of categories into such."""
+"""Sets of values that reports are about, and random partitions of categories into such."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ValueSets(ABC):
     @property
     @abstractmethod
     def phases(self) -> tuple[int, ...]:
-        """How many configurations there are at each level."""
+        """The numbers of configurations at each level."""
 
     @property
     @abstractmethod
@@ -44,7 +44,7 @@ class ValueSets(ABC):
 
     @abstractmethod
     def arc(self, configuration: Items, values: Items) -> Items:
-        """Which set holds each value.
+        """The set that holds each value.
 
         Parameters
         ----------
@@ -61,26 +61,26 @@ class ValueSets(ABC):
 
     @abstractmethod
     def shares(self, edges: Edges) -> Floats:
-        """Which part of each cell's values lies in each set: (configurations, arcs, cells)."""
+        """The part of each cell's values that lies in each set: (configurations, arcs, cells)."""
 
     @property
     @abstractmethod
     def details(self) -> dict[str, Any]:
-        """What client and server must agree on."""
+        """The parameters that client and server must agree on."""
 
     @property
     @abstractmethod
     def expression(self) -> list[Any]:
-        """What `arc` is, as descriptions have it: see ``docs/wire.md``."""
+        """The expression of `arc` in descriptions: see ``docs/wire.md``."""
 
     @property
     def configurations(self) -> int:
-        """How many there are."""
+        """The number of configurations."""
         return sum(self.phases)
 
     @property
     def probabilities(self) -> Floats:
-        """Of the configurations."""
+        """The probabilities of the configurations."""
         return np.bincount(self.deck) / len(self.deck)
 
 
@@ -99,8 +99,8 @@ class Partition(ValueSets):
     """Ways to cut the values of an attribute into a few sets that do not rest on their order.
 
     A configuration is a linear function of a value, as a vector over the field of ``arcs``
-    elements, but for constant factors: with 2 sets the rows of a Hadamard matrix. Any two of as
-    many values as the vectors are told apart in as many configurations.
+    elements, but for constant factors: with 2 sets the rows of a Hadamard matrix. Any two values
+    are in different sets in equally many configurations, if there are as many values as vectors.
 
     Parameters
     ----------
@@ -119,16 +119,18 @@ class Partition(ValueSets):
         if self.arcs == 2:
             return np.arange(1, 1 << (self.size - 1).bit_length())[:, None]
         digits = -(-(self.size - 1).bit_length() // 2)
-        found = [
+        # Vectors whose first digit other than 0 is 1: one of each class of multiples, as factors
+        # only number the sets anew
+        masks = [
             [sum(_TIMES[a][bit] << 2 * place for place, a in enumerate(vector)) for bit in (0, 1)]
             for vector in product(range(4), repeat=digits)
             if next((a for a in vector if a), 0) == 1
         ]
-        return np.array(found, dtype=np.int64)
+        return np.array(masks, dtype=np.int64)
 
     @property
     def phases(self) -> tuple[int, ...]:
-        """How many configurations there are, each as likely: one level of them."""
+        """The number of configurations, each as likely: one level of them."""
         return (len(self.masks),)
 
     @property
@@ -141,8 +143,8 @@ class Partition(ValueSets):
         return np.asarray((parities << np.arange(masks.shape[-1])).sum(axis=-1))
 
     def shares(self, edges: Edges) -> Floats:
-        held = self.arc(np.arange(self.configurations)[:, None], np.arange(self.size)[None])
-        inside = (held[:, None] == np.arange(self.arcs)[:, None]).astype(np.float64)
+        sets = self.arc(np.arange(self.configurations)[:, None], np.arange(self.size)[None])
+        inside = (sets[:, None] == np.arange(self.arcs)[:, None]).astype(np.float64)
         return np.asarray(np.add.reduceat(inside, edges[:-1], axis=2) / np.diff(edges))
 
     @property

@@ -1,4 +1,4 @@
-"""The posterior of all attributes and pairs, from what reports tell of them."""
+"""The posterior of all attributes and pairs, from the likelihoods of reports."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from rangeq.grids.wavegrid.shrinkage import (
 )
 
 SMOOTH = 32
-"""Cells along each axis in which smooth terms are fitted, at most."""
+"""The most cells along each axis in which smooth terms are fitted."""
 
 _SCALES = (
     Scales.of(DEGREE, 0.7, 0.25),
     *(Scales.of(DEGREE, 0.5, 0.1).along(axis, 0.5) for axis in (0, 1)),
 )
-"""Of smooth terms, beside those learnt from all pairs: what most pairs are alike in, independence
-or a normal law, would be taken for true of the few that are not. Any terms, or mostly those of the
-location of one attribute, which goes up and down with the other.
+"""The scales of smooth terms beside those learnt from all pairs: what most pairs are alike in,
+independence or a normal law, would be taken for true of the few that are not. Any terms, or mostly
+those of the location of one attribute, which goes up and down with the other.
 """
 
 _ALIKE = 0.85
@@ -48,11 +48,11 @@ weak dependence is told by these alone.
 """
 
 _FEW_CELLS = 8
-"""Attributes of at most so many are averaged over `FEW`."""
+"""The most cells of an attribute that is averaged over `FEW`."""
 
 _APART = 8
-"""Values apart of an attribute that have terms of their own in its pairs: the last ones, if it has
-more.
+"""The most values apart of an attribute that have terms of their own in its pairs: the last ones,
+if it has more.
 """
 
 _NONE = 0.5
@@ -76,13 +76,13 @@ def estimated(
     kernels: Sequence[tuple[Kernel, ...]] | None = None,
     independent: float = INDEPENDENT,
 ) -> WaveEstimate:
-    """The estimate from what reports tell."""
+    """Estimate attributes and pairs from the likelihoods of reports."""
     if kernels is None:
         kernels = [
-            CATEGORIES if kind else FEW if len(told.scores) <= _FEW_CELLS else KERNELS
-            for kind, told in zip(categorical, likelihoods.told, strict=True)
+            CATEGORIES if kind else FEW if len(likelihood.scores) <= _FEW_CELLS else KERNELS
+            for kind, likelihood in zip(categorical, likelihoods.told, strict=True)
         ]
-    apart = [min(told.apart, _APART) for told in likelihoods.told]
+    apart = [min(likelihood.apart, _APART) for likelihood in likelihoods.told]
     axes = _axes(likelihoods, categorical, kernels, apart)
     if len(attributes) == 1:
         return WaveEstimate(attributes, n, axes, {}, categorical)
@@ -98,6 +98,8 @@ def estimated(
             replace(halves, left=left, right=right),
             (apart[j], apart[k]),
         )
+        # Rounds that asked about the same pair have the same functions: scores and precisions add
+        # up
         pairs[j, k] = pairs[j, k].with_more(pair) if (j, k) in pairs else pair
     ordered = {key: pair for key, pair in pairs.items() if not any(categorical[k] for k in key)}
     named = {key: pair for key, pair in pairs.items() if all(categorical[k] for k in key)}
@@ -108,16 +110,19 @@ def estimated(
         _of_categories(named, axes),
     )
     alone = {
-        key: FittedJoint(pairs[key], one)
+        key: FittedJoint(pairs[key], explanations)
         for each in candidates
-        for key, one in each.explained().items()
+        for key, explanations in each.explained().items()
     }
+    # Twice: the tree needs the pairs as they are alone, and what it implies is then one more
+    # explanation of every pair that is not in it
     by_tree = implied(alone, axes)
+    # The later entry counts: pairs that nobody was asked about stay as the tree implies
     joints: dict[Key, Joint] = {**by_tree, **alone}
     for each in candidates:
         tables = {key: by_tree[key].cells for key in each.pairs if key in by_tree}
-        for key, found in each.with_tables(tables).explained().items():
-            joints[key] = FittedJoint(pairs[key], found, by_tree[key])
+        for key, with_implied in each.with_tables(tables).explained().items():
+            joints[key] = FittedJoint(pairs[key], with_implied, by_tree[key])
     return WaveEstimate(attributes, n, axes, joints, categorical)
 
 
@@ -128,33 +133,42 @@ def _axes(
     apart: Sequence[int],
 ) -> list[Axis]:
     """The distributions of single attributes."""
-    found: dict[int, Axis] = {}
+    axes: dict[int, Axis] = {}
+    # Probabilities of kernels are learnt from all attributes that choose among the same ones
     for alike in dict.fromkeys(kernels):
-        places = [place for place, own in enumerate(kernels) if own == alike]
+        places = [place for place, choice in enumerate(kernels) if choice == alike]
         densities = posterior_densities([likelihoods.told[place] for place in places], alike)
         for place, density in zip(places, densities, strict=True):
             most = len(density.frequencies) if categorical[place] else COARSE
-            found[place] = Axis.of(likelihoods.edges[place], density, most, apart[place])
-    return [found[place] for place in range(len(apart))]
+            axes[place] = Axis.of(likelihoods.edges[place], density, most, apart[place])
+    return [axes[place] for place in range(len(apart))]
 
 
 def _of_ordered(
     pairs: dict[Key, Pair], axes: Sequence[Axis], independent: float
 ) -> PairCandidates[Key]:
-    """Smooth terms, and local ones for what they leave."""
+    """The candidates of ordered pairs: smooth terms, and local ones for what they leave."""
     cells = _cells(pairs, axes)
-    local = {place: bases(own) for place, own in cells.items()}
-    coarse = {place: balanced(own.mass, SMOOTH, own.apart) for place, own in cells.items()}
+    local = {place: bases(term_cells) for place, term_cells in cells.items()}
+    # Smooth terms do not need fine cells, and a step costs their square: fitted in few, and refined
+    # once at the end
+    coarse = {
+        place: balanced(term_cells.mass, SMOOTH, term_cells.apart)
+        for place, term_cells in cells.items()
+    }
     merged = {(j, k): pair.merged((coarse[j], coarse[k])) for (j, k), pair in pairs.items()}
     fits, scales = fitted(merged)
-    found = [fits, *(refitted(merged, fits, own) for own in _SCALES)]
-    apart = [SmoothPrior(own, (1 - _ALIKE) / len(_SCALES)) for own in _SCALES]
+    fitted_all = [fits, *(refitted(merged, fits, fixed) for fixed in _SCALES)]
+    apart = [SmoothPrior(fixed, (1 - _ALIKE) / len(_SCALES)) for fixed in _SCALES]
     return PairCandidates.of(
         pairs,
         {(j, k): PairTerms(local[j], local[k]) for j, k in pairs},
         _likely(_NONE, (1.0, KINDS)),
         [SmoothPrior(scales, _ALIKE), *apart],
-        {key: pair.refined([one[key] for one in found]) for key, pair in pairs.items()},
+        {
+            key: pair.refined([fits_of[key] for fits_of in fitted_all])
+            for key, pair in pairs.items()
+        },
         independent,
     )
 
@@ -162,10 +176,10 @@ def _of_ordered(
 def _of_mixed(
     pairs: dict[Key, Pair], axes: Sequence[Axis], categorical: Sequence[bool]
 ) -> PairCandidates[Key]:
-    """Terms of every category by itself, and all kinds of those of an ordered attribute."""
+    """The candidates of mixed pairs: each category by itself, all kinds of an ordered attribute."""
     kinds = {
-        place: [*smooth_bases(own), *bases(own)]
-        for place, own in _cells(pairs, axes).items()
+        place: [*smooth_bases(term_cells), *bases(term_cells)]
+        for place, term_cells in _cells(pairs, axes).items()
         if not categorical[place]
     }
     details = {}
@@ -177,15 +191,18 @@ def _of_mixed(
 
 
 def _of_categories(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> PairCandidates[Key]:
-    """Terms of every two categories, all alike."""
+    """The candidates of pairs of categories: terms of every two, all alike."""
     cells = _cells(pairs, axes)
-    own = {place: [turned(each_cell(one.mass), one.gram)[0]] for place, one in cells.items()}
-    details = {(j, k): PairTerms(own[j], own[k]) for j, k in pairs}
+    kinds = {
+        place: [turned(each_cell(term_cells.mass), term_cells.gram)[0]]
+        for place, term_cells in cells.items()
+    }
+    details = {(j, k): PairTerms(kinds[j], kinds[k]) for j, k in pairs}
     return PairCandidates.of(pairs, details, _likely(_ALONE, (1.0, 1)))
 
 
 def _cells(pairs: dict[Key, Pair], axes: Sequence[Axis]) -> dict[int, TermCells]:
-    """Those of each attribute of some pairs."""
+    """The cells of each attribute of some pairs."""
     return {
         place: TermCells(mass, axes[place].starts, gram, apart)
         for key, pair in pairs.items()
@@ -218,24 +235,26 @@ def _merged(table: Floats, rows: Axis, columns: Axis) -> Floats:
 
 
 _TURNS, _SETTLED = 20, 0.2
-"""Steps towards the scales at most, and changes of the logarithms of their squares which none is
-needed for.
+"""The most steps towards the scales, and the changes of the logarithms of their squares that end
+them.
 """
 
 
 def category_terms(pair: Pair, ordered: Sequence[TermBasis], axis: int) -> PairTerms:
     """The kinds of terms of a pair with categories."""
     unexplained = pair.unexplained(pair.independent().joint)
+    # Kinds of the partner are similar, so the scales of one are a warm start for the next
     squares = np.ones(len(pair.margins[axis]))  # s^2, from one kind to the next
-    own, scaled = [], []
+    categories, scaled = [], []
     for partner in ordered:
         for _ in range(_TURNS):
             before, squares = squares, _improved(pair, unexplained, partner, squares, axis)
             if np.abs(np.log(squares / before)).max() < _SETTLED:
                 break
-        own.append(_categories(pair, squares, axis)[0])
+        categories.append(_categories(pair, squares, axis)[0])
+        # The log prior of s^2, 0 at its mode s = 1: scales fitted to the pair itself pay for it
         scaled.append(0.5 * float((1 - np.log(squares) - 1 / squares).sum()))
-    left, right = (own, ordered) if axis == 0 else (ordered, own)
+    left, right = (categories, ordered) if axis == 0 else (ordered, categories)
     return PairTerms(left, right, np.array(scaled))
 
 
@@ -250,12 +269,14 @@ def _improved(
     """The squares of the scales after a step towards where the evidence is stationary.
 
     s_j^2 = sum c_ij^2 / tau^2 / sum (1 - variance / (tau s_j)^2), over i, for the likeliest tau:
-    the denominator is how many coefficients of a category are known. No reports on halves are
-    about categories, so that coefficients are told one by one.
+    the denominator is the effective number of known coefficients of a category. No reports on
+    halves are about categories, so that the coefficients are independent.
     """
-    own, parts = _categories(pair, squares, axis)
-    both = (own, partner) if axis == 0 else (partner, own)
+    categories, parts = _categories(pair, squares, axis)
+    # Functions of both attributes in the order of the pair
+    both = (categories, partner) if axis == 0 else (partner, categories)
     shrinkage, scores = Shrinkage.of(pair, both), scores_of(unexplained, both)
+    # At the best tau alone: a mean over all would make the fixed point one of no single evidence
     likeliest = int(np.argmax(shrinkage.evidence(scores)))
     mean, variance = (part[likeliest] for part in shrinkage.posterior(scores))
     if axis == 0:
@@ -263,6 +284,7 @@ def _improved(
     tau = SCALES[likeliest]
     seen = ((mean / tau @ parts.T) ** 2).sum(axis=0)
     known = ((1 - variance / tau**2) @ (parts**2).T).sum(axis=0)
+    # The additional 1 on both sides is the prior, as if one coefficient with s = 1 had been seen
     return np.asarray((squares * seen + 1) / (np.maximum(known, 0.0) + 1))
 
 
@@ -277,11 +299,11 @@ def _improved(
 
 
 _COEFFICIENTS = 4.0
-"""J."""
+"""The number J of coefficients."""
 
 _PARTNERS = 2
-"""In how many pairs each attribute is, at least: with one it would have half as many reports as in
-a round on all pairs, and answers about it alone would err more.
+"""The least number of pairs of each attribute: with one it would have half as many reports as in a
+round on all pairs, and answers about it alone would err more.
 """
 
 
@@ -289,7 +311,7 @@ def chosen_pairs(
     estimate: WaveEstimate, told_by_all: float, most: int | None = None
 ) -> tuple[tuple[int, int], ...]:
     """The pairs for a second round to ask about."""
-    keys, signals, told, before = [], [], [], []
+    keys, signals, informations, before = [], [], [], []
     for key, joint in estimate.joints.items():
         if isinstance(joint, FittedJoint):
             other = joint.implied.cells if joint.implied else np.outer(*joint.margins)
@@ -297,11 +319,15 @@ def chosen_pairs(
             seen = joint.pair.grams[0] @ apart @ joint.pair.grams[1]
             keys.append(key)
             signals.append(float((corners(apart) ** 2).mean()))
-            told.append(float((apart * seen).sum()))
+            informations.append(float((apart * seen).sum()))
             before.append(joint.pair.precision + joint.pair.halves.precision)
     order = np.argsort(-np.array(signals), kind="stable")
     ranked = [keys[k] for k in order]
-    signal, seen_of, precision = (np.array(one)[order] for one in (signals, told, before))
+    signal, seen_of, precision = (
+        np.array(values)[order] for values in (signals, informations, before)
+    )
+    # Every number of pairs is tried: pairs that are not chosen keep their error, and chosen ones
+    # share the users
     left = [
         _left(signal, seen_of, precision + np.where(np.arange(len(keys)) < m, told_by_all / m, 0.0))
         for m in range(1, len(keys) + 1)
@@ -312,6 +338,7 @@ def chosen_pairs(
         partners = [key for key in ranked if place in key]
         lacking = min(_PARTNERS, len(partners)) - sum(place in key for key in chosen)
         others = [key for key in partners if key not in chosen]
+        # An attribute in fewer pairs would have fewer reports than in a round on all of them
         chosen += others[: max(lacking, 0)]
     return tuple(sorted(chosen))
 

@@ -75,24 +75,24 @@ def best(
 class WaveGrid(ConjunctionProtocol):
     """Users report on a pair of attributes: the record's cell of two random square waves.
 
-    A wave is a function of one attribute, and the product of two is one of both: four cells tell of
-    all three at once. From an epsilon of 2.5 on cells are sixteen or more, and a fifth of the users
-    report on one attribute, which by itself is told more finely. Random phases leave
-    no borders of cells that answers would be interpolated across. The estimate is a distribution of
-    every attribute, as smooth as the reports say that it is, or even; how each two go together, as
-    smoothly or as locally as the reports say, or not at all; and for more attributes the
+    A wave is a function of one attribute, and the product of two is one of both: a report on four
+    cells has information about all three. From an epsilon of 2.5 on cells are sixteen or more, and
+    a fifth of the users report on one attribute by itself, in finer cells. Random phases leave no
+    borders of cells that answers would be interpolated across. The estimate consists of a
+    distribution of every attribute, as smooth as the reports support, or even; the dependence of
+    every two, as smooth or as local as the reports support, or none; and for more attributes the
     distribution of most entropy: see `WaveEstimate`. Waves of all lengths are collected, down to
     single values, so that errors fall with epsilon and the number of users on any pairs. A sixth of
     those asked about two ordered attributes of 8 values or more report on their lower and upper
-    halves instead: what only these tell, waves of random phases hardly see.
+    halves instead: about patterns of halves waves of random phases have hardly any information.
 
     Values of categorical attributes have no order, and none are neighbours: users report the set
     that holds theirs of a random partition into a few, and the estimate of each category is its
-    own, as far from that of others as the reports say. So is that of values that stand for missing
-    ones.
+    own, as far from that of others as the reports support. So is that of values that stand for
+    missing ones.
 
-    What three attributes have in common beyond their pairs no report tells. See
-    ``docs/benchmarks/grids.md``.
+    No report has information about the dependence of three attributes beyond that of their pairs.
+    See ``docs/benchmarks/grids.md``.
 
     Parameters
     ----------
@@ -134,7 +134,9 @@ class WaveGrid(ConjunctionProtocol):
         known: dict[str, int] = {}
         if isinstance(self.sizes, Schema):
             known = self.sizes.apart
-            named = [one.name for one in self.sizes if not isinstance(one, Ordered)]
+            named = [
+                attribute.name for attribute in self.sizes if not isinstance(attribute, Ordered)
+            ]
             set_fields(self, categorical=(*self.categorical, *named), sizes=self.sizes.domain)
         attributes = Domain.of(self.sizes)
         set_fields(
@@ -204,15 +206,15 @@ class WaveGrid(ConjunctionProtocol):
         estimate = self.estimate(aggregate)
         if not estimate.reports:
             raise ValueError("no reports: nothing tells which pairs matter")
-        told = users * self.channel.mean_information
+        information = users * self.channel.mean_information
         names = self.attributes.names
-        pairs = [(names[j], names[k]) for j, k in chosen_pairs(estimate, told, most)]
+        pairs = [(names[j], names[k]) for j, k in chosen_pairs(estimate, information, most)]
         return replace(self, n=users, pairs=pairs)
 
     def estimate(
         self, aggregate: Aggregate, earlier: Sequence[tuple[WaveGrid, Aggregate]] = ()
     ) -> WaveEstimate:
-        """Answers to conjunctions of ranges.
+        """Estimate answers to conjunctions of ranges.
 
         Parameters
         ----------
@@ -247,11 +249,11 @@ class WaveGrid(ConjunctionProtocol):
                     "rounds must be about the same attributes, cut in the same ways: with the same"
                     " epsilon they are"
                 )
-            own = protocol.channel.require_own(reports)
-            waves, split = protocol.channel.heard(own)
+            checked = protocol.channel.require_own(reports)
+            waves, split = protocol.channel.heard(checked)
             heard += waves
             halves += split
-            n += own.n
+            n += checked.n
         return self._from(n, heard, halves)
 
     def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
@@ -273,8 +275,8 @@ class WaveGrid(ConjunctionProtocol):
     def _from(self, n: int, heard: Sequence[Heard], halves: Sequence[Heard]) -> WaveEstimate:
         if not n:
             return WaveEstimate(self.attributes, 0, (), {}, self.channel.categorical)
-        told = self._told(heard, halves)
-        return estimated(self.attributes, n, told, self.channel.categorical)
+        likelihoods = self._told(heard, halves)
+        return estimated(self.attributes, n, likelihoods, self.channel.categorical)
 
 
 def checked_categorical(categorical: Any, attributes: Domain) -> tuple[str, ...]:
@@ -299,36 +301,38 @@ def checked_apart(
         raise ValueError(
             f"apart is a mapping of attributes to numbers of values, got {shown(apart)}"
         ) from None
-    found = {
+    numbers = {
         place_of(name, attributes.names, ValueError): whole(
             number, "apart", 0, what="a number of values"
         )
         for name, number in given.items()
     }
-    for place, number in found.items():
+    for place, number in numbers.items():
         if number >= min(attributes.sizes[place], FINE):
             raise ValueError(
                 f"of {shown(attributes.names[place])} fewer than"
                 f" {min(attributes.sizes[place], FINE)} values are apart, got {number}"
             )
-    return tuple((attributes.names[place], found[place]) for place in sorted(found) if found[place])
+    return tuple(
+        (attributes.names[place], numbers[place]) for place in sorted(numbers) if numbers[place]
+    )
 
 
 def _checked_pairs(pairs: Any, attributes: Domain) -> tuple[tuple[str, str], ...]:
     """The pairs of names, in the attributes' order."""
-    found = set()
+    places = set()
     for pair in pairs:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise ValueError(f"a pair is two attributes, got {shown(pair)}")
         j, k = sorted(place_of(name, attributes.names, ValueError) for name in pair)
         if j == k:
             raise ValueError(f"a pair is two different attributes, got {shown(pair)}")
-        found.add((j, k))
+        places.add((j, k))
     missing = [
         name
         for place, name in enumerate(attributes.names)
-        if not any(place in pair for pair in found)
+        if not any(place in pair for pair in places)
     ]
     if missing:
         raise ValueError(f"no pair asks about {listed(missing)}")
-    return tuple((attributes.names[j], attributes.names[k]) for j, k in sorted(found))
+    return tuple((attributes.names[j], attributes.names[k]) for j, k in sorted(places))

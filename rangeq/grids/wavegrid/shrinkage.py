@@ -14,13 +14,13 @@ from rangeq.grids.wavegrid.interactions import Pair, terms
 
 
 LEVELS = 6
-"""Of dyadic intervals of an attribute's values: down to a 64th."""
+"""The number of levels of dyadic intervals of an attribute's values: down to a 64th."""
 
 KINDS = 2 * LEVELS + 2
-"""What `bases` finds."""
+"""The number of kinds that `bases` returns."""
 
 _LENGTHS = (0.1, 0.4)
-"""Of rough functions of the rank, with correlations exp(-distance / length)."""
+"""The lengths of rough functions of the rank, with correlations exp(-distance / length)."""
 
 DEGREES, _ROUGH = (1, 2, 4), 0.5
 """Smooth terms along an attribute, for its pairs with categories, and the deviation of the rough
@@ -28,7 +28,7 @@ functions that go with them: edges would be smeared otherwise.
 """
 
 _RANK = 1e-9
-"""Functions of less than this part of the largest square are left out."""
+"""The part of the largest square below which functions are left out."""
 
 
 class TermBasis(NamedTuple):
@@ -47,7 +47,7 @@ class TermBasis(NamedTuple):
 
 
 class TermCells(NamedTuple):
-    """The coarse cells of an attribute, and what reports see of them.
+    """The coarse cells of an attribute, and the Gram matrix of its functions.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class TermCells(NamedTuple):
     gram : numpy.ndarray of float64
         Shape (cells, cells).
     apart : int, default 0
-        How many of the last cells are no neighbours of others.
+        The number of the last cells that are no neighbours of others.
     """
 
     mass: Floats
@@ -77,6 +77,7 @@ def bases(cells: TermCells) -> list[TermBasis]:
     levels = [
         np.pad(level, ((0, apart), (0, 0))) for level in dyadic(mass[:near], starts[: near + 1])
     ]
+    # Values apart move mass by themselves, from the coarsest kind on
     levels[0] = np.concatenate([levels[0], each_cell(mass)[:, near:]], axis=1)
     roots = [np.concatenate(levels[: deepest + 1], axis=1) for deepest in range(LEVELS)]
     roots += [levels[min(level, len(levels) - 1)] for level in range(1, LEVELS)]
@@ -99,37 +100,40 @@ def each_cell(mass: Floats) -> Floats:
 
 
 def turned(root: Floats, gram: Floats) -> tuple[TermBasis, Floats]:
-    """The sums of some functions that are orthogonal under a Gram matrix.
+    """Turn some functions so that they are orthogonal under a Gram matrix.
 
     Shapes: `root` (cells, functions), `gram` (cells, cells); returns (functions, its
     functions).
     """
-    told, turns = np.linalg.eigh(root.T @ gram @ root)
-    kept = told > _RANK * told.max(initial=1e-300)
-    return TermBasis(root @ turns[:, kept], told[kept]), turns[:, kept]
+    # The eigenvectors of the functions' Gram matrix: in turned functions scores are uncorrelated,
+    # and the prior N(0, tau^2) of all coefficients is the same as before
+    squares, turns = np.linalg.eigh(root.T @ gram @ root)
+    kept = squares > _RANK * squares.max(initial=1e-300)
+    return TermBasis(root @ turns[:, kept], squares[kept]), turns[:, kept]
 
 
 def dyadic(mass: Floats, starts: Items) -> list[Floats]:
-    """For each level of halving the functions that move mass between both halves of an interval.
+    """Functions that move mass between both halves of an interval, for each level of halving.
 
     Relative to the distribution they are 2 p_2 / (p_1 + p_2) in the first half, of mass p_1, and -2
     p_1 / (p_1 + p_2) in the second.
 
     Shapes: `mass` (cells,), `starts` (cells + 1,); returns (cells, functions).
     """
-    middles, found = (starts[1:] + starts[:-1]) / 2, []
+    middles, result = (starts[1:] + starts[:-1]) / 2, []
     for level in range(LEVELS):
         part = np.minimum((middles * (2 << level) / starts[-1]).astype(np.int64), (2 << level) - 1)
         columns = []
         for node in np.unique(part >> 1):
             first, second = part == 2 * node, part == 2 * node + 1
             both = mass[first].sum(), mass[second].sum()
+            # Where a half is empty there is no mass to move
             if min(both) > 0:
                 relative = 2 * (both[1] * first - both[0] * second) / sum(both)
                 columns.append(mass * relative)
         if columns:
-            found.append(np.array(columns).T)
-    return found or [np.zeros((len(mass), 0))]
+            result.append(np.array(columns).T)
+    return result or [np.zeros((len(mass), 0))]
 
 
 def _rough(mass: Floats, length: float, apart: int) -> Floats:
@@ -138,6 +142,7 @@ def _rough(mass: Floats, length: float, apart: int) -> Floats:
     rank = (np.cumsum(mass) - mass / 2) / max(float(mass[:near].sum()), _RANK)
     covariance = np.exp(-np.abs(rank[:, None] - rank) / length)
     covariance[near:] = covariance[:, near:] = 0.0
+    # Cells apart are correlated with nothing; the diagonal again, as their rows were cleared
     covariance.flat[:: len(mass) + 1] = 1.0
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(each_cell(mass) @ (vectors * np.sqrt(np.maximum(values, 0.0))))
@@ -157,7 +162,7 @@ SCALES = np.geomspace(0.02, 16.0, 12)
 
 
 def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
-    """Of the coefficients of local terms.
+    """The scores of the coefficients of local terms.
 
     Shapes: `unexplained` (cells, cells); returns (functions of the first, of the second).
     """
@@ -166,10 +171,10 @@ def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
 
 
 class Shrinkage(NamedTuple):
-    """What reports tell of the coefficients of a kind of local terms, whatever they say.
+    """The posterior covariance of the coefficients of a kind of local terms, whatever the scores.
 
-    For each tau of `SCALES`. The precision of the coefficients is diagonal but for the outer
-    product of what reports on halves tell (Sherman and Morrison).
+    For each tau of `SCALES`. The precision of the coefficients is diagonal plus the outer product
+    that reports on halves add (Sherman and Morrison).
 
     Attributes
     ----------
@@ -189,23 +194,29 @@ class Shrinkage(NamedTuple):
 
     @classmethod
     def of(cls, pair: Pair, both: tuple[TermBasis, TermBasis]) -> Shrinkage:
-        """For a kind of terms."""
+        """The posterior covariance for a kind of terms of a pair."""
         left, right = both
         precision = pair.precision * np.outer(left.told, right.told)
         halves = np.sqrt(pair.halves.precision) * np.outer(
             left.functions.T @ pair.halves.left, right.functions.T @ pair.halves.right
         )
+        # The determinant of tau^2 times the precision, entry by entry: the diagonal part of the
+        # evidence
         grown = 1 + np.multiply.outer(SCALES**2, precision)
         alone = (SCALES**2)[:, None, None] / grown
         along = alone * halves
+        # The matrix determinant lemma for the one rank that halves add: det(D + h h') = det D (1 +
+        # h' D^-1 h)
         stretched = 1 + _sums(along, halves)
         return cls(alone, along, stretched, np.log(grown).sum(axis=(1, 2)) + np.log(stretched))
 
     def evidence(self, scores: Floats) -> Floats:
-        """The logarithms of it, beyond that of no terms: shape (scales,)."""
+        """The log evidence beyond that of no terms: shape (scales,)."""
+        # Sherman and Morrison: the quadratic form in the covariance is that of its diagonal less
+        # one square
         pulled = _sums(self.along, scores) ** 2 / self.stretched
-        told = _sums(self.alone, scores**2)
-        return np.asarray(0.5 * (told - pulled - self.lost))
+        explained = _sums(self.alone, scores**2)
+        return np.asarray(0.5 * (explained - pulled - self.lost))
 
     def times_covariance(self, tables: Floats) -> Floats:
         """Some tables of coefficients times the covariance of these.
@@ -221,6 +232,7 @@ class Shrinkage(NamedTuple):
 
     def posterior(self, scores: Floats) -> tuple[Floats, Floats]:
         """Means and variances of the coefficients: shape (scales, a, b)."""
+        # Of a Gaussian posterior the mean is the covariance times the score
         means = self.times_covariance(scores[None]).reshape(self.alone.shape)
         # Of the others halves tell at least nothing
         stretched = self.stretched[:, None, None]
@@ -229,5 +241,5 @@ class Shrinkage(NamedTuple):
 
 
 def _sums(tables: Floats, weights: Floats) -> Floats:
-    """Of the products of each table with the weights: shape (tables,)."""
+    """The sums of the products of each table with the weights: shape (tables,)."""
     return np.asarray(tables.reshape(len(tables), -1) @ weights.ravel())

@@ -1,7 +1,7 @@
-"""How smooth terms give way to local ones: the directions in which these were fitted.
+"""Smooth terms refitted beside local ones: the directions in which they were fitted.
 
-A fit of smooth terms follows the noise along whatever reports tell of these, so that residuals have
-less of it than scores: taken for all of it they speak against local terms. The coefficients theta
+A fit of smooth terms follows part of the noise in their directions, so that residuals have less
+noise than scores: taken for all of it they are evidence against local terms. The coefficients theta
 of the fit are nuisance parameters instead. Around the posterior mode, theta - mode = z and those of
 local terms, c ~ N(0, tau^2), have the quadratic log-posterior
 
@@ -23,8 +23,8 @@ from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales
 from rangeq.grids.wavegrid.shrinkage import Shrinkage, TermBasis
 
 _TOLD = 0.1
-"""Directions that reports tell less of than this, in units of the prior precision, follow little of
-the noise.
+"""The least information about a direction, in units of the prior precision: below it a fit follows
+little of the noise.
 """
 
 _FAR = 0.25
@@ -33,23 +33,23 @@ trusted: cells would become negative.
 """
 
 _EMPTY = 1e-12
-"""Keeps quotients of nothing by nothing finite."""
+"""A positive number that keeps quotients of nothing by nothing finite."""
 
 
 class Adjustment(NamedTuple):
-    """How a fit gives way to a kind of local terms: for each tau.
+    """The adjustment of a fit beside a kind of local terms, for each tau.
 
     Attributes
     ----------
     moved : numpy.ndarray of float64
         The mean of z: shape (scales, directions).
     evidence : numpy.ndarray of float64
-        What is added to the logarithm of it: shape (scales,).
+        The term added to the log evidence: shape (scales,).
     covariance : numpy.ndarray of float64
         Of z: shape (scales, directions, directions).
     following : numpy.ndarray of float64
-        How far coefficients fall short of their means for each unit that z exceeds its own: shape
-        (scales, directions, a b).
+        The decrease of the coefficients' conditional mean for each unit of z: shape (scales,
+        directions, a b).
     """
 
     moved: Floats
@@ -59,17 +59,17 @@ class Adjustment(NamedTuple):
 
     @property
     def means(self) -> Floats:
-        """What is added to the means of the coefficients: shape (scales, a b)."""
+        """The terms added to the means of the coefficients: shape (scales, a b)."""
         return np.asarray(-(self.moved[:, None] @ self.following)[:, 0])
 
     @property
     def variances(self) -> Floats:
-        """What is added to the variances of the coefficients: shape (scales, a b)."""
+        """The terms added to the variances of the coefficients: shape (scales, a b)."""
         return np.asarray(((self.covariance @ self.following) * self.following).sum(axis=1))
 
 
 class SmoothDirections(NamedTuple):
-    """Those of a fit that reports tell of.
+    """The directions of a fit that reports determine.
 
     Attributes
     ----------
@@ -89,13 +89,17 @@ class SmoothDirections(NamedTuple):
     def of(cls, pair: Pair, fit: Interaction, scales: Scales) -> SmoothDirections:
         """The directions of a fit."""
         deviations = scales.prior(fit.terms)[0].ravel() ** -0.5
-        told, turns = np.linalg.eigh(deviations[:, None] * fit.information * deviations)
-        turns = deviations[:, None] * turns[:, told > _TOLD]
+        # In units of the prior deviations information is relative to the prior, and its
+        # eigenvectors are directions that are determined one by one
+        informations, turns = np.linalg.eigh(deviations[:, None] * fit.information * deviations)
+        turns = deviations[:, None] * turns[:, informations > _TOLD]
         psi, phi = (each.functions for each in fit.terms)
         slopes = np.tensordot(turns.T, pair.slopes(psi, phi, fit.joint), axes=1)
         shape, flat = slopes.shape, slopes.reshape(len(slopes), fit.joint.size)
         information = pair.information(slopes).reshape(flat.shape)
         # The prior of the turned coefficients is N(0, I)
+        # Whitening: with the factor of I + information the posterior of z is N(0, I), as the
+        # module's docstring has it. The information is a product, so the factor exists
         root = cholesky(pair.told_of(slopes), np.ones(len(flat)))
         flat, information = (
             np.asarray(np.linalg.solve(root, table), dtype=np.float64)
@@ -113,12 +117,16 @@ class SmoothDirections(NamedTuple):
         """
         left, right = both
         lost = left.functions.T @ self.information @ right.functions
+        # c is integrated out (Schur complement): z sees I - L C L' with the covariance C of c, and
+        # its conditional mean moves by -C L'z
         following = shrinkage.times_covariance(lost)
         precision = np.eye(len(lost)) - following @ lost.reshape(len(lost), scores.size).T
         covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
         pulled = following @ scores.ravel()
         moved = -(covariance @ pulled[:, :, None])[:, :, 0]
         gained = -(moved * pulled).sum(axis=1) - np.linalg.slogdet(precision)[1]
+        # A change that is linear in z holds for small ones only: beyond, the fit stays as it is for
+        # that tau
         near = ((moved @ self.distances) * moved).sum(axis=1) < _FAR
         return Adjustment(
             near[:, None] * moved,

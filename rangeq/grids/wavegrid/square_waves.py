@@ -30,18 +30,18 @@ from rangeq.grids.channel import GroupChannel
 from rangeq.grids.wavegrid.partitions import Partition, ValueSets
 
 PHASES = 32
-"""Shifts of a wave over one arc, at most; those beyond it only number the arcs anew. The longest
+"""The most shifts of a wave over one arc; those beyond it only number the arcs anew. The longest
 arcs then begin at 64 places, as many as a pair has cells: up to 64 values are all told apart. Of
 more some detail finer than 1/64 is left to the priors.
 """
 
 FINE = 256
-"""Cells in which the distribution of an attribute is estimated, at most: shorter arcs would tell
+"""The most cells in which the distribution of an attribute is estimated: shorter arcs would tell
 nothing that is kept.
 """
 
 LARGEST = 1 << 31
-"""Values of an attribute: two together are an item of 62 bits."""
+"""The most values of an attribute: two together are an item of 62 bits."""
 
 HALVES = Fraction(1, 6)
 """The part of the users asked about a pair who report on its halves. Of data that are even but for
@@ -57,17 +57,17 @@ attributes, to which all of their pairs' reports contribute.
 """
 
 _WIDE, _FINER = 8, ((4, 1.5), (8, 2.5))
-"""Four arcs take the place of two where an attribute has 8 values and all functions of 16 cells
-together become known 1.5 times as well as those of 4: they share what is known among five times as
-many, most of them finer than data usually are. Eight do where those of 64 become known 2.5 times as
-well again, from an epsilon of 5 on. Of fewer values each is an arc where others have four; they
-have so few phases that nothing is asked about their halves. Of categories there are four sets at
-most.
+"""The rule of arcs in pairs: four take the place of two where an attribute has 8 values and all
+functions of 16 cells together become known 1.5 times as well as those of 4: they share what is
+known among five times as many, most of them finer than data usually are. Eight do where those of 64
+become known 2.5 times as well again, from an epsilon of 5 on. Of fewer values each is an arc where
+others have four; they have so few phases that nothing is asked about their halves. Of categories
+there are four sets at most.
 """
 
 _FINER_ALONE, _MOST_ALONE = 1.2, 64
-"""Of an attribute by itself twice as many arcs do, up to 64, where all functions of them together
-become known 1.2 times as well: at an epsilon of 1 four, of 2 eight, of 3 sixteen, of 4 32.
+"""The rule of arcs for an attribute by itself: twice as many, up to 64, where all functions of them
+together become known 1.2 times as well: at an epsilon of 1 four, of 2 eight, of 3 sixteen, of 4 32.
 """
 
 
@@ -90,7 +90,7 @@ class Wave(ValueSets):
 
     @cached_property
     def phases(self) -> tuple[int, ...]:
-        """How many phases there are at each level: powers of two.
+        """The numbers of phases at each level: powers of two.
 
         Of a constant attribute nothing is asked.
         """
@@ -105,7 +105,7 @@ class Wave(ValueSets):
 
     @cached_property
     def cuts(self) -> tuple[Items, Items, Items]:
-        """Of each configuration the level, the phase, and of how many."""
+        """The level, the phase and the number of phases of each configuration."""
         levels = np.arange(len(self.phases))
         phase = np.concatenate([np.arange(phases) for phases in self.phases])
         return np.repeat(levels, self.phases), phase, np.repeat(self.phases, self.phases)
@@ -114,8 +114,8 @@ class Wave(ValueSets):
     def deck(self) -> Items:
         """All configurations, each as often as it is likely.
 
-        A level is twice as likely as the next, and its phases are equally so. What many values have
-        in common is what answers need most, and what the finest levels tell least of.
+        A level is twice as likely as the next, and its phases are equally so. Answers depend most
+        on sums of many values, about which the finest levels have least information.
         """
         level, _, phases = self.cuts
         return np.repeat(
@@ -123,7 +123,7 @@ class Wave(ValueSets):
         )
 
     def arc(self, configuration: Items, values: Items) -> Items:
-        """Which arc holds the middle of each value.
+        """The arc that holds the middle of each value.
 
         That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g, in integers, so that
         client and server never differ.
@@ -135,8 +135,8 @@ class Wave(ValueSets):
         return np.asarray(whole % self.arcs)
 
     def shares(self, edges: Edges) -> Floats:
-        """Which part of each cell's values lies in each arc: (configurations, arcs, cells)."""
-        ends, found = np.array(edges), []
+        """The part of each cell's values that lies in each arc: (configurations, arcs, cells)."""
+        ends, result = np.array(edges), []
         for level, phase, phases in zip(*(of.tolist() for of in self.cuts), strict=True):
             # Arc t, counted on around the periods, begins with the first x such that (2 x + 1) step
             # >= first(t).
@@ -146,15 +146,17 @@ class Wave(ValueSets):
             lengths = np.where(
                 turns[:-1] % self.arcs == np.arange(self.arcs)[:, None], np.diff(starts), 0
             )
+            # Cumulated lengths of each arc before the turns, so that a cell's share is a
+            # difference, however many turns it covers
             before = np.concatenate(
                 [np.zeros((self.arcs, 1), dtype=np.int64), lengths.cumsum(axis=1)], axis=1
             )
             turn = np.minimum(np.searchsorted(starts, ends, side="right") - 1, len(turns) - 2)
-            held = before[:, turn] + (turn % self.arcs == np.arange(self.arcs)[:, None]) * (
+            cumulated = before[:, turn] + (turn % self.arcs == np.arange(self.arcs)[:, None]) * (
                 ends - starts[turn]
             )
-            found.append(np.diff(held, axis=1) / np.diff(ends))
-        return np.array(found)
+            result.append(np.diff(cumulated, axis=1) / np.diff(ends))
+        return np.array(result)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -190,17 +192,17 @@ class WaveCells(PublicDraw):
 
     @cached_property
     def base(self) -> SubsetSelection:
-        """Which cell it is."""
+        """The oracle of the cells."""
         return SubsetSelection(math.prod(self.arcs), self.epsilon)
 
     @property
     def arcs(self) -> tuple[int, ...]:
-        """Of each wave."""
+        """The number of arcs of each wave."""
         return tuple(wave.arcs for wave in self.waves)
 
     @property
     def information(self) -> float:
-        """What a report tells of each orthonormal function of the cells: see `information`."""
+        """The precision of orthonormal functions of the cells from a report: see `information`."""
         return information(self.base)
 
     @cached_property
@@ -262,7 +264,7 @@ class WaveCells(PublicDraw):
         shares : numpy.ndarray of float64
             Shape (sizes of the waves,): the records' shares of the population, of sum 1.
         users : int
-            How many report.
+            The number of users who report.
         rng : numpy.random.Generator
             The randomness.
 
@@ -280,14 +282,16 @@ class WaveCells(PublicDraw):
         several = len(self.waves)
         cells = np.moveaxis(cells, range(1, 2 * several, 2), range(several, 2 * several))
         cells = cells.reshape(settings.size, math.prod(self.arcs))
+        # Multinomial in two steps, configurations and then sets: the counts have the distribution
+        # of so many users without drawing one of them
         asked = rng.multinomial(users, settings.ravel())
         # A set that holds the own cell has p over their number, any other one what is left
         sets = list(combinations(range(self.base.domain), self.base.size))
         holds = np.zeros((len(sets), self.base.domain), dtype=np.int64)
         holds[np.arange(len(sets))[:, None], sets] = 1
-        own, p = holds[:, 0].sum(), float(self.base.p)
-        odds = np.where(holds, p / own, (1 - p) / max(len(sets) - own, 1))
-        chances = cells @ odds.T
+        containing, p = holds[:, 0].sum(), float(self.base.p)
+        likelihoods = np.where(holds, p / containing, (1 - p) / max(len(sets) - containing, 1))
+        chances = cells @ likelihoods.T
         drawn = rng.multinomial(asked, chances / chances.sum(axis=1, keepdims=True))
         return np.asarray((drawn @ holds).reshape(self.counts_shape))
 
@@ -298,12 +302,12 @@ class WaveCells(PublicDraw):
         }
 
     def held(self, counts: npt.NDArray[np.int64]) -> Floats:
-        """See `Heard`."""
+        """Unbiased estimates of the users in each cell: see `Heard`."""
         return held(self.base, counts).reshape(*self.counts_shape[:-1], *self.arcs)
 
 
 def held(oracle: SubsetSelection, counts: npt.NDArray[np.int64]) -> Floats:
-    """Unbiased estimates of how many users are in each cell: both of shape (..., cells)."""
+    """Unbiased estimates of the numbers of users in cells: both of shape (..., cells)."""
     p, q, k = float(oracle.p), float(oracle.q), oracle.size
     return np.asarray((counts - q / k * counts.sum(axis=-1, keepdims=True)) / (p - q))
 
@@ -318,14 +322,14 @@ def information(oracle: SubsetSelection) -> float:
 
 
 class Heard(NamedTuple):
-    """What the reports of one part say.
+    """The estimates from the reports of one part.
 
     Attributes
     ----------
     places : tuple of int
         The places of its attributes.
     law : ContrastLaw
-        How the estimates of one report err.
+        The error law of the estimates of one report.
     held : numpy.ndarray of float64
         Shape (*configurations, *arcs): unbiased estimates of how many users who were asked with
         each configuration are in each cell. Of halves (2, 2).
@@ -340,7 +344,7 @@ class Heard(NamedTuple):
 
 
 def half_of(edges: Edges) -> Floats:
-    """1 for cells in the lower half of the values, -1 for those in the upper.
+    """The function 1 on cells in the lower half of the values, -1 on those in the upper.
 
     Shape (cells,); in between for a cell in both.
     """
@@ -351,7 +355,7 @@ def half_of(edges: Edges) -> Floats:
 
 @dataclass(frozen=True)
 class WaveChannel(GroupChannel):
-    """One of some pairs of attributes, each as likely, and its `WaveCells`, or which halves.
+    """The channel of WaveGrid: a random pair of attributes, and its `WaveCells` or halves.
 
     Halves of two ordered attributes, with the probability `HALVES`. Or one of the attributes, each
     as likely, with the probability `ALONE` where pairs have four arcs.
@@ -375,12 +379,12 @@ class WaveChannel(GroupChannel):
     pairs: tuple[tuple[int, int], ...] | None = None
 
     def _known(self, cells: int) -> float:
-        """How well all functions of so many cells become known together."""
+        """The precision of all functions of so many cells together."""
         return (cells - 1) * information(SubsetSelection(cells, self.epsilon))
 
     @cached_property
     def _arcs(self) -> int:
-        """Of the wave of an attribute in a pair, if it is wide and ordered."""
+        """The number of arcs of an attribute in a pair, if it is wide and ordered."""
         arcs = 2
         for more, times in _FINER:
             arcs = more if self._known(more**2) > times * self._known(arcs**2) else arcs
@@ -388,7 +392,7 @@ class WaveChannel(GroupChannel):
 
     @cached_property
     def waves(self) -> tuple[ValueSets, ...]:
-        """Of each attribute in its pairs."""
+        """The waves of each attribute in its pairs."""
         arcs = self._arcs
         return tuple(
             Partition(size, min(arcs, 4, size))
@@ -399,7 +403,7 @@ class WaveChannel(GroupChannel):
 
     @cached_property
     def waves_alone(self) -> tuple[ValueSets, ...]:
-        """Of each attribute by itself: of categories each is a set."""
+        """The waves of each attribute by itself: of categories each is a set."""
         arcs = 2
         while arcs < _MOST_ALONE and self._known(2 * arcs) > _FINER_ALONE * self._known(arcs):
             arcs *= 2
@@ -423,14 +427,14 @@ class WaveChannel(GroupChannel):
 
     @property
     def chance_alone(self) -> Fraction:
-        """Of being asked about one attribute."""
+        """The probability of being asked about one attribute."""
         if not self.alone:
             return Fraction(0)
         return min(ALONE, Fraction(2, len(self.attributes))) if self.asked_pairs else Fraction(1)
 
     @cached_property
     def halves(self) -> tuple[Grid, ...]:
-        """Of each part that asks about the halves of a pair: the last ones."""
+        """The grid of each part that asks about the halves of a pair: the last ones."""
         sizes = self.attributes.sizes
         wide = [
             size >= _WIDE and not categories
@@ -452,6 +456,8 @@ class WaveChannel(GroupChannel):
     def part_weights(self) -> tuple[int, ...]:
         alone = self.chance_alone
         halved = {grid.places for grid in self.halves}
+        # Users that are not asked about one attribute share the pairs evenly; of a pair with halves
+        # a sixth goes to these
         each = (1 - alone) / max(len(self.asked_pairs), 1)
         chances = [each * (1 - HALVES if pair in halved else 1) for pair in self.asked_pairs]
         chances += [alone / max(len(self.alone), 1)] * len(self.alone)
@@ -462,18 +468,19 @@ class WaveChannel(GroupChannel):
     def parts(self) -> tuple[WaveCells | SubsetSelection, ...]:
         waves = [tuple(self.waves[place] for place in pair) for pair in self.asked_pairs]
         waves += [(self.waves_alone[place],) for place in self.alone]
+        # Pairs with the same waves share one oracle, whose tables are the same
         made = {
-            own: WaveCells(math.prod(wave.size for wave in own), self.epsilon, own)
-            for own in dict.fromkeys(waves)
+            cut: WaveCells(math.prod(wave.size for wave in cut), self.epsilon, cut)
+            for cut in dict.fromkeys(waves)
         }
         halves = [SubsetSelection(4, self.epsilon)] * len(self.halves)
-        return (*(made[own] for own in waves), *halves)
+        return (*(made[cut] for cut in waves), *halves)
 
     def _details(self) -> dict[str, Any]:
         chosen = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
         named = [k for k, categories in enumerate(self.categorical) if categories]
-        own = {"categorical": named} if named else {}
-        return {**super()._details(), **own, **chosen}
+        named_places = {"categorical": named} if named else {}
+        return {**super()._details(), **named_places, **chosen}
 
     @cached_property
     def _axes(self) -> dict[Edges, int]:
@@ -484,7 +491,7 @@ class WaveChannel(GroupChannel):
         return [axis(edges) for edges in self._axes]
 
     def _halves_of(self, part: int) -> Grid | None:
-        """Of a part that asks about halves."""
+        """The grid of a part that asks about halves; None of any other."""
         number = part - len(self.asked_pairs) - len(self.alone)
         return self.halves[number] if number >= 0 else None
 
@@ -506,24 +513,24 @@ class WaveChannel(GroupChannel):
 
     @property
     def mean_information(self) -> float:
-        """What a report tells of each orthonormal function of a pair's cells, on average."""
-        told = [
+        """The mean precision of each orthonormal function of a pair's cells from a report."""
+        precisions = [
             weight * (part.information if isinstance(part, WaveCells) else information(part))
             for part, places, weight in zip(
                 self.parts, self.part_places, self.part_weights, strict=True
             )
             if len(places) == 2
         ]
-        return math.fsum(told) / WORD
+        return math.fsum(precisions) / WORD
 
     def heard(self, aggregate: Aggregate) -> tuple[list[Heard], list[Heard]]:
-        """What the reports on waves say, and those on halves."""
+        """The estimates from reports on waves, and from those on halves."""
         waves, halves = [], []
         for k, (places, part) in enumerate(zip(self.part_places, self.parts, strict=True)):
             counts = self.part_aggregate(aggregate, k).counts
             if isinstance(part, WaveCells):
-                told = part.held(counts)
-                waves.append(Heard(places, ContrastLaw.of(part.base), told, part.waves))
+                in_cells = part.held(counts)
+                waves.append(Heard(places, ContrastLaw.of(part.base), in_cells, part.waves))
             else:
                 users = held(part, counts).reshape(2, 2)
                 halves.append(Heard(places, ContrastLaw.of(part), users))
