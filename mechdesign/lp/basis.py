@@ -114,7 +114,7 @@ class Factorization:
         if not right:
             return []
         try:
-            # FLINT solves over the rationals by fraction-free elimination or Dixon's p-adic lifting:
+            # FLINT solves over the rationals by fraction-free elimination or Dixon's lifting:
             # Gaussian elimination in fractions would spend its time on their growth.
             return system.solve(fmpq_mat(len(right), 1, right)).entries()
         except ZeroDivisionError as error:
