@@ -172,11 +172,11 @@ def in_either(*, name: str = "", source: str = "") -> Randomiser:
     signs = [(one, other) for one in (1, -1) for other in (1, -1)]
     laws = (
         ItemLaw(
-            f"sign {sign:+d} in the {which} place",
-            tuple((ReportKind(rational(1), chance[pair[place] == sign]),) for pair in signs),
+            f"sign {item_sign:+d} in the {which} place",
+            tuple((ReportKind(rational(1), chance[pair[place] == item_sign]),) for pair in signs),
         )
         for place, which in enumerate(("first", "second"))
-        for sign in (1, -1)
+        for item_sign in (1, -1)
     )
     return Randomiser(tuple(laws), 1, name=name, source=source)
 
