@@ -435,15 +435,15 @@ class InpHT(MarginalProtocol):
 
     def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
         names, channel = cast(tuple[str, ...], table), self.channel
-        joint, inside = self.domain.project(names), self._inside(names)
+        view, inside = self.domain.project(names), self._inside(names)
         kinds = sum(len(channel.parts[part].signs) for part in inside)
-        if kinds * joint.size > LARGEST_DENSE:
+        if kinds * view.size > LARGEST_DENSE:
             raise ValueError(
-                f"the likelihood of {listed(names)} has {kinds} signs of each of {joint.size} cells,"
+                f"the likelihood of {listed(names)} has {kinds} signs of each of {view.size} cells,"
                 f" more than {LARGEST_DENSE} together"
             )
-        records = np.zeros((joint.size, len(self.domain)), dtype=np.int64)
-        records[:, list(self.domain.places(names))] = joint.values(np.arange(joint.size))
+        records = np.zeros((view.size, len(self.domain)), dtype=np.int64)
+        records[:, list(self.domain.places(names))] = view.values(np.arange(view.size))
         items, users = self.domain.items(records), channel.part_users(aggregate)
         signs, drawn, sums = [], [], []
         for part in inside:
@@ -453,7 +453,7 @@ class InpHT(MarginalProtocol):
             sums.append(level.counts[: len(phase.signs)].astype(np.float64))
         matrix = np.concatenate(signs)
         return of_signs(
-            joint.size,
+            view.size,
             np.concatenate(drawn),
             np.concatenate(sums),
             channel.parts[inside[0]].contrast,

@@ -215,7 +215,7 @@ class LogLinear:
     def _stepped(
         self, start: Floats, joint: Floats, root: Floats, values: Floats, centre: Floats
     ) -> tuple[Floats, Floats]:
-        """Take a step towards other moments, with parameters around a centre; halved if too long."""
+        """Take a step towards moments, with parameters around a centre; halved if too long."""
         spectrum = self._spectrum(joint)
         left = values - self._moments(spectrum)
         slope = self._covariances(spectrum) @ (self._precisions * left)
