@@ -54,7 +54,7 @@ def save_content(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
 
 
 def content_in(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What such a file holds."""
+    """Return what such a file holds."""
     suffix = _suffix(path)
     with opened(path) as stream:
         text = stream.read(JSON_BYTES + 1)
