@@ -176,7 +176,7 @@ class Attribute(ABC):
 
     @property
     def client_values(self) -> dict[str, Any]:
-        """The values that a client needs to turn a value into an item: as JSON has it, without floats."""
+        """The knowledge by which a client turns a value into an item: JSON without floats."""
         policies = {"missing": self.missing, "outside": self.outside}
         return {"name": self.name, "kind": self.kind, **policies, **self._client_content()}
 

@@ -211,12 +211,12 @@ class SurveyEstimate:
 
     def _of_boxes(self, asked: dict[int, Any], ends: Mapping[int, Sequence[Floats]]) -> Answer:
         """The answer between ends in whole bins, in any order; of no bins that of some."""
-        own = {}
+        boxes = {}
         for place, (first, last) in ends.items():
             low, high = np.minimum(first, last), np.maximum(first, last)
             low = np.minimum(low, self._attribute(place).bins - 1)
-            own[place] = _ends(low, np.maximum(high, low + 1))
-        return self._of_items({**asked, **own})
+            boxes[place] = _ends(low, np.maximum(high, low + 1))
+        return self._of_items({**asked, **boxes})
 
     def _attribute(self, place: int) -> Any:
         return self.schema.attributes[place]

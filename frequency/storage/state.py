@@ -1,4 +1,4 @@
-"""What has been counted of which files: right at every moment, in memory and in its file."""
+"""The state of what has been counted of which files: right at every moment, in memory and file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHARE = 20
 
 
 class Settled(NamedTuple):
-    """What has been counted, for good: nothing in it ever changes."""
+    """The counts of files, settled for good: nothing in it ever changes."""
 
     aggregate: Aggregate
     files: int
@@ -36,7 +36,7 @@ class Settled(NamedTuple):
 
 
 class State:
-    """What has been counted of which files, in memory and, if there is a path, in a file.
+    """The state of what has been counted of which files, in memory and, with a path, in a file.
 
     `settled` is replaced by one assignment, and the file in one step. So whatever interrupts this,
     wherever it does, what is then saved or read again is right.
