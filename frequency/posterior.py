@@ -90,11 +90,11 @@ class _Grid(NamedTuple):
     """
 
     values: Array
-    """Of each item."""
+    """The estimates of the items."""
     bins: npt.NDArray[np.intp]
     """The bin of each item."""
     counts: Array
-    """How many items are in each bin."""
+    """The numbers of items in the bins."""
     centres: Array
     """Their mean estimate."""
     noise: Array

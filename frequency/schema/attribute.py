@@ -15,22 +15,22 @@ from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import listed, printable, shown
 
 Missing: TypeAlias = Literal["refuse", "item", "skip"]
-"""What becomes of a missing value."""
+"""The fate of a missing value."""
 
 Outside: TypeAlias = Literal["refuse", "clip", "item"]
-"""What becomes of a value that the attribute does not have."""
+"""The fate of a value that the attribute does not have."""
 
 MISSING, OUTSIDE = "missing", "outside"
 """The labels of the items that the policies ``item`` add."""
 
 FRACTION = "fraction of the users"
-"""What answers are measured in, if users reported."""
+"""The measure of answers, if users reported."""
 
 ABSENT, BELOW, ABOVE, UNKNOWN = -1, -2, -3, -4
-"""In the place of an item: a missing value, and one outside of the attribute's."""
+"""The numbers in the place of an item: a missing value, and one outside of the attribute's."""
 
 MOST_ITEMS = 1 << 24
-"""How many items an attribute may have."""
+"""The largest number of items of an attribute."""
 
 
 class Coded(NamedTuple):
@@ -93,11 +93,11 @@ class Attribute(ABC):
     outside: Outside = "refuse"
 
     kind: ClassVar[str]
-    """What files call it."""
+    """The name of its kind in files."""
     ordered: ClassVar[bool] = False
     """Whether ranges of its values may be asked for."""
     policies: ClassVar[tuple[str, ...]] = ("refuse", "item")
-    """What ``outside`` may be."""
+    """The values that ``outside`` may have."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():

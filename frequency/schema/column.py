@@ -98,7 +98,7 @@ class Column:
         self._coded: tuple[Items, Column] | None = None  # places in a column of categories
         self._array: npt.NDArray[Any] = np.empty(0, dtype=object)  # all else
         self._absent: npt.NDArray[np.bool_] | None = None
-        """Where the array has no value, if integers stand there that mean nothing."""
+        """The places where the array has no value, if integers stand there that mean nothing."""
         if isinstance(values, np.ma.MaskedArray):
             self._take_array(np.asarray(values.data))
             self._absent = np.ma.getmaskarray(values)

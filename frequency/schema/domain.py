@@ -20,13 +20,13 @@ from mechdesign.base.numbers import checked_counts, is_whole
 from mechdesign.base.text import listed, shown
 
 LARGEST_RECORDS = 1 << 62
-"""How many different records there may be where they are numbered."""
+"""The largest number of different records where they are numbered."""
 
 MOST_ATTRIBUTES = 1 << 8
-"""How many attributes there may be, those of one value included."""
+"""The largest number of attributes, those of one value included."""
 
 LARGEST_SIZE = 1 << 32
-"""How many values an ordinal attribute may have."""
+"""The largest number of values of an ordinal attribute."""
 
 _BATCH = 1 << 12
 """Records handled at a time, so that the working arrays stay in cache."""

@@ -48,7 +48,7 @@ _DAYS: tuple[tuple[Every, float], ...] = (
     ("week", 10 * 366),
     ("month", 100 * 366),
 )
-"""How finely times are told apart that lie within so many days; dates not below days."""
+"""The units in which times within so many days are told apart; dates not below days."""
 
 
 class Draft(NamedTuple):
@@ -130,9 +130,9 @@ class _Seen:
     texts: set[str] | None = field(default_factory=set)
     """None: too many to be labels."""
     longest: int = 0
-    """In bytes; of what `Text` does not take a lot."""
+    """The length in bytes; of what `Text` does not take a lot."""
     unread: str = ""
-    """Why the column cannot be read, if it cannot."""
+    """The reason why the column cannot be read, if it cannot."""
     numbers: bool = True
     whole: bool = True
     truths: bool = True

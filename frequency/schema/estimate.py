@@ -32,7 +32,7 @@ _CUT = (
 )
 
 MOST_CELLS = 1 << 20
-"""How many answers a table of all combinations may have."""
+"""The largest number of answers of a table of all combinations."""
 
 
 class SurveyEstimate:

@@ -42,19 +42,19 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import listed, printable
 
 MOST_PARTS = 8
-"""How many parts a tile of a mosaic may be divided into."""
+"""The most parts that a tile of a mosaic is divided into."""
 
 MOST_COLUMNS = 16
-"""How many columns a mosaic may have."""
+"""The largest number of columns of a mosaic."""
 
 _MOST_NAMES = 40
-"""How many items that are no numbers are named along an axis: of more every second, or third."""
+"""The most items, if no numbers, named along an axis: of more every second, or third."""
 
 _LEAST_SIDE = 0.006
-"""Of tiles that are seen between their white edges: in the panel's height and width."""
+"""The least size of tiles seen between white edges: in the panel's height and width."""
 
 _ACROSS, _UP = 4.6, 4.0
-"""How long the axes of cells are at least, in inches."""
+"""The least length of the axes of cells, in inches."""
 
 _BLACK = COLOURS[4]
 _TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
@@ -64,7 +64,7 @@ _BLANK = "0.9"
 """The colour of what is within the noise."""
 
 _SHADES = ListedColormap(colormaps["YlGnBu"](np.linspace(0.1, 1, 256)), "shades")
-"""From light to dark."""
+"""The colours, from light to dark."""
 
 
 def heat_map(

@@ -22,7 +22,7 @@ from mechdesign.base.numbers import whole as whole_number
 from mechdesign.base.text import printable, shown
 
 LARGEST = 2.0**53 - 2
-"""Of numbers up to the next one the integers are exact, as floats and in JSON."""
+"""The largest integer of which the next one is exact, too, as floats and in JSON."""
 
 
 @dataclass(frozen=True)

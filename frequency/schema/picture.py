@@ -20,12 +20,12 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import listed, shown
 
 Kind: TypeAlias = Literal["bars", "cdf", "histogram", "heat map", "mosaic"]
-"""What a picture may be."""
+"""The kinds of pictures."""
 
 _OR_THREE = {"heat map": "", "mosaic": " or three"}
 
 LARGEST = 40
-"""How many bars are drawn: of more items, the largest."""
+"""The most bars that are drawn: of more items, the largest."""
 
 
 def picture_of(

@@ -41,10 +41,10 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import printable
 
 _LINE, _DOT = 1.6, 3.5
-"""How wide the line of a distribution is, and the dots of its deciles, in points."""
+"""The width of the line of a distribution, and of the dots of its deciles, in points."""
 
 _SEEN = 1.0
-"""How far something must be beside a line or a dot to be seen there, in points."""
+"""The distance from a line or a dot at which something is seen beside it, in points."""
 
 
 def bars(

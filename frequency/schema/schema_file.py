@@ -18,7 +18,7 @@ LONGEST_KEY = 32
 """The most parts of a key with dots in a TOML file."""
 
 DEEPEST = 32
-"""How deep lists and tables of a TOML file may be nested in each other."""
+"""The depth to which lists and tables of a TOML file may be nested in each other."""
 
 _WORDS = re.compile(
     r"""

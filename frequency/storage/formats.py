@@ -36,7 +36,7 @@ _FORMATS: dict[str, Callable[[], type[ReportsFile]]] = {
 }
 
 SUFFIXES = tuple(_FORMATS)
-"""How the names of files of reports end, in any case."""
+"""The endings of the names of files of reports, in any case."""
 
 
 def _format_of(path: str | os.PathLike[str]) -> type[ReportsFile]:

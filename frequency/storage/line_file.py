@@ -41,10 +41,10 @@ from mechdesign.base.text import listed, shown
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _CHUNK = 1 << 20
-"""Bytes that are decoded at a time."""
+"""The number of bytes that are decoded at a time."""
 
 _KEYS = 1 << 20
-"""How many keys are held in memory, in about 150 bytes each: a file with more is read in turns."""
+"""The most keys held in memory, of about 150 bytes each: a file with more is read in turns."""
 
 _HELD = 1 << 25
 """Bytes of lines that wait for the next turn in memory, not in a temporary file."""

@@ -75,7 +75,7 @@ _FIELDS = {
     },
     OTHERS_VERSION: {"protocol": TEXT, "id": TEXT, "count": REPORTS, "digest": TEXT},
 }
-"""Of a header, by its version, beside "format" and "version"."""
+"""The fields of a header, by its version, beside "format" and "version"."""
 
 _ANY_WIDTH = (pa.binary(), pa.large_binary(), pa.binary_view())
 

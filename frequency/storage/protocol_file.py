@@ -57,12 +57,12 @@ _PROTOCOL = record(_ARGUMENTS)
 """A protocol within a file; `_decoded` checks each argument."""
 
 _FIELDS = {**_ARGUMENTS, "agreed": table_of(ANYTHING)}
-"""Of a file; what is agreed on is compared with that of the protocol, and so is this."""
+"""The fields of a file; what is agreed on is compared with that of the protocol, and so is this."""
 
 _CLIENT = optional(table_of(ANYTHING))
 
 _SIZES = dict.fromkeys(("attributes", "sizes"), list_of(row_of(TEXT, whole_number(1))))
-"""How a domain is written; the second in older files."""
+"""The forms in which a domain is written; the second in older files."""
 
 _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
 """Whose public classes a file can name; of other modules, only those that were imported before."""

@@ -19,7 +19,7 @@ GROUP = 1 << 20
 """Reports that are handled at a time, unless they are long."""
 
 _BATCH_BYTES = 1 << 25
-"""How much of reports is held at a time, where they are long."""
+"""The amount of reports that is held at a time, where they are long."""
 
 _BLOCK = 1 << 20
 

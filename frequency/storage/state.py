@@ -21,7 +21,7 @@ from mechdesign.base.text import reason
 _KIND = "counted files"
 
 _FIELDS = {"files": list_of(row_of(TEXT, TEXT, REPORTS, table_of(REPORTS)))}
-"""Of a state beside its aggregate: each file, its digest, what was counted and what left out."""
+"""The fields of a state beside its aggregate: files, digests, what was counted or left out."""
 
 _SHARE = 20
 """Saving the state may take one part in so many of the time."""
@@ -32,7 +32,7 @@ class Settled(NamedTuple):
 
     aggregate: Aggregate
     files: int
-    """Of how many files: the first ones of the state's."""
+    """The number of files: the first ones of the state's."""
 
 
 class State:

@@ -32,7 +32,7 @@ except ImportError as error:
 T = TypeVar("T")
 
 _SEPARATORS = {".csv": None, ".csv.gz": None, ".tsv": "\t", ".tsv.gz": "\t"}
-"""What separates cells, by the end of a file's name; None: what the header line tells."""
+"""The separators of cells, by the end of a file's name; None: what the header line tells."""
 
 _PARQUET = ".parquet"
 

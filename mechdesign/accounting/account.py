@@ -370,7 +370,7 @@ class Sums:
     def __init__(self) -> None:
         self._all_users = Fraction(0)
         self._groups: dict[str, Fraction] = {}
-        """What each group has spent on collections that were not from all users."""
+        """The sums of the groups' collections that were not from all users."""
         self._most = Fraction(0)
         """The largest of these."""
 

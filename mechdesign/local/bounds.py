@@ -227,7 +227,7 @@ class MomentProgram:
 
 
 _CLASSES = 64
-"""So many classes of patterns are parted at a time."""
+"""The number of classes of patterns that are parted at a time."""
 
 
 def most_valued(

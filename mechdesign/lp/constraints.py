@@ -52,7 +52,7 @@ class Constraints:
     name: str = ""
     """Identifies the group in a program."""
     kind: str = ""
-    """What sort of constraints they are, for code that states or rewrites programs."""
+    """The kind of the constraints, for code that states or rewrites programs."""
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):

@@ -75,7 +75,7 @@ class Problem:
 
     @cached_property
     def equality(self) -> Booleans:
-        """Which constraints are equations."""
+        """The constraints that are equations, as a mask."""
         return np.array([each.equality for each in self.constraints], dtype=np.bool_)
 
     def slack(self, x: Sequence[fmpq]) -> list[fmpq]:

@@ -86,7 +86,7 @@ class SymbolicMechanism:
     weights: tuple[tuple[fmpz_poly, ...], ...]
     denominator: fmpz_poly
     neighbours: Neighbours = "adjacent"
-    """Which inputs are neighbours, as in `Privacy`."""
+    """The neighbours among the inputs, as in `Privacy`."""
 
     def __post_init__(self) -> None:
         if not self.weights or not self.weights[0] or len({len(row) for row in self.weights}) != 1:
