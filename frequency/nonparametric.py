@@ -46,8 +46,8 @@ def likeliest_mixture(kernel: Any, counts: Array, tolerance: float = 1e-8) -> Ar
         p *= columns.T @ (share / (columns @ p))
         p /= p.sum()
     whole = p
-    # Few atoms from here on, since the model below is dense in them: an optimum has no more atoms
-    # than there are different rows.
+    # Few atoms from here on, since the model below is dense in them: some optimum has no more atoms
+    # than there are different rows (Lindsay 1983).
     p = _at_peaks(whole)
     if (columns @ p).min() <= 0.0:
         p = whole

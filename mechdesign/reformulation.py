@@ -73,9 +73,8 @@ class Compact:
 
         The result is by name of group, ``multipliers`` by number of group. Both prove the same
         bound. An auxiliary variable costs nothing, so the multipliers of the constraints above it
-        sum to at least as much as those below it. Each pair of
-        such multipliers becomes a multiplier of the constraint of the statement that the two
-        constraints imply.
+        sum to at least as much as those below it. Each pair of such multipliers becomes a
+        multiplier of the constraint of the statement that the two constraints imply.
         """
         stated = [
             {int(kept[r]): value for r, value in chosen.items()}

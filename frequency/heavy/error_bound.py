@@ -74,12 +74,11 @@ def information_bound(
     large. A protocol that tells the item aloud with probability delta has the second term.
 
     Let r be the probability of a report under an item over the mean of all items: 0 to d, of mean
-    1, and the information is the mean of r ln r.
-    As the mean of all items is as private, the mean of (r - e^epsilon)+ is at most delta, and so is
-    that of (1 - e^epsilon r)+. Between the values 0, e^-epsilon, e^epsilon and d these two are
-    linear and r ln r is convex, so that r has no other values where it tells most; and then it is 0
-    with probability delta, d with delta / (d - e^epsilon), and e^-epsilon is e^epsilon times as
-    likely as the two largest together.
+    1, and the information is the mean of r ln r. As the mean of all items is as private, the mean
+    of (r - e^epsilon)+ is at most delta, and so is that of (1 - e^epsilon r)+. Between the values
+    0, e^-epsilon, e^epsilon and d these two are linear and r ln r is convex, so that r has no other
+    values where it tells most; and then it is 0 with probability delta, d with delta / (d -
+    e^epsilon), and e^-epsilon is e^epsilon times as likely as the two largest together.
 
     Without delta the items are compared in pairs, which tells more: at each report the r of all
     items are within a factor of e^epsilon. The most is x - 1 - ln x with x = epsilon / (1 -

@@ -25,11 +25,13 @@ most e^(mu'^2 - t^2 Im(z)^2 / 2). The transform of (e^x - e^epsilon)_+ is e^((1 
 (z - 1)), whose absolute value integrates to at most pi on that line for epsilon >= 0. So the two
 deltas differ by at most e^(-10^10 + mu'^2) + e^(mu'^2 - (t B)^2 / 2), where t B = pi 2^7: less than
 2^-100000 if mu^2 <= 400. For epsilon < 0 use delta(-epsilon) = 1 - e^-epsilon + e^-epsilon
-delta(epsilon), of the other order, whose L is the same.If parts
-of v are chosen later, each has an N of its own, so that the variance of L + N is that of the most
-that was allowed, whatever was seen. Given what was seen before, the transform of each part is then
-that of the same normal variable up to the same factors, or as small: so the transforms of the sums
-differ by at most the sum, from the last part to the first, of these differences times e^(mu'^2).
+delta(epsilon), of the other order, whose L is the same.
+
+If parts of v are chosen later, each has an N of its own, so that the variance of L + N is that of
+the most that was allowed, whatever was seen. Given what was seen before, the transform of each part
+is then that of the same normal variable up to the same factors, or as small: so the transforms of
+the sums differ by at most the sum, from the last part to the first, of these differences times
+e^(mu'^2).
 """
 
 from __future__ import annotations

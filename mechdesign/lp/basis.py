@@ -75,8 +75,7 @@ class Factorization:
     def _walk(self, root: int, incident: Mapping[int, Sequence[int]]) -> None:
         number = len(self.roots)
         self.component[root], self.slope[root] = number, ONE
-        # Depth first, with a stack: chains of privacy constraints are longer than Python's
-        # recursion limit.
+        # Depth first, with a stack: chains of privacy constraints may exceed the recursion limit.
         tree, spare, used, stack = list[tuple[int, int, int]](), list[int](), set[int](), [root]
         while stack:
             u = stack.pop()

@@ -217,8 +217,8 @@ def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progres
     # ended.
     start = Basis(np.concatenate([basis.columns, basis.rows[inequality]]), basis.rows & equality)
     refined = solve(scaled, start, progress=progress).basis
-    # Back to slacks by rows: the row of an inequality is basic if either its slack column is, or,
-    # for a basis that is degenerate in both, the row itself.
+    # Back to slacks by rows: that of an inequality is basic if its column is, or if HiGHS has put
+    # the row's own logical variable, which is 0, into the basis instead.
     basic_rows = refined.rows.copy()
     basic_rows[inequality] |= refined.columns[variables:]
     return Basis(refined.columns[:variables], basic_rows)
