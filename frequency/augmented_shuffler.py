@@ -51,7 +51,7 @@ Attack = tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
 
 @dataclass(frozen=True, init=False)
 class AugmentedShuffler:
-    """Adds dummies to the reports of an oracle, such that (epsilon, delta) holds.
+    """A shuffler that adds dummies to the reports of an oracle, such that (epsilon, delta) holds.
 
     Neighbouring datasets differ in the value of one user; the number of users is public. The number
     of dummies does not depend on it.
@@ -110,19 +110,19 @@ class AugmentedShuffler:
 
     @cached_property
     def privacy(self) -> AmongDummies:
-        """What the published collection tells of a user, bounded on both sides."""
+        """The privacy loss of a user in the published collection, bounded on both sides."""
         distance, attack = _apart(self.oracle)
         return AmongDummies.keeping(self.epsilon, self.delta, distance, attack)
 
     @property
     def local_epsilon(self) -> float:
-        """What a report tells whoever sees it with its sender; rounded up."""
+        """The epsilon of a report towards whoever sees it with its sender; rounded up."""
         ratio = self.oracle.audit().ratio
         return log_above(ratio) if isinstance(ratio, Fraction) else ratio
 
     @property
     def dummies_of_each_kind(self) -> int:
-        """On average, and half of the most."""
+        """The number of dummies of each kind on average, which is half of the most."""
         return self.privacy.counts.centre
 
     @cached_property
@@ -134,7 +134,7 @@ class AugmentedShuffler:
     # ------------------------------------------------------------------------------- the shuffler
 
     def dummies(self, rng: np.random.Generator | None = None) -> Reports:
-        """Dummy reports, to be encrypted and mixed with those of the users; once a collection.
+        """Return dummy reports, to be encrypted and mixed with those of users; once a collection.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class AugmentedShuffler:
         return self.oracle.reports_of(np.repeat(self._kinds, self._drawn(rng)))
 
     def shuffle(self, reports: Reports, rng: np.random.Generator | None = None) -> Reports:
-        """The published collection, where the shuffler reads the reports.
+        """Return the published collection, where the shuffler reads the reports.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class AugmentedShuffler:
     def estimate(
         self, aggregate: Aggregate, n: int, items: npt.ArrayLike | None = None
     ) -> Estimate:
-        """Unbiased frequencies with their variances, of the users and the dummies together.
+        """Return unbiased frequencies with their variances, of users and dummies together.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class AugmentedShuffler:
         return Estimate(self, Aggregate(aggregate.parameters, n, counts), chosen)
 
     def simulate(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Aggregate:
-        """An aggregate as of so many users and of dummies, for experiments.
+        """Return an aggregate as of so many users and of dummies, for experiments.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class AugmentedShuffler:
         return users + self.oracle.aggregate(self.dummies(rng))
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
-        """The variance of the estimate of one item's frequency, over reports and dummies.
+        """Return the variance of the estimate of an item's frequency, over reports and dummies.
 
         Parameters
         ----------
@@ -260,8 +260,8 @@ class AugmentedShuffler:
         ValueError
             ``n`` is no number of users.
         """
-        own = self.oracle.variance(n, frequency)
-        return own + float(self._of_dummies(np.eye(self.domain), n).mean())
+        variance = self.oracle.variance(n, frequency)
+        return variance + float(self._of_dummies(np.eye(self.domain), n).mean())
 
     # ------------------------------------------------- what an Estimate needs, from users' reports
 
@@ -271,37 +271,38 @@ class AugmentedShuffler:
         return self.oracle.domain
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        """Unbiased estimates from counts less the dummies' expected numbers."""
+        """Return unbiased estimates from counts less the dummies' expected numbers."""
         result: Floats = self.oracle.held_of(aggregate.counts) / aggregate.n
         return result if items is None else result[items]
 
     def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        """Unbiased estimates of the variances of single estimates."""
-        own = self.oracle.variances_of(aggregate, frequencies, items)
+        """Return unbiased estimates of the variances of single estimates."""
+        variances = self.oracle.variances_of(aggregate, frequencies, items)
         weights = spread_out(np.eye(len(frequencies)), items, self.domain)
-        return own + self._of_dummies(weights, aggregate.n)
+        return variances + self._of_dummies(weights, aggregate.n)
 
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        """Unbiased estimates of the variances of weighted sums of estimates."""
-        own = self.oracle.linear_variances_of(weights, aggregate, frequencies, items)
-        return own + self._of_dummies(spread_out(weights, items, self.domain), aggregate.n)
+        """Return unbiased estimates of the variances of weighted sums of estimates."""
+        # Reports and dummies are independent: their variances add up.
+        variances = self.oracle.linear_variances_of(weights, aggregate, frequencies, items)
+        return variances + self._of_dummies(spread_out(weights, items, self.domain), aggregate.n)
 
     def variance_slope(self, n: int) -> float:
-        """How much an item's variance grows with its own frequency: dummies add nothing to it."""
+        """Return the slope of a variance by the item's frequency: dummies add nothing to it."""
         return self.oracle.variance_slope(n)
 
     @cached_property
     def _scores(self) -> Floats:
-        """What a report of each kind adds to each item's estimate: shape (kinds, items)."""
+        """The scores that a report of each kind adds to the items' estimates: (kinds, items)."""
         size = self.oracle.counts_shape[0]
         return self.oracle.held_of(np.eye(size, dtype=np.int64)[self._kinds])
 
     def _of_dummies(self, weights: Floats, n: int) -> Floats:
-        """The variances of weighted sums over the numbers of dummies: shape (sums,)."""
+        """Return the variances of weighted sums over the numbers of dummies: shape (sums,)."""
         scores = weights @ self._scores.T
         result: Floats = self.privacy.counts.variance * (scores**2).sum(axis=1) / n**2
         return result
@@ -317,10 +318,11 @@ class AugmentedShuffler:
 
 
 def _apart(oracle: GRR | EnumeratedOracle) -> tuple[Fraction, Attack]:
-    """A bound on the distance between the reports of two values, and how to tell the two apart."""
+    """Return a bound on the distance between reports of two values, and a test between them."""
     if isinstance(oracle, GRR):
         return oracle.p - oracle.q, ((oracle.p, oracle.q), (oracle.q, oracle.p))
     matrix, weights = oracle.law.matrix, oracle.law.weights
+    # The total variation distance, half the sum of absolute differences, of all pairs of columns.
     distances = np.array(
         [np.abs(matrix - matrix[:, [item]]).sum(axis=0) / 2 for item in range(oracle.domain)]
     )

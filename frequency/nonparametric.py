@@ -21,7 +21,7 @@ _LEAST = 1e-13
 
 
 def likeliest_mixture(kernel: Any, counts: Array, tolerance: float = 1e-8) -> Array:
-    """The weights p that maximise sum_r counts_r log (kernel @ p)_r over all distributions.
+    """Return the weights p that maximise sum_r counts_r log (kernel @ p)_r over distributions.
 
     The objective is concave, and its directional derivatives towards each single atom bound how far
     it is from its maximum: at p with g = kernel @ p, sum_r counts_r log(g*_r / g_r) <= the sum of
@@ -41,19 +41,25 @@ def likeliest_mixture(kernel: Any, counts: Array, tolerance: float = 1e-8) -> Ar
     share = counts / counts.sum()
     columns = scipy.sparse.csc_array(kernel)
     p = np.full(columns.shape[1], 1.0 / columns.shape[1])
+    # EM is slow at the end, and quick at the beginning: after a few rounds the likely places show.
     for _ in range(_FIRST):
         p *= columns.T @ (share / (columns @ p))
         p /= p.sum()
     whole = p
+    # Few atoms from here on, since the model below is dense in them: some optimum has no more atoms
+    # than there are different rows (Lindsay 1983).
     p = _at_peaks(whole)
     if (columns @ p).min() <= 0.0:
         p = whole
     for _ in range(_ROUNDS):
         g = columns @ p
         derivatives = columns.T @ (share / g)
+        # KKT: at the optimum D is 1 at every atom and at most 1 elsewhere.
         if derivatives.max() <= 1.0 + tolerance:
             break
         ends = np.pad(derivatives, 1, constant_values=-1.0)
+        # Atoms are added at local maxima of D only: its neighbours are all above 1, too, and say
+        # the same.
         peaks = (derivatives >= ends[:-2]) & (derivatives >= ends[2:]) & (derivatives > 1.0)
         atoms = np.flatnonzero((p > 0.0) | peaks)
         some = columns[:, atoms]
@@ -64,19 +70,22 @@ def likeliest_mixture(kernel: Any, counts: Array, tolerance: float = 1e-8) -> Ar
         length = 1.0
         while length > 1e-9:
             ratio = 1.0 + length * change
+            # Armijo's rule, for the objective less the sum of the weights. By ratios to the present
+            # point, so that a gain of 1e-12 is not lost in the size of the objective.
             if ratio.min() > 0.0 and share @ np.log(ratio) - length * total >= 0.01 * length * rise:
                 break
             length /= 2.0
         else:  # no step that floats can tell from none grows the likelihood
             break
         p[atoms] = np.maximum(p[atoms] + length * step, 0.0)
+        # What is dropped may come back: D says so in the next round.
         p[p < _LEAST * p.max()] = 0.0
         p /= p.sum()
     return p
 
 
 def _at_peaks(weights: Array) -> Array:
-    """Weights gathered at their local maxima: each from the basin around it."""
+    """Return weights gathered at their local maxima: each from the basin around it."""
     ends = np.pad(weights, 1, constant_values=-1.0)
     peaks = np.flatnonzero((weights >= ends[:-2]) & (weights > ends[2:]))
     between = [

@@ -1,4 +1,4 @@
-"""Empirical Bayes: what the estimates of all items together say of each of them."""
+"""Empirical Bayes: posteriors of each item's frequency, given the estimates of all items."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CELL = 1 / 6
 """The distance of the prior's atoms, in deviations."""
 
 _NEAR = 4.0
-"""How far above the largest estimate the atoms end, in deviations."""
+"""The distance above the largest estimate at which the atoms end, in deviations."""
 
 _BAND = 8.0
-"""Deviations after which a Gaussian likelihood, exp(-32) of its peak, is neglected."""
+"""The deviations after which a Gaussian likelihood, exp(-32) of its peak, is neglected."""
 
 _LEAST = 1e-4
 """The least deviation that is told from none: it bounds the number of atoms."""
@@ -39,18 +39,18 @@ Dirichlet distribution a power above 0 with decay.
 """
 
 _FAR = 20.0
-"""Priors that are less likely by so much, before the sum is looked at, are not looked at."""
+"""The difference in log-likelihood beyond which priors are dropped before the sum is looked at."""
 
 _ROWS = 256
-"""Bins that are worked on at a time."""
+"""The number of bins that are worked on at a time."""
 
 
 class FrequencyEstimate(Protocol):
-    """What is read of `frequency.Estimate`: see there."""
+    """The part of `frequency.Estimate` that is read: see there."""
 
     @property
     def reports(self) -> int:
-        """How many reports it is from."""
+        """The number of reports that it is from."""
         ...
 
     @property
@@ -65,36 +65,36 @@ class FrequencyEstimate(Protocol):
 
     @property
     def variances(self) -> Array:
-        """Of these."""
+        """The variances of these."""
         ...
 
     @property
     def variance_slope(self) -> float:
-        """How much they grow with a frequency."""
+        """The slope of the variances by the frequency."""
         ...
 
     def variances_at(self, frequency: float) -> Array:
-        """What they are at another frequency."""
+        """Return what they are at another frequency."""
         ...
 
     def linear(self, weights: npt.ArrayLike) -> Answer:
-        """Weighted sums."""
+        """Return weighted sums."""
         ...
 
 
 class _Grid(NamedTuple):
-    """Binned estimates, atoms of priors, and their likelihoods.
+    """A grid: binned estimates, atoms of priors, and their likelihoods.
 
     Bins hold items whose estimates are within an eighth of a deviation, and their variances within
     5 %. In units t = integral of dx / deviation(x), noise is even.
     """
 
     values: Array
-    """Of each item."""
+    """The estimates of the items."""
     bins: npt.NDArray[np.intp]
     """The bin of each item."""
     counts: Array
-    """How many items are in each bin."""
+    """The numbers of items in the bins."""
     centres: Array
     """Their mean estimate."""
     noise: Array
@@ -113,17 +113,17 @@ class _Grid(NamedTuple):
     """The logarithms of these factors."""
 
     def log_likelihood(self, priors: Array) -> Array:
-        """Of priors over the atoms, shape (atoms,) or (atoms, priors)."""
+        """Return that of priors over the atoms, shape (atoms,) or (atoms, priors)."""
         return self.of_densities(self.kernel @ priors)
 
     def of_densities(self, densities: Array) -> Array:
-        """The same, of the densities of each bin."""
+        """Return the same, from the densities of each bin."""
         logs = np.log(np.maximum(densities, 1e-300))
         return np.asarray(self.counts @ logs + self.counts @ self.offsets)
 
 
 class Posterior:
-    """What is known of each item's frequency, given all of the estimates.
+    """The posteriors of the items' frequencies, given all of the estimates.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Posterior:
         self._grid, self._wide, self._shift = grid, wide, shift
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
-        """Posterior intervals of each item's frequency, with equal tails.
+        """Return posterior intervals of each item's frequency, with equal tails.
 
         They cover about this fraction of the items, also of those with the largest posterior means:
         selection does not matter to a posterior. The prior is widened for them by its own
@@ -167,7 +167,7 @@ class Posterior:
         return ConfidenceInterval(low.clip(0.0, 1.0), np.maximum(high, cell).clip(0.0, 1.0))
 
     def _quantile(self, level: float) -> Array:
-        """The level's quantile of each posterior, linear within cells."""
+        """Return the level's quantile of each posterior, linear within cells."""
         grid, wide = self._grid, self._wide
         # All rows one after the other: row r, with sum 1, runs from r to r + 1.
         sums = np.cumsum(wide.data)
@@ -186,7 +186,7 @@ class Posterior:
 
 
 def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
-    """Posterior means and intervals, with a prior that is learned from all the estimates.
+    """Return posterior means and intervals, with a prior that is learned from all the estimates.
 
     The frequencies count as draws from one prior, whose mean is 1/d for the d items of a domain.
     Which prior is decided by likelihood. The candidates are
@@ -260,6 +260,8 @@ def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
     posterior = _tilted(grid, _mixed(grid, priors, weights))
     means = posterior @ grid.atoms
     spread = posterior @ grid.atoms**2 - means**2
+    # Tweedie's formula: within a bin an estimate moves its posterior mean by its own distance from
+    # the bin's centre, shrunk.
     # The derivative of a posterior mean by the estimate is the posterior's variance over the noise
     shrinkage = np.clip(spread / (grid.noise + grid.slope * means), 0.0, 1.0)
     shift = (grid.values - grid.centres[grid.bins]) * shrinkage[grid.bins]
@@ -269,7 +271,7 @@ def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
 
 
 def _independent(estimate: FrequencyEstimate) -> tuple[Array, Array, float]:
-    """Estimates whose errors count as independent, their variances at 0, and the slope of these.
+    """Return estimates with errors taken as independent, their variances at 0, and their slope.
 
     With covariances C = D + c 11' and both f and the estimates v on the hyperplane of sum 1, (v -
     f)' C^-1 (v - f) is (v - f)' D^-1 (v - f).
@@ -279,17 +281,24 @@ def _independent(estimate: FrequencyEstimate) -> tuple[Array, Array, float]:
     d = len(values)
     if d > 1:
         whole = float(estimate.linear(np.ones(d)).variance)
+        # The mean covariance of two estimates: the variance of the sum less those of its terms,
+        # over the number of pairs.
         noise = noise - (whole - float(estimate.variances.sum())) / (d * (d - 1))
     noise = np.maximum(noise, max(1e-3 * float(noise.mean()), _LEAST**2))
     share = noise + slope * np.maximum(values, 0.0)
+    # The projection on sum 1 in the metric of D, which is diagonal: each takes its share of the
+    # variance.
     return values + share * ((1.0 - values.sum()) / share.sum()), noise, slope
 
 
 def _grid(values: Array, noise: Array, slope: float) -> _Grid:
-    """Bins of the estimates, and the likelihoods of atoms from 0 to beyond the largest of them."""
+    """Return bins of the estimates, and the likelihoods of atoms from 0 to beyond the largest."""
     least = float(noise.min())
     root = math.sqrt(least)
 
+    # Variance stabilising: the integral of dx / (least + slope x)^(1/2), written without
+    # cancellation for a small slope, and its inverse. In these units atoms are equally spaced where
+    # they can be told apart equally well.
     def even(x: Array) -> Array:
         up = np.maximum(x, 0.0)
         return np.where(x < 0.0, x / root, 2 * up / (np.sqrt(least + slope * up) + root))
@@ -300,10 +309,12 @@ def _grid(values: Array, noise: Array, slope: float) -> _Grid:
     level = np.floor(np.log(noise / least) / 0.05).astype(np.int64)
     place = np.floor(even(values) / _BIN).astype(np.int64)
     place -= place.min()
-    _, bins, told = np.unique(
+    # Items in a bin share a posterior up to the shift: the cost depends on the number of bins, not
+    # of items.
+    _, bins, sizes_of_bins = np.unique(
         place * (int(level.max()) + 1) + level, return_inverse=True, return_counts=True
     )
-    counts = told.astype(np.float64)
+    counts = sizes_of_bins.astype(np.float64)
     centres, spread = (np.bincount(bins, of) / counts for of in (values, noise))
     middle, reach = even(centres), np.sqrt(spread / least)
     top = float((middle + _NEAR * reach).max())
@@ -317,6 +328,7 @@ def _grid(values: Array, noise: Array, slope: float) -> _Grid:
     columns = np.arange(ends[-1]) - np.repeat(ends[:-1] - start, sizes)
     variance = np.repeat(spread, sizes) + slope * atoms[columns]
     logs = -0.5 * ((np.repeat(centres, sizes) - atoms[columns]) ** 2 / variance + np.log(variance))
+    # Each row is scaled by its largest likelihood: none underflows to a row of zeros.
     offsets = np.maximum.reduceat(logs, ends[:-1])
     kernel = scipy.sparse.csr_array(
         (np.exp(logs - np.repeat(offsets, sizes)), columns, ends), shape=(len(counts), len(atoms))
@@ -327,11 +339,12 @@ def _grid(values: Array, noise: Array, slope: float) -> _Grid:
 
 
 def _priors(grid: _Grid, users: int) -> tuple[Array, Array]:
-    """Candidate priors of mean 1/d, shape (atoms, priors), and their weights."""
+    """Return candidate priors of mean 1/d, shape (atoms, priors), and their weights."""
     items = float(grid.counts.sum())
     mean, cost = 1.0 / items, math.log(max(items, 2.0)) / 2
     free = _free(grid, mean)
     places = np.flatnonzero(free > 1e-6)
+    # Neighbouring atoms of the grid stand for one between them: they count as one parameter pair.
     groups = np.split(places, np.flatnonzero(np.diff(places) > 2) + 1)
     # Each atom has a place and a weight; that the weights sum to 1 and the mean take two.
     smooth = _cut_off(grid, users, mean)
@@ -362,17 +375,17 @@ def _priors(grid: _Grid, users: int) -> tuple[Array, Array]:
         mixed = share * (grid.kernel @ beside)[:, None] + (1 - share) * densities[:, some]
         scores.append(grid.of_densities(mixed) - parameters * cost - math.log(max(len(some), 1)))
         priors.append(share * beside[:, None] + (1 - share) * smooth[:, some])
-    told, found = np.concatenate(scores), np.concatenate(priors, axis=1)
-    likely = told > told.max() - _FAR
-    told, found = told[likely], found[:, likely]
-    told = told + _of_sum(grid, found)
-    weights = np.exp(told - told.max())
+    logs, candidates = np.concatenate(scores), np.concatenate(priors, axis=1)
+    likely = logs > logs.max() - _FAR
+    logs, candidates = logs[likely], candidates[:, likely]
+    logs = logs + _of_sum(grid, candidates)
+    weights = np.exp(logs - logs.max())
     keep = weights > 1e-3
-    return found[:, keep], weights[keep] / weights[keep].sum()
+    return candidates[:, keep], weights[keep] / weights[keep].sum()
 
 
 def _of_sum(grid: _Grid, priors: Array) -> Array:
-    """The log-likelihoods of the sum 1, given the estimates: posteriors have a sum and a variance.
+    """Return the log-likelihoods of the sum 1: posteriors have a sum and a variance.
 
     A variance below that of one estimate counts as this: priors have their own uncertainty.
     """
@@ -386,13 +399,14 @@ def _of_sum(grid: _Grid, priors: Array) -> Array:
 
 
 def _free(grid: _Grid, mean: float) -> Array:
-    """The likeliest of all priors with this mean.
+    """Return the likeliest of all priors with this mean.
 
     With a multiplier m for the mean, the optimality conditions are those of the likeliest mixture q
     of kernel_j / (1 + m (x_j / mean - 1)), with p_j = q_j / (1 + m (x_j / mean - 1)): p has sum 1
     where its mean is right, and its mean falls with m.
     """
     relative = grid.atoms / mean - 1.0
+    # Where all factors 1 + m (x / mean - 1) are at least 0: x goes from 0 to the last atom.
     low, high, multiplier = -1.0 / relative[-1], 1.0, 0.0
     while True:
         factor = 1.0 + multiplier * relative
@@ -406,7 +420,7 @@ def _free(grid: _Grid, mean: float) -> Array:
 
 
 def _cut_off(grid: _Grid, users: int, mean: float) -> Array:
-    """Power laws with the decay that gives them this mean, shape (atoms, priors)."""
+    """Return power laws with the decay that gives them this mean, shape (atoms, priors)."""
     top = float(grid.high[-1])
     starts = np.geomspace(min(0.1 / users, 0.01 * mean), 0.9 * mean, _STARTS)
     laws = [_power_law(grid, start, power, 0.0) for start in starts for power in _POWERS]
@@ -414,6 +428,7 @@ def _cut_off(grid: _Grid, users: int, mean: float) -> Array:
     low, high = np.full(len(laws), -100.0), np.full(len(laws), 100.0 * top / mean)
     tilted = priors
     for _ in range(32):
+        # Bisection for all priors at once: the mean falls as the decay rises.
         decay = (low + high) / 2
         logs = np.outer(grid.atoms / top, -decay)
         tilted = priors * np.exp(logs - logs.max(axis=0))
@@ -424,33 +439,33 @@ def _cut_off(grid: _Grid, users: int, mean: float) -> Array:
 
 
 def _power_law(grid: _Grid, start: float, power: float, decay: float) -> Array:
-    """The masses in the cells of x^(power - 1) exp(-decay x / top) from ``start`` to the top."""
+    """Return masses in the cells of x^(power - 1) exp(-decay x / top) from ``start`` on."""
     low, high = np.maximum(grid.low, start), np.maximum(grid.high, start)
     masses = (high**power - low**power) / power * np.exp(-decay * grid.atoms / grid.high[-1])
     return np.asarray(masses / masses.sum())
 
 
 def _mixed(grid: _Grid, priors: Array, weights: Array) -> Any:
-    """The average over priors of the posteriors of each bin, in compressed rows."""
+    """Return the average over priors of the posteriors of each bin, in compressed rows."""
     densities = np.maximum(grid.kernel @ priors, 1e-300)
     result = grid.kernel.copy()
     for start in range(0, len(densities), _ROWS):
         ends = result.indptr[start : start + _ROWS + 1]
-        told = (weights / densities[start : start + _ROWS]) @ priors.T
-        rows, here = np.repeat(np.arange(len(told)), np.diff(ends)), slice(ends[0], ends[-1])
-        result.data[here] *= told[rows, result.indices[here]]
+        averages = (weights / densities[start : start + _ROWS]) @ priors.T
+        rows, here = np.repeat(np.arange(len(averages)), np.diff(ends)), slice(ends[0], ends[-1])
+        result.data[here] *= averages[rows, result.indices[here]]
     return result
 
 
 def _normalised(rows: Any) -> Any:
-    """Rows divided by their sums."""
+    """Return rows divided by their sums."""
     result = rows.copy()  # of which the order within rows stays, as of a product it does not
     result.data /= np.repeat(np.maximum(rows.sum(axis=1), 1e-300), np.diff(rows.indptr))
     return result
 
 
 def _tilted(grid: _Grid, posterior: Any) -> Any:
-    """Posteriors times exp(t x), with the t for which the means of all items sum to 1."""
+    """Return posteriors times exp(t x), with the t for which the means of all items sum to 1."""
     distance = grid.atoms[posterior.indices] - np.repeat(grid.centres, np.diff(posterior.indptr))
     tilt, unit = 0.0, 1.0 / math.sqrt(float(grid.noise.max()))
     tilted = _normalised(posterior)
@@ -460,17 +475,22 @@ def _tilted(grid: _Grid, posterior: Any) -> Any:
         lack = 1.0 - float(grid.counts @ means)
         if abs(lack) < 1e-12 or slope < 1e-30:
             break
+        # Newton's method: the sum of the means is the derivative of a convex function
+        # (log-sum-exp), and the posteriors' variances are its second derivative. Steps are cut
+        # where that is flat.
         tilt += float(np.clip(lack / slope, -unit, unit))
         tilted = posterior.copy()
+        # Relative to each row's centre: a factor per row is divided out, and the exponents stay
+        # small.
         tilted.data *= np.exp(np.clip(tilt * distance, -500.0, 500.0))
         tilted = _normalised(tilted)
     return tilted
 
 
 def _widened(grid: _Grid, prior: Array) -> Array:
-    """A prior spread by as much as the items that it stands on cannot tell."""
+    """Return a prior spread by as much as the items that it stands on cannot tell."""
     cut = np.concatenate([[0.0], np.cumsum(prior)])
-    first, last = (np.searchsorted(grid.scale, grid.scale + one) for one in (-1.0, 1.0))
+    first, last = (np.searchsorted(grid.scale, grid.scale + side) for side in (-1.0, 1.0))
     local = np.maximum((cut[last] - cut[first]) * grid.counts.sum(), 0.5)
     # In cells; of the kernels, the part on the grid is all that there is.
     width = (2.0 / local) ** 0.25 / _CELL

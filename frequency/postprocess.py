@@ -63,23 +63,23 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 
 _STEEPEST = 10.0
-"""Largest exponent that `power` fits: a prior this steep has its mean at about 9/8 of the least
-frequency.
+"""The largest exponent that `power` fits: a prior this steep has its mean at about 9/8 of the
+least frequency.
 """
 
 _REACH = 8.0
-"""Deviations after which a Gaussian likelihood, exp(-32) = 1.3e-14 of its peak, is neglected above
-the peak.
+"""The deviations after which a Gaussian likelihood, exp(-32) = 1.3e-14 of its peak, is neglected
+above the peak.
 """
 
 _PANELS = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _ROWS = 2048
-"""Items integrated at a time: memory holds a few arrays of 8 x 16 x 2 x 2048 floats."""
+"""The items integrated at a time: memory holds a few arrays of 8 x 16 x 2 x 2048 floats."""
 
 
 def base_pos(values: npt.ArrayLike) -> Array:
-    """Base-Pos: negative estimates become 0.
+    """Base-Pos: replace negative estimates by 0.
 
     The result is the nearest non-negative array in L2, and the same estimate where positive.
 
@@ -90,7 +90,7 @@ def base_pos(values: npt.ArrayLike) -> Array:
 
 
 def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.05) -> Array:
-    """Base-Cut: estimates that noise alone explains become 0, the others stay as they are.
+    """Base-Cut: replace estimates that noise alone explains by 0, and keep the others.
 
     Kept is what exceeds Phi^-1(1 - level / d) deviations (and 0). If the errors are Gaussian, at
     most ``level`` is the probability that any item with a true frequency of 0 is kept, by the union
@@ -133,7 +133,7 @@ def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.
 
 
 def norm(values: npt.ArrayLike) -> Array:
-    """Norm: adds one constant to all estimates, so that they sum to 1.
+    """Norm: add one constant to all estimates, so that they sum to 1.
 
     The nearest array with sum 1 in L2 (orthogonal projection on a hyperplane). All differences
     between items are kept, and so are negative estimates. Unbiased estimates stay unbiased.
@@ -146,7 +146,7 @@ def norm(values: npt.ArrayLike) -> Array:
 
 
 def norm_mul(values: npt.ArrayLike) -> Array:
-    """Norm-Mul: negative estimates become 0, the others are multiplied by one factor to sum to 1.
+    """Norm-Mul: replace negative estimates by 0, and scale the others to sum to 1.
 
     Keeps the ratios between positive estimates. If there is none, which leaves no factor, the
     result is uniform.
@@ -165,7 +165,7 @@ def norm_mul(values: npt.ArrayLike) -> Array:
 
 
 def norm_sub(values: npt.ArrayLike) -> Array:
-    """Norm-Sub: max(values + delta, 0), with the one constant delta for which this sums to 1.
+    """Norm-Sub: return max(values + delta, 0), with the constant delta for which this sums to 1.
 
     This is the Euclidean projection on the probability simplex, also here as `project_simplex`: of
     all distributions, the one that changes the estimates least in L2. A distribution is returned as
@@ -197,7 +197,7 @@ docstring has the proof.
 
 
 def norm_cut(values: npt.ArrayLike) -> Array:
-    """Norm-Cut: negative and small estimates become 0, so that the rest sums to at most 1.
+    """Norm-Cut: replace negative and small estimates by 0, so that the rest sums to at most 1.
 
     The rest is unchanged, and its sum as near to 1 as can be.
 
@@ -231,7 +231,7 @@ def norm_cut(values: npt.ArrayLike) -> Array:
 
 
 def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
-    """MLE-Apx: the distribution that maximises an approximate likelihood.
+    """MLE-Apx: return the distribution that maximises an approximate likelihood.
 
     It allows for the other noise of frequent items. In a pure protocol a report supports the user's
     own item with probability p and any other item with probability q, 0 < q < p < 1; an estimate
@@ -292,7 +292,7 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
 
 
 def power(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Array:
-    """Power: posterior means of the frequencies under a power law, for Gaussian errors.
+    """Power: return posterior means of the frequencies under a power law, for Gaussian errors.
 
     The prior density is proportional to x^-s on [1 / users, 1], with the s for which its mean is
     the mean of the estimates; the posterior mean is the estimator of least expected squared error
@@ -373,7 +373,7 @@ def _positive(array: Array) -> Array:
 
 
 def _support(estimates: Array, b: float) -> tuple[int, float]:
-    """How many of the largest estimates stay positive, and their sum.
+    """Return how many of the largest estimates stay positive, and their sum.
 
     In `norm_sub` (b = 0) or `mle_apx`, what stays is above r = (the sum of what stays - 1) / (its
     number + b). If more is kept, the quotient is at most r, since what is kept too much is at most
@@ -382,6 +382,8 @@ def _support(estimates: Array, b: float) -> tuple[int, float]:
     """
     count, total = estimates.size, float(estimates.sum())
     while True:
+        # Invariant: all estimates that stay are among those counted. Selection instead of sorting:
+        # linear in the number of items, in a few rounds.
         above = estimates > (total - 1.0) / (count + b)
         fewer = int(np.count_nonzero(above))
         if not 0 < fewer < count:
@@ -392,7 +394,7 @@ def _support(estimates: Array, b: float) -> tuple[int, float]:
 
 
 def _exponent(mean: float, users: int) -> float:
-    """The exponent s in 0 .. 10 of the power law with this mean, or the nearest to it.
+    """Return the exponent s in 0 .. 10 of the power law with this mean, or the nearest to it.
 
     The density is proportional to x^-s on [1 / users, 1].
     """
@@ -416,7 +418,7 @@ def _exponent(mean: float, users: int) -> float:
 
 
 def _posterior_means(estimates: Array, noise: Array, users: int, s: float) -> Array:
-    """The posterior means of frequencies under a power law, for Gaussian errors.
+    """Return the posterior means of frequencies under a power law, for Gaussian errors.
 
     The integral of x w(x) dx over that of w(x) dx, with w(x) = x^-s exp(-(x - v)^2 / (2 noise^2)),
     over [1 / users, 1].
@@ -446,6 +448,8 @@ def _posterior_means(estimates: Array, noise: Array, users: int, s: float) -> Ar
     y = np.exp(t)
     # (y - v)^2 less its least value (peak - v)^2, factored.
     log_density = (1.0 - s) * t - (y - peak) * (y + (peak - 2.0 * values)) / (2.0 * sigma**2)
+    # Factors that numerator and denominator share cancel: the largest exponent is made 0
+    # (log-sum-exp).
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     density *= np.concatenate([low * weights, (high - low) * weights], axis=1)
     return np.asarray((density * y).sum(axis=1) / density.sum(axis=1)).clip(1.0, users) / users

@@ -36,15 +36,15 @@ from mechdesign.lp.constraints import Constraints
 from mechdesign.privacy import Privacy
 
 _STATED = {"column sums", "privacy", "RH", "RM", "CH", "CM", "F", "WH", "S"}
-"""The groups of constraints that a stated program may have."""
+"""The names of groups of constraints that a stated program may have."""
 
 _Parts: TypeAlias = Iterable[tuple[str, Integers]]
-"""Stated constraints: the names of groups, and numbers of constraints in them."""
+"""The type of stated constraints: names of groups, and numbers of constraints in them."""
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """Constraints that are sums of stated ones: constraint r is that of ``parts(r)``."""
+    """A group of constraints that are sums of stated ones: constraint r is that of ``parts(r)``."""
 
     constraints: Constraints
     parts: Callable[[int], _Parts]
@@ -70,7 +70,7 @@ class DiagonalProgram:
 
     @classmethod
     def of(cls, stated: Program, size: int, privacy: Privacy) -> DiagonalProgram | None:
-        """That of a program of `mechanism_program` with ``size`` outputs and inputs.
+        """Return that of a program of `mechanism_program` with ``size`` outputs and inputs.
 
         None where it has another loss, other properties, neighbours other than adjacent counts, or
         a symmetry that its loss has not.
@@ -85,6 +85,8 @@ class DiagonalProgram:
             or ("S" in names and stated.cost != stated.cost[::-1])
         ):
             return None
+        # The loss may tell too large from too small, but not how far: all costs above the diagonal
+        # of a column are equal, and all below.
         columns = [stated.cost[j::size] for j in range(size)]
         if any(len({*c[:j]}) > 1 or len({*c[j + 1 :]}) > 1 for j, c in enumerate(columns)):
             return None
@@ -111,7 +113,7 @@ class DiagonalProgram:
         return np.ones(self.program.variables)
 
     def table(self, x: Sequence[Fraction]) -> list[list[Fraction]] | None:
-        """A table with these d, U and L, rows are outputs; None if filling it in fails."""
+        """Return a table with these d, U and L, rows are outputs; None if filling it in fails."""
         truth, upper, lower = (
             list(map(to_fmpq, x[k * self.size :][: self.size])) for k in range(3)
         )
@@ -119,33 +121,36 @@ class DiagonalProgram:
         if above is None or below is None:
             return None
         columns = [
-            [*reversed(under), own, *over]
-            for under, own, over in zip(reversed(below), truth, above, strict=True)
+            [*reversed(under), diagonal, *over]
+            for under, diagonal, over in zip(reversed(below), truth, above, strict=True)
         ]
         return [[to_fraction(entry) for entry in row] for row in zip(*columns, strict=True)]
 
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]
     ) -> dict[str, dict[int, Fraction]]:
-        """Dual values of the program as stated, from those of the smaller one.
+        """Return dual values of the program as stated, from those of the smaller one.
 
         The result is by name of group, ``multipliers`` by number of group.
         """
-        found: dict[str, dict[int, Fraction]] = {}
+        # A multiplier of a sum of constraints is a multiplier of each of its terms: nonnegative
+        # ones stay so, and left and right sides add up to the same.
+        stated: dict[str, dict[int, Fraction]] = {}
         for each, chosen in zip(self._sums, multipliers, strict=True):
             for r, value in chosen.items():
                 for name, numbers in each.parts(r):
-                    total = found.setdefault(name, {})
+                    total = stated.setdefault(name, {})
                     for number in numbers.tolist():
                         total[number] = total.get(number, Fraction(0)) + value
-        return found
+        return stated
 
     def _filled(self, truth: Sequence[fmpq], sums: Sequence[fmpq]) -> list[list[fmpq]] | None:
-        """The entries P[j + 1, j] .. P[n, j] of every column j, which have these ``sums``."""
+        """Return the entries P[j + 1, j] .. P[n, j] of every column j, with these ``sums``."""
         alpha = to_fmpq(self.alpha)
         most = ONE if self._groups.keys() & {"RM", "RH"} else 1 / alpha
         honest = bool(self._groups.keys() & {"CM", "CH"})
         columns: list[list[fmpq]] = [[]]
+        # From the last column on, as the entries of column j are bounded by those of column j + 1.
         for j in range(self.size - 2, -1, -1):
             neighbours = [truth[j + 1], *columns[-1]]
             column = [alpha * entry for entry in neighbours]
@@ -153,6 +158,8 @@ class DiagonalProgram:
             for k, entry in enumerate(neighbours):
                 room = (min(most * entry, truth[j]) if honest else most * entry) - column[k]
                 added = min(room, left)
+                # The sum is less than the least that the neighbours allow, or an entry may not
+                # reach it.
                 if added < 0:
                     return None
                 column[k] += added
@@ -172,11 +179,11 @@ class DiagonalProgram:
 
     @cached_property
     def _at(self) -> Integers:
-        """The numbers of the entries of the table."""
+        """The numbers of the entries of the table, as an array of its shape."""
         return np.arange(self.size**2).reshape(self.size, self.size)
 
     def _sums_of_privacy(self) -> Iterator[_Sums]:
-        """Of the columns, of privacy and of row monotonicity."""
+        """Yield the sums of the columns, of privacy and of row monotonicity."""
         at, alpha = self._at, self.alpha
         truth, upper, lower = np.arange(3 * self.size).reshape(3, self.size)
         inward = "RM" if "RM" in self._groups else "privacy"
@@ -209,7 +216,7 @@ class DiagonalProgram:
         )
 
     def _sums_of_properties(self) -> Iterator[_Sums]:
-        """Of column honesty, fairness and weak honesty."""
+        """Yield the sums of column honesty, fairness and weak honesty."""
         at, alpha, size = self._at, self.alpha, self.size
         truth, upper, lower = np.arange(3 * size).reshape(3, size)
         if "WH" in self._groups:
@@ -240,21 +247,22 @@ class DiagonalProgram:
                 yield _sums(cells, (len(outputs), -1), partial(self._share, j, outputs))
 
     def _pairs(self, name: str, larger: Integers, smaller: Integers) -> tuple[str, Integers]:
-        """The constraints of a group between these entries of the table."""
+        """Return the constraints of a group between these entries of the table."""
         cells = np.column_stack([np.atleast_1d(larger), np.atleast_1d(smaller)])
         return name, self._groups[name].find(cells)
 
     def _honest(self, j: int, outputs: Iterable[int]) -> _Parts:
-        """P[j, j] >= P[i, j] for each of the outputs i, other than j."""
+        """Yield P[j, j] >= P[i, j] for each of the outputs i, other than j."""
         for i in outputs:
             way = self._at[np.arange(j, i, 1 if i > j else -1), j]
+            # Monotone columns state it step by step: a chain of neighbouring entries adds up to it.
             if "CM" in self._groups:
                 yield self._pairs("CM", way, np.append(way[1:], self._at[i, j]))
             else:
                 yield self._pairs("CH", way[:1], self._at[i, j])
 
     def _share(self, j: int, outputs: Iterable[int], _: int) -> _Parts:
-        """The same, as the parts of the only constraint of a group."""
+        """Return the same, as the parts of the only constraint of a group."""
         return self._honest(j, outputs)
 
 
@@ -265,7 +273,7 @@ def _sums(
     at_least: Fraction = Fraction(0),
     equals: int | None = None,
 ) -> _Sums:
-    """The constraints with these terms, each an array of variables, in a group of their own."""
+    """Return the constraints with these terms, each an array of variables, as a group."""
     bound = at_least if equals is None else Fraction(equals)
     constraints = Constraints(
         np.column_stack(terms), tuple(map(Fraction, coefficients)), bound, equals is not None

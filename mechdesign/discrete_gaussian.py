@@ -25,12 +25,12 @@ LEAST_SIGMA2, LARGEST_SIGMA2 = Fraction(1, 1 << 16), Fraction(1 << 64)
 """The limits of sigma^2: a draw stays inside 64 bits but with probability below exp(-2^59)."""
 
 _ERROR = 2.0**-40
-"""More than the relative error of an acceptance probability that is computed in floats."""
+"""A bound above the relative error of an acceptance probability that is computed in floats."""
 
 _CHUNK = 1 << 16
 
 _SERIES = Fraction(64)
-"""Up to this sigma^2 the variance is summed; beyond, it is sigma^2 to within e^-1200 of it."""
+"""The sigma^2 up to which the variance is summed; beyond, it is sigma^2 to within e^-1200 of it."""
 
 
 class DiscreteGaussian:
@@ -65,8 +65,8 @@ class DiscreteGaussian:
         """The variance, rounded up: at most sigma^2, and nearly that unless it is small."""
         if self.sigma2 > _SERIES:
             value = self.sigma2
-            found = float(value)
-            return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+            nearest = float(value)
+            return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
         with precision(128):
             rate = -1 / (2 * ball(self.sigma2))
             # Beyond 16 deviations, and 16, the rest is below e^-127 of the sums
@@ -78,7 +78,7 @@ class DiscreteGaussian:
             return math.nextafter(float(bound), math.inf)
 
     def draw(self, size: int, source: BitSource) -> Integers:
-        """Independent draws of the noise.
+        """Return independent draws of the noise.
 
         Parameters
         ----------
@@ -99,17 +99,19 @@ class DiscreteGaussian:
                 tried = self._proposal.draw(len(waiting), source)
                 taken = self._accepted(tried, source)
                 result[waiting[taken]] = tried[taken]
+                # Rejection: whoever was refused proposes again; the draws accepted are independent.
                 waiting = waiting[~taken]
         return result
 
     def _accepted(self, tried: Integers, source: BitSource) -> Booleans:
-        """Whether U < exp(-g) for new uniform numbers U, where g is the `_exponent` of each.
+        """Return whether U < exp(-g) for new uniform numbers U, where g is that of each draw.
 
         exp(-y^2 / (2 sigma2)) over alpha^|y| is exp(-(|y| - c)^2 / (2 sigma2)) up to a factor, with
         c = -ln(alpha) sigma2.
         """
         words: Words = source(len(tried))
         chances, uniform = self._chances(tried), words * 2.0**-64
+        # Floats decide where their proved error leaves no doubt, for nearly all; the rest by balls.
         taken: Booleans = uniform < chances * (1 - _ERROR) - 2.0**-64
         open_ = ~taken & (uniform <= chances * (1 + _ERROR) + 2.0**-64)
         for k in np.flatnonzero(open_):
@@ -117,7 +119,7 @@ class DiscreteGaussian:
         return taken
 
     def _chances(self, tried: Integers) -> Floats:
-        """exp(-g), to within 2^-41 of it, or below 2^-64.
+        """Return exp(-g), to within 2^-41 of it, or below 2^-64.
 
         c, 2 sigma2 and each operation are within 2^-53 of what they stand for, and |y| is exact
         below 2^53, beyond which exp(-g) is below 2^-64. With s = |y| - c, whose error is at most
@@ -128,18 +130,18 @@ class DiscreteGaussian:
         """
         centre, twice = self._floats
         away = np.abs(tried).astype(np.float64) - centre
-        found: Floats = np.exp(-np.minimum(away * away / twice, 700.0))
-        return found
+        chances: Floats = np.exp(-np.minimum(away * away / twice, 700.0))
+        return chances
 
     @cached_property
     def _floats(self) -> tuple[float, float]:
-        """c and 2 sigma2, to nearest."""
+        """The numbers c and 2 sigma2, to nearest."""
         with precision(128):
             centre = self._centre()
         return float(centre.mid()), float(2 * self.sigma2)
 
     def _centre(self) -> arb:
-        """c, a ball."""
+        """Return c, a ball."""
         return ball(Fraction(self._t, self._t - 1)).log() * ball(self.sigma2)
 
     def _below(self, tried: int, prefix: int, source: BitSource) -> bool:

@@ -20,18 +20,18 @@ from mechdesign.base.text import brief
 Ints = npt.NDArray[np.int64]
 
 LARGEST_SCALE = 1 << 46
-"""1 / (1 - alpha) is at most this: an answer then stays inside 64 bits but with probability below
+"""The largest 1 / (1 - alpha): an answer then stays inside 64 bits but with probability below
 exp(-2^15).
 """
 
 _CHUNK = 1 << 16
-"""Draws handled at a time, so that the working arrays stay in cache."""
+"""The draws handled at a time, so that the working arrays stay in cache."""
 
 _TAIL_BITS = 40
-"""Beyond the table lies a probability of about 2^-40."""
+"""The negative binary logarithm of the probability beyond the table, about."""
 
 _DIGIT = 6
-"""Bits of a digit of U; a digit has a table of 2^6 powers."""
+"""The bits of a digit of U; a digit has a table of 2^6 powers."""
 
 
 class DiscreteLaplace:
@@ -62,18 +62,18 @@ class DiscreteLaplace:
 
     @property
     def variance(self) -> Fraction:
-        """2 alpha / (1 - alpha)^2, exactly: a little less than that of continuous Laplace noise."""
+        """The variance 2 alpha / (1 - alpha)^2, exactly: less than that of continuous noise."""
         return 2 * self.alpha / (1 - self.alpha) ** 2
 
     @property
     def fourth_moment(self) -> Fraction:
-        """The mean of X^4, exactly."""
+        """The fourth moment, the mean of X^4, exactly."""
         alpha = self.alpha
         return 2 * alpha * (1 + 10 * alpha + alpha**2) / (1 - alpha) ** 4
 
     @cached_property
     def _powers(self) -> Words:
-        """First words of alpha^(S k) for k = length .. 1: ascending."""
+        """The first words of alpha^(S k) for k = length .. 1: ascending."""
         return np.array(
             [self._leading(self._stride * k, 1) for k in range(self._length, 0, -1)],
             dtype=np.uint64,
@@ -81,7 +81,7 @@ class DiscreteLaplace:
 
     @cached_property
     def _digits(self) -> list[Words]:
-        """For each digit of U, the first words of the powers it stands for.
+        """The first words of the powers that each digit of U stands for.
 
         The entry of the digit 0, a power of 1, is not used.
         """
@@ -95,7 +95,7 @@ class DiscreteLaplace:
         return tables
 
     def draw(self, size: int, source: BitSource) -> Ints:
-        """Independent draws of the noise.
+        """Return independent draws of the noise.
 
         Parameters
         ----------
@@ -112,12 +112,13 @@ class DiscreteLaplace:
         result = np.empty(size, dtype=np.int64)
         for start in range(0, size, _CHUNK):
             part = result[start : start + _CHUNK]
+            # The difference of two independent geometric numbers is discrete Laplace.
             part[:] = self.geometric(len(part), source)
             part -= self.geometric(len(part), source)
         return result
 
     def geometric(self, size: int, source: BitSource) -> Ints:
-        """Independent draws of G with ``Pr[G >= k] = alpha^k``, k >= 0.
+        """Return independent draws of G with ``Pr[G >= k] = alpha^k``, k >= 0.
 
         Parameters
         ----------
@@ -131,7 +132,10 @@ class DiscreteLaplace:
         numpy.ndarray of int64
             Shape (size,).
         """
+        # G = S T + U, independent: T geometric with the ratio alpha^S, by a table, and U the
+        # remainder, with probability proportional to alpha^U, by rejection.
         result = self._table_draw(source(size), source)
+        # Geometric numbers have no memory: beyond the end of the table the draw begins anew.
         beyond = np.flatnonzero(result == self._length)
         while len(beyond):
             more = self._table_draw(source(len(beyond)), source)
@@ -140,17 +144,18 @@ class DiscreteLaplace:
         return (result << self._shift) + self._remainders(size, source) if self._shift else result
 
     def _table_draw(self, words: Words, source: BitSource) -> Ints:
-        """min(T, length) from the first words of as many uniform numbers."""
+        """Return min(T, length) from the first words of as many uniform numbers."""
         powers = self._powers
         not_above = np.searchsorted(powers, words, side="right")
         result = self._length - not_above
+        # A word that equals the first word of a power does not decide: more words do.
         # Probability about length / 2^64 a draw
         for k in np.flatnonzero((not_above > 0) & (powers[not_above - 1] == words)):
             result[k] = self._slow(int(words[k]), source)
         return result.astype(np.int64)
 
     def _slow(self, prefix: int, source: BitSource) -> int:
-        """The obvious definition of a draw from the table.
+        """Return a draw from the table by its obvious definition.
 
         U = prefix / 2^64 is extended by words until no power lies inside its cell.
         """
@@ -166,12 +171,14 @@ class DiscreteLaplace:
             prefix, words = (prefix << 64) | int(source(1)[0]), words + 1
 
     def _remainders(self, size: int, source: BitSource) -> Ints:
-        """U in 0 .. S-1 with probability proportional to alpha^U."""
+        """Return U in 0 .. S-1 with probability proportional to alpha^U."""
         result = np.empty(size, dtype=np.int64)
         waiting = np.arange(size)
         while len(waiting):
             tried = (source(len(waiting)) >> np.uint64(64 - self._shift)).astype(np.int64)
             accepted = np.arange(len(waiting))
+            # alpha^U is the product of the powers of its digits: each is an independent Bernoulli
+            # trial, and the number is accepted if all succeed.
             for i, table in enumerate(self._digits):
                 digits = (tried[accepted] >> (_DIGIT * i)) & ((1 << _DIGIT) - 1)
                 words = source(len(accepted))
@@ -194,7 +201,7 @@ class DiscreteLaplace:
         return prefix < power
 
     def _leading(self, exponent: int, words: int) -> int:
-        """floor(alpha^exponent * 2^(64 words)), exponent >= 1.
+        """Return floor(alpha^exponent * 2^(64 words)), exponent >= 1.
 
         The loop ends: alpha^exponent * 2^(64 words) is an integer only if the denominator of alpha
         is a power of two, and then enough precision makes both bounds exact.
@@ -202,6 +209,7 @@ class DiscreteLaplace:
         spare = 64
         while True:
             low, high = _power(self.alpha, exponent, 64 * words + spare)
+            # Ziv's strategy: the bounds agree in the digits wanted, or the precision is doubled.
             if low >> spare == high >> spare:
                 return low >> spare
             spare *= 2
@@ -211,14 +219,15 @@ class DiscreteLaplace:
 
 
 def _rate(alpha: Fraction) -> float:
-    """About -ln(alpha), also where alpha is no float."""
+    """Return about -ln(alpha), also where alpha is no float."""
     if alpha > Fraction(1, 2):
         return -math.log1p(-float(1 - alpha))
     return math.log(alpha.denominator) - math.log(alpha.numerator)
 
 
 def _power(alpha: Fraction, exponent: int, bits: int) -> tuple[int, int]:
-    """Integers low <= alpha^exponent * 2^bits <= high, by squaring with directed rounding."""
+    """Return integers low <= alpha^exponent * 2^bits <= high, by squaring, rounded outwards."""
+    # Each of the squarings doubles the relative error of those before it.
     work = bits + 2 * exponent.bit_length() + 8
     below = (alpha.numerator << work) // alpha.denominator
     above = -((-alpha.numerator << work) // alpha.denominator)

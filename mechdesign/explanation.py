@@ -29,7 +29,7 @@ QUESTIONS = (
     "What does a published value say about the truth?",
     "What does one person risk?",
 )
-"""What `Explanation.answers` answers, in order."""
+"""The questions that `Explanation.answers` answers, in order."""
 
 LIKELY = Fraction(9, 10)
 """The probability of the range that `PublishedValue` names."""
@@ -37,15 +37,15 @@ LIKELY = Fraction(9, 10)
 _WIDTH = 100
 
 _BIASES = 12
-"""Of more true counts the biases of the first and the last ones are told in words."""
+"""The most true counts whose biases are all told in words; of more, the first and last ones."""
 
 _SHOWN = 3
-"""So many published values are explained in words: the first, the middle and the last one."""
+"""The number of published values that are explained in words: first, middle and last one."""
 
 
 @dataclass(frozen=True)
 class TrueCount:
-    """What happens to one true count.
+    """The errors of one true count.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class TrueCount:
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """What one published value says about the truth.
+    """The posterior of the truth, given one published value.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class PublishedValue:
 
 @dataclass(frozen=True)
 class PersonalRisk:
-    """How much one person's answer can change the probability of a published value.
+    """The risk of one person: the change of a published value's probability by their answer.
 
     Attributes
     ----------
@@ -114,15 +114,16 @@ class PersonalRisk:
     example: tuple[str, str, str]
 
     def belief(self, before: Fraction) -> Fraction:
-        """An upper bound on the probability of a fact about the person, given that of before."""
+        """Return an upper bound on the probability of a fact about the person, from the prior's."""
         if not isinstance(self.ratio, Fraction):
             return Fraction(before > 0)
+        # Bayes: posterior odds are at most the ratio times the prior odds.
         return self.ratio * before / (1 + (self.ratio - 1) * before)
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What a mechanism does, for true counts drawn from a prior; ``str()`` says it in words.
+    """An explanation of a mechanism, for true counts drawn from a prior; ``str()`` is in words.
 
     All numbers are exact. In words, probabilities are rounded down and risks are rounded up, so
     that each is a bound.
@@ -140,21 +141,21 @@ class Explanation:
 
     @cached_property
     def distances(self) -> tuple[Fraction, ...]:
-        """The probability of each distance 0, 1, ... of the published value from the true count.
+        """The probabilities of distances 0, 1, ... of the published value from the true count.
 
         The last is above 0. A band is at distance 0 from the counts in it; of pairs of counts both
         differences are added.
         """
-        found = [0] * (int(self._apart.max()) + 1)
+        weights = [0] * (int(self._apart.max()) + 1)
         for row, apart in zip(self._joint, self._apart.tolist(), strict=True):
             for weight, distance in zip(row, apart, strict=True):
-                found[distance] += weight
-        while not found[-1]:
-            found.pop()
-        return tuple(Fraction(weight, self._total) for weight in found)
+                weights[distance] += weight
+        while not weights[-1]:
+            weights.pop()
+        return tuple(Fraction(weight, self._total) for weight in weights)
 
     def within(self, distance: int) -> Fraction:
-        """The probability that a published value is at most so far from the true count."""
+        """Return the probability that a published value is at most so far from the true count."""
         return sum(self.distances[: distance + 1], Fraction(0))
 
     @property
@@ -179,8 +180,8 @@ class Explanation:
 
     @cached_property
     def true_counts(self) -> tuple[TrueCount, ...]:
-        """What happens to each true count: shape (inputs,)."""
-        found = []
+        """The errors of each true count: shape (inputs,)."""
+        counts = []
         columns = zip(*self.table.weights, strict=True)
         labels, below = self.table.input_values.labels, self.table.denominator
         pairs_of_counts = isinstance(self.table.input_values, CountPairs)
@@ -196,17 +197,17 @@ class Explanation:
             square = sum(weight * distance**2 for weight, distance in pairs)
             off = sum(weight * distance for weight, distance in zip(column, error, strict=True))
             bias = None if pairs_of_counts else Fraction(off, below)
-            found.append(TrueCount(label, Fraction(right, below), Fraction(square, below), bias))
-        return tuple(found)
+            counts.append(TrueCount(label, Fraction(right, below), Fraction(square, below), bias))
+        return tuple(counts)
 
     @cached_property
     def published_values(self) -> tuple[PublishedValue, ...]:
-        """What each published value says about the truth: shape (outputs,)."""
+        """The posteriors of the truth, given each published value: shape (outputs,)."""
         return tuple(map(self._published, range(self.table.outputs)))
 
     @cached_property
     def risks(self) -> tuple[PersonalRisk, ...]:
-        """What one person risks if the answer changes a count by one, and then if by more.
+        """The risks of one person if the answer changes a count by one, and then if by more.
 
         There is more where the claim of privacy has neighbours that differ by more than one, and
         for pairs of counts, since one person may be in both. There is nothing where only one true
@@ -229,7 +230,7 @@ class Explanation:
 
     @property
     def statement(self) -> str:
-        """What is published under which privacy, and which true counts are assumed."""
+        """The statement of what is published under which privacy, and of the prior."""
         outputs, inputs, privacy = (
             self.table.output_values,
             self.table.input_values,
@@ -263,7 +264,7 @@ class Explanation:
         return f"<Explanation of {self.table.outputs} outputs x {self.table.inputs} inputs>"
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers, for JSON: probabilities and ratios as exact text beside decimals.
+        """Return all numbers, for JSON: probabilities and ratios as exact text beside decimals.
 
         Returns
         -------
@@ -395,16 +396,16 @@ class Explanation:
         )
 
     def _biases(self, average: Fraction) -> str:
-        """How far what is published is off on average, for each true count."""
-        each = [(one.label, one.bias or Fraction(0)) for one in self.true_counts]
+        """Return how far what is published is off on average, for each true count."""
+        each = [(count.label, count.bias or Fraction(0)) for count in self.true_counts]
         if len({bias for _, bias in each}) == 1:
             return f"On average it is {_off(average)}, whatever the true count."
         shown = each if len(each) <= _BIASES else [*each[:4], *each[-4:]]
-        told = [f"{float(bias):+.2f} for {label}" for label, bias in shown]
-        told[4:4] = ["..."] * (len(shown) < len(each))
+        biases = [f"{float(bias):+.2f} for {label}" for label, bias in shown]
+        biases[4:4] = ["..."] * (len(shown) < len(each))
         return (
             f"On average over all true counts it is {_off(average)}; for each of them it is off by"
-            f" {', '.join(told)}."
+            f" {', '.join(biases)}."
         )
 
     def _worst(self) -> str:
@@ -479,7 +480,7 @@ class Explanation:
 
 
 def explain(mechanism: Table, prior: Sequence[Rational] | None = None) -> Explanation:
-    """What a mechanism does, in exact numbers and in words.
+    """Explain what a mechanism does, in exact numbers and in words.
 
     Parameters
     ----------
@@ -510,7 +511,7 @@ def explain(mechanism: Table, prior: Sequence[Rational] | None = None) -> Explan
 
 
 def _reach(privacy: Privacy) -> str:
-    """How far apart neighbours are."""
+    """Return how far apart neighbours are."""
     if privacy.neighbours == "all":
         return "the true count to any other"
     if isinstance(privacy.neighbours, int):
@@ -519,7 +520,7 @@ def _reach(privacy: Privacy) -> str:
 
 
 def _described(inputs: Values) -> str:
-    """What is counted."""
+    """Return what is counted."""
     if isinstance(inputs, CountPairs):
         return f"Two counts, of {inputs.first} and of {inputs.second} people"
     people = inputs.size - 1
@@ -527,7 +528,7 @@ def _described(inputs: Values) -> str:
 
 
 def _assumed(prior: tuple[Fraction, ...], inputs: Values) -> str:
-    """How likely the true counts are."""
+    """Return how likely the true counts are."""
     if len(set(prior)) == 1:
         return "equally likely"
     if not isinstance(inputs, Counts):
@@ -544,7 +545,7 @@ def _assumed(prior: tuple[Fraction, ...], inputs: Values) -> str:
 
 
 def _range(outputs: Values) -> str:
-    """What is published."""
+    """Return what is published."""
     if isinstance(outputs, CountPairs):
         return f"0 .. {outputs.first} and 0 .. {outputs.second}"
     if isinstance(outputs, Bands):
@@ -553,7 +554,7 @@ def _range(outputs: Values) -> str:
 
 
 def _some(labels: Sequence[str], word: str = "or") -> str:
-    """The first few labels; pairs, which have commas, in brackets."""
+    """Return the first few labels; pairs, which have commas, in brackets."""
     shown = [f"({label})" if "," in label else label for label in labels]
     if len(shown) > _SHOWN + 1:
         shown = [*shown[:_SHOWN], f"{len(shown) - _SHOWN} others"]
@@ -561,21 +562,22 @@ def _some(labels: Sequence[str], word: str = "or") -> str:
 
 
 def _shortest(joint: Sequence[int], share: Fraction) -> tuple[int, int]:
-    """The ends of the shortest run of numbers with this share of their sum, and the most of those.
+    """Return the ends of the shortest run of numbers with this share of their sum.
 
-    Of several such runs it is the first.
+    Of several such runs it is the one of the largest sum, and of those the first.
     """
     needed = math.ceil(share * sum(joint))
-    best, found = (len(joint) + 1, 0), (0, len(joint) - 1)
-    first = held = 0
+    best, ends = (len(joint) + 1, 0), (0, len(joint) - 1)
+    first = mass = 0
+    # Two ends that only move forwards: for each last number the shortest run that ends there.
     for last, weight in enumerate(joint):
-        held += weight
-        while held - joint[first] >= needed:
-            held -= joint[first]
+        mass += weight
+        while mass - joint[first] >= needed:
+            mass -= joint[first]
             first += 1
-        if held >= needed and (last + 1 - first, -held) < best:
-            best, found = (last + 1 - first, -held), (first, last)
-    return found
+        if mass >= needed and (last + 1 - first, -mass) < best:
+            best, ends = (last + 1 - first, -mass), (first, last)
+    return ends
 
 
 def _odds(risk: PersonalRisk) -> str:
@@ -590,14 +592,14 @@ def _root(square: Fraction) -> str:
 
 
 def _off(bias: Fraction) -> str:
-    """A bias in words."""
+    """Return a bias in words."""
     if not bias:
         return "neither too low nor too high"
     return f"{_size(float(abs(bias)))} too {'low' if bias < 0 else 'high'}"
 
 
 def _size(error: float) -> str:
-    """An error to three digits at least."""
+    """Return an error to three digits at least."""
     return f"{error:,.0f}" if 1000 <= error < math.inf else brief(error, 3)
 
 

@@ -31,7 +31,7 @@ from mechdesign.values import Values
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a mechanism, whatever it costs.
+    """A request: what is asked of a mechanism, whatever it costs.
 
     Attributes
     ----------
@@ -53,11 +53,11 @@ class Request:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """What is asked for, by name: ``"privacy"``, and the texts of the properties."""
+        """The names of what is asked for: ``"privacy"``, and the texts of the properties."""
         return ("privacy",) * self.private + tuple(item.text for item in self.properties)
 
     def constraints(self) -> list[Constraints]:
-        """All of them, named; those that others imply may be left out."""
+        """Return all constraints, named; those that others imply may be left out."""
         at = IndexTable(self.outputs, self.inputs)
         stated = stated_constraints(at, self.privacy, self.properties)
         return [group for group in stated if self.private or group.kind != PRIVACY]
@@ -65,7 +65,7 @@ class Request:
 
 @dataclass(frozen=True)
 class FarkasProof:
-    """Multipliers by which the constraints of a request contradict each other.
+    """A Farkas proof: multipliers by which the constraints of a request contradict each other.
 
     Attributes
     ----------
@@ -94,10 +94,12 @@ class FarkasProof:
 
     @property
     def excess(self) -> Fraction:
-        """What the right sides add up to, where the left sides add up to at most 0.
+        """The sum of the right sides, where the left sides add up to at most 0.
 
         Raises ValueError where they do not.
         """
+        # Farkas' lemma is duality for the cost 0: a dual bound above 0 on an optimum that would be
+        # 0.
         nothing = (Fraction(0),) * (self.request.outputs.size * self.request.inputs.size)
         program = Program(nothing, tuple(self.request.constraints()))
         return dual_bound(program, self.multipliers)
@@ -114,7 +116,7 @@ class FarkasProof:
 
 
 class Incompatible(Infeasible):
-    """No mechanism meets a request: the proof, and what would have to change.
+    """The error that no mechanism meets a request: the proof, and what would have to change.
 
     Attributes
     ----------

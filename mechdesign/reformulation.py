@@ -33,15 +33,15 @@ from mechdesign.lp.constraints import Constraints
 from mechdesign.privacy import Privacy
 
 _UNRELATED = 1 << 40
-"""The distance of inputs that are not neighbours: more than any chain of neighbours can have."""
+"""The distance of inputs that are not neighbours: more than any chain of neighbours has."""
 
 _LEAST = 1e-6
-"""Floats need not tell smaller probabilities from 0."""
+"""The probability below which floats need not tell one from 0."""
 
 
 @dataclass(frozen=True)
 class Clique:
-    """Inputs, in order, that are all within ``distance`` of each other."""
+    """A clique: inputs, in order, that are all within ``distance`` of each other."""
 
     inputs: tuple[int, ...]
     distance: int
@@ -49,7 +49,7 @@ class Clique:
 
 @dataclass(frozen=True)
 class Compact:
-    """A shorter program, and how its multipliers are translated to the stated one.
+    """A compact program: shorter than the stated one, to which its multipliers are translated.
 
     Its groups are those of ``stated``, with only the constraints ``kept`` of each, and then two for
     each clique: entries are at least the auxiliary variable, and that is at least alpha^d times
@@ -64,33 +64,32 @@ class Compact:
     cliques: tuple[Clique, ...]
     inputs: int
     sizes: Floats
-    """What to scale the variables by: about as large as they are where that is known."""
+    """The scaling of the variables: about as large as they are where that is known."""
 
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]
     ) -> dict[str, dict[int, Fraction]]:
-        """Dual values of the program as stated, from those of the shorter one.
+        """Return dual values of the program as stated, from those of the shorter one.
 
         The result is by name of group, ``multipliers`` by number of group. Both prove the same
         bound. An auxiliary variable costs nothing, so the multipliers of the constraints above it
-        sum to at least as much as those below it. Each pair of
-        such multipliers becomes a multiplier of the constraint of the statement that the two
-        constraints imply.
+        sum to at least as much as those below it. Each pair of such multipliers becomes a
+        multiplier of the constraint of the statement that the two constraints imply.
         """
         stated = [
             {int(kept[r]): value for r, value in chosen.items()}
             for kept, chosen in zip(self.kept, multipliers[: len(self.kept)], strict=True)
         ]
-        found: dict[tuple[int, int], Fraction] = {}
+        translated: dict[tuple[int, int], Fraction] = {}
         for c, clique in enumerate(self.cliques):
             above, below = multipliers[len(self.kept) + 2 * c : len(self.kept) + 2 * c + 2]
             for i in {r // len(clique.inputs) for r in below}:
                 for (j, k), value in _matched(clique, i, above, below).items():
                     cell = i * self.inputs + j, i * self.inputs + k
-                    found[cell] = found.get(cell, Fraction(0)) + value
+                    translated[cell] = translated.get(cell, Fraction(0)) + value
         for group, chosen in zip(self.stated.constraints, stated, strict=True):
-            if found and group.kind == PRIVACY:
-                for r, value in _located(group, found, self.stated.variables):
+            if translated and group.kind == PRIVACY:
+                for r, value in _located(group, translated, self.stated.variables):
                     chosen[r] = chosen.get(r, Fraction(0)) + value
         return {
             group.name: chosen
@@ -101,7 +100,7 @@ class Compact:
 def compact(
     program: Program, outputs: int, inputs: int, privacy: Privacy, row_monotone: bool
 ) -> Compact:
-    """The shorter form of a program of `mechanism_program`, which had these arguments.
+    """Return the shorter form of a program of `mechanism_program`, which had these arguments.
 
     ``row_monotone`` says whether RM is among its properties.
     """
@@ -110,6 +109,8 @@ def compact(
     cliques = _cliques(distance, needed) if privacy.alpha < 1 and not row_monotone else []
     for clique in cliques:
         inside = np.ix_(clique.inputs, clique.inputs)
+        # The clique's constraints imply those of its pairs at exactly its distance; closer pairs
+        # have stronger ones, which stay.
         needed[inside] &= distance[inside] != clique.distance
     ordered = row_monotone and privacy.alpha < 1
     kept = [
@@ -142,12 +143,14 @@ def compact(
     )
     if outputs == inputs and privacy.neighbours == "adjacent" and only_privacy:
         steps = np.abs(np.subtract.outer(np.arange(outputs), np.arange(inputs)))
+        # Privacy alone makes an optimum decay like alpha^|i - j| from the diagonal, as GM does: the
+        # interior point method would take the far entries for 0.
         sizes[: steps.size] = np.maximum(float(privacy.alpha) ** steps, _LEAST).ravel()
     return Compact(shorter, symmetry, program, tuple(kept), tuple(cliques), inputs, sizes)
 
 
 def _distances(privacy: Privacy, inputs: int) -> Integers:
-    """Those of every two inputs: shape (inputs, inputs)."""
+    """Return the distances of every two inputs: shape (inputs, inputs)."""
     pairs, lengths = privacy.pairs(inputs), privacy.distances(inputs)
     distance = np.full((inputs, inputs), _UNRELATED)
     distance[pairs[:, 0], pairs[:, 1]] = distance[pairs[:, 1], pairs[:, 0]] = lengths
@@ -161,7 +164,7 @@ def _irredundant(
     needed: npt.NDArray[np.bool_],
     row_monotone: bool,
 ) -> Integers:
-    """The numbers of the privacy constraints that others do not imply.
+    """Return the numbers of the privacy constraints that others do not imply.
 
     P[i, j] >= alpha^d P[i, k] is kept for ``needed`` pairs; in a row monotone table it is implied
     where a pair with j farther from output i, or k nearer to it, is needed and no closer.
@@ -179,7 +182,7 @@ def _irredundant(
 def _around(
     auxiliary: Integers, clique: Clique, inputs: int, alpha: Fraction, name: str
 ) -> tuple[Constraints, Constraints]:
-    """The constraints above and below a clique's auxiliary variables, one for each output."""
+    """Return the constraints above and below a clique's auxiliary variables, for each output."""
     cells = np.arange(len(auxiliary))[:, None] * inputs + np.array(clique.inputs)
     above = Constraints.at_least(cells, auxiliary[:, None])
     below = Constraints.at_least(auxiliary[:, None], cells, alpha**clique.distance)
@@ -187,7 +190,7 @@ def _around(
 
 
 def _mirror_images(cliques: list[Clique], inputs: int) -> list[int]:
-    """The number of the image of each clique under the central reflection.
+    """Return the number of the image of each clique under the central reflection.
 
     A clique without an image is its own image: then the program is not symmetric, which
     `reduce_by_symmetry` finds out.
@@ -200,19 +203,21 @@ def _mirror_images(cliques: list[Clique], inputs: int) -> list[int]:
 
 
 def _unchained(distance: Integers) -> npt.NDArray[np.bool_]:
-    """The pairs of neighbours that no chain of other pairs implies.
+    """Return the pairs of neighbours that no chain of other pairs implies.
 
     A chain implies a pair if its distances add up to no more than that of the pair. Distances are
     positive, so chains of the pairs that are left imply all others.
     """
     needed = distance < _UNRELATED
+    # Chains of two pairs: those of a metric are all found so, as their parts are pairs themselves.
+    # Of others some pairs are kept in vain, which does no harm.
     for via in range(len(distance)):
         needed &= distance[:, via, None] + distance[None, via, :] > distance
     return needed
 
 
 def _connecting(distance: Integers) -> npt.NDArray[np.bool_]:
-    """The pairs to equate when neighbours must have equal columns.
+    """Return the pairs to equate when neighbours must have equal columns.
 
     These are each input and the next, where those are all neighbours; else all pairs.
     """
@@ -222,11 +227,11 @@ def _connecting(distance: Integers) -> npt.NDArray[np.bool_]:
 
 
 def _cliques(distance: Integers, needed: npt.NDArray[np.bool_]) -> list[Clique]:
-    """Cliques whose auxiliary variables at least halve the number of constraints.
+    """Return cliques whose auxiliary variables at least halve the number of constraints.
 
     The search is among the sets of an input and all its neighbours within some distance.
     """
-    found = dict[Clique, None]()
+    cliques = dict[Clique, None]()
     for length in np.unique(distance[needed]).tolist():
         near = (distance <= length) | np.eye(len(distance), dtype=np.bool_)
         for row in near:
@@ -234,14 +239,14 @@ def _cliques(distance: Integers, needed: npt.NDArray[np.bool_]) -> list[Clique]:
             inside = np.ix_(inputs, inputs)
             saved = np.count_nonzero(needed[inside] & (distance[inside] == length))
             if saved >= 4 * len(inputs) and near[inside].all():
-                found[Clique(tuple(inputs.tolist()), length)] = None
-    return list(found)
+                cliques[Clique(tuple(inputs.tolist()), length)] = None
+    return list(cliques)
 
 
 def _matched(
     clique: Clique, output: int, above: Mapping[int, Fraction], below: Mapping[int, Fraction]
 ) -> dict[tuple[int, int], Fraction]:
-    """The multipliers of P[i, j] >= alpha^d P[i, j'], by (j, j'), without auxiliary variable.
+    """Return the multipliers of P[i, j] >= alpha^d P[i, j'], without auxiliary variable.
 
     ``above`` and ``below`` are the multipliers of the constraints around the auxiliary variable of
     ``output``, by number of the constraint in its group.
@@ -252,24 +257,26 @@ def _matched(
         for j, r in zip(clique.inputs, range(output * size, (output + 1) * size), strict=True)
         if r in above
     ]
-    found: dict[tuple[int, int], Fraction] = {}
+    matched: dict[tuple[int, int], Fraction] = {}
     for k, r in zip(clique.inputs, range(output * size, (output + 1) * size), strict=True):
         need = below.get(r, Fraction(0))
         while need > 0:
             j, left = supply.pop()
+            # A transport plan: each unit of multiplier below is matched with one above. There is
+            # enough, since the auxiliary variable has cost 0 and its reduced cost is at least 0.
             taken = min(need, left)
             need -= taken
             if left > taken:
                 supply.append((j, left - taken))
             if j != k:  # P[i, j] >= alpha^d P[i, j] always holds
-                found[j, k] = found.get((j, k), Fraction(0)) + taken
-    return found
+                matched[j, k] = matched.get((j, k), Fraction(0)) + taken
+    return matched
 
 
 def _located(
     group: Constraints, multipliers: Mapping[tuple[int, int], Fraction], variables: int
 ) -> list[tuple[int, Fraction]]:
-    """The multipliers of the constraints of a group, by the number of the constraint.
+    """Return the multipliers of the constraints of a group, by the number of the constraint.
 
     ``multipliers`` are given by the variables on the two sides of a constraint; those of
     constraints of other groups are left out.

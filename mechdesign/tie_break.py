@@ -1,4 +1,4 @@
-"""Ties between optimal mechanisms: which are as good as an optimum, and whether there is only one.
+"""Ties between optimal mechanisms: those as good as an optimum, and whether it is unique.
 
 A linear program may have many optima, and which of them a solver finds depends on its version. A
 second objective chooses among them: that the loss is no larger than the optimum is a linear
@@ -21,18 +21,19 @@ from mechdesign.requirements import Inequality, Linear
 from mechdesign.table import Table
 
 _MOST_VARIABLES = 1 << 12
-"""Programs with more variables are not decided: up to this a rank takes some ten seconds."""
+"""The most variables of programs that are decided: a rank takes some ten seconds then."""
 
 _PRIME = (1 << 61) - 1
 
 
 def no_worse(table: Table, certificate: Certificate) -> list[Linear]:
-    """The requirement that a mechanism costs no more than ``certificate.objective``."""
+    """Return the requirement that a mechanism costs no more than ``certificate.objective``."""
     costs = certificate.loss.costs(table.output_values, table.input_values)
     weights = certificate.loss.weights(table.inputs)
     columns = [
         {(i, j): row[j] * weight for i, row in enumerate(costs)} for j, weight in enumerate(weights)
     ]
+    # The worst case is a maximum: each input's cost is bounded. A mean is one sum.
     if not certificate.loss.worst_case:
         columns = [{cell: cost for column in columns for cell, cost in column.items()}]
     stated = [
@@ -66,13 +67,15 @@ def is_unique(table: Table, certificates: Iterable[Certificate]) -> bool:
         variables = max(variables, program.variables)
         if variables > _MOST_VARIABLES:
             return False
-        found = list(_tight(program, certificate))
+        tight = list(_tight(program, certificate))
+        # Complementary slackness: a positive reduced cost forces its variable to 0 in every
+        # optimum, and a positive multiplier its constraint to equality.
         reached = dict(enumerate(program.cost))
-        for equation, multiplier in found:
+        for equation, multiplier in tight:
             for v, c in equation.items():
                 reached[v] -= multiplier * c
         zero |= {v for v, cost in reached.items() if cost > 0}
-        equations += [equation for equation, _ in found]
+        equations += [equation for equation, _ in tight]
         equations.append(dict(enumerate(program.cost)))
         image = reflection(table.outputs, table.inputs, program.variables)
         symmetric = reduce_by_symmetry(program, image) is not None
@@ -86,7 +89,7 @@ def is_unique(table: Table, certificates: Iterable[Certificate]) -> bool:
 def _tight(
     program: Program, certificate: Certificate
 ) -> Iterator[tuple[Mapping[int, Fraction], Fraction]]:
-    """The constraints that all optima obey as equations, each with its multiplier."""
+    """Yield the constraints that all optima obey as equations, each with its multiplier."""
     for group in program.constraints:
         chosen = certificate.multipliers.get(group.name, {})
         numbers = range(len(group.cells)) if group.equality else [r for r in chosen if chosen[r]]
@@ -100,6 +103,9 @@ def _tight(
 def _full_rank(equations: list[Mapping[int, Fraction]], variables: list[int]) -> bool:
     """Whether the equations determine these variables, the others being given."""
     place = {v: k for k, v in enumerate(variables)}
+    # Modulo a prime of one word, since a rank over the rationals would take numbers of thousands of
+    # digits. A minor that is not 0 there is not 0 over the rationals: full rank is proved; a
+    # smaller rank might be bad luck, and proves nothing.
     matrix = nmod_mat(len(equations), len(variables), _PRIME)
     for r, equation in enumerate(equations):
         scale = lcm(*(c.denominator for c in equation.values()))

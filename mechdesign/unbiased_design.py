@@ -40,19 +40,19 @@ from mechdesign.requirements import Unbiased
 from mechdesign.unbiased_estimate import UnbiasedEstimate
 
 LARGEST_GROUP = 32
-"""The largest group for which mechanisms other than GM are searched for: some minutes."""
+"""The largest group for which mechanisms other than GM are searched for, in some minutes."""
 
 _SCALES = (1.0, 1.03, 1.1, 1.3, 2.0, 4.0, 8.0)
-"""Values of outputs that no mechanism has are spread by these factors, until one has them."""
+"""The factors by which values of outputs that no mechanism has are spread, until one has them."""
 
 _FIRST_RADIUS, _LAST_RADIUS = 0.2, 1e-4
-"""By how much of their range values of outputs are changed at once, at first and at last."""
+"""The parts of their range by which values of outputs are changed at once, at first and at last."""
 
 _GAIN = 1e-3
-"""A step that lowers the variance by less than this share makes the next ones shorter."""
+"""The share of the variance by which a step must lower it, or the next ones are shorter."""
 
 _DENOMINATORS = (10, 100, 1000, 10**4, 10**6)
-"""Of the values of outputs; the first that costs at most `_ROUNDING` is taken."""
+"""The denominators of values of outputs; the first that costs at most `_ROUNDING` is taken."""
 
 _ROUNDING = 1e-4
 """The share by which short values of outputs may raise the variance."""
@@ -83,11 +83,11 @@ class LeastVariance:
     bound: Fraction
 
     def __str__(self) -> str:
-        found, least = (brief(math.sqrt(value), 6) for value in (self.variance, self.bound))
+        error, least = (brief(math.sqrt(value), 6) for value in (self.variance, self.bound))
         if self.variance == self.bound:
-            return f"standard error of the unbiased estimate: {found}, the least possible (proved)"
+            return f"standard error of the unbiased estimate: {error}, the least possible (proved)"
         return (
-            f"standard error of the unbiased estimate: {found}; no mechanism of this privacy has"
+            f"standard error of the unbiased estimate: {error}; no mechanism of this privacy has"
             f" less than {least} (proved)"
         )
 
@@ -95,7 +95,7 @@ class LeastVariance:
 def least_unbiased_variances(
     n: int, privacy: Privacy | float | Rational | None = None, *, alpha: Rational | None = None
 ) -> tuple[Fraction, ...]:
-    """The least variance of an unbiased estimate of the count, for each true count; GM attains it.
+    """Return the least variance of an unbiased estimate, for each true count; GM attains it.
 
     The result has shape (n + 1,).
     """
@@ -117,7 +117,7 @@ def least_variance(
     prior: Sequence[Rational] | None = None,
     progress: bool = False,
 ) -> LeastVariance:
-    """A mechanism whose unbiased estimate of the count has a small variance, for totals.
+    """Return a mechanism whose unbiased estimate of the count has a small variance, for totals.
 
     Without properties, or where it has them, that is GM, and no mechanism is better. Otherwise the
     numbers that are estimated from the outputs are searched for: given those, the best mechanism is
@@ -142,14 +142,14 @@ def least_variance(
         return LeastVariance(best, UnbiasedEstimate(best, weights), bound, bound)
     whole(n, "n", 0, LARGEST_GROUP, what="a group whose mechanisms can be searched")
     search = _Search(size, privacy, wanted, weights)
-    found: list[tuple[float, Floats]] = []
+    minima: list[tuple[float, Floats]] = []
     with ProgressMeter(f"least variance n = {size - 1}", shown=progress) as meter:
         starts = list(_starts(size, privacy, wanted))
         for k, start in enumerate(starts):
             meter.say(f"start {k + 1} of {len(starts)}")
-            found += search.minimum(start)
+            minima += search.minimum(start)
         meter.say("exact design")
-        best_first = (values for _, values in sorted(found, key=lambda each: each[0]))
+        best_first = (values for _, values in sorted(minima, key=lambda each: each[0]))
         mechanism = next(filter(None, (_exact(search, values) for values in best_first)), None)
         if mechanism is None:
             raise Infeasible(
@@ -160,7 +160,7 @@ def least_variance(
 
 
 class _Search:
-    """The least variance of mechanisms whose outputs have given values, in floats."""
+    """A search for the least variance of mechanisms whose outputs have given values, in floats."""
 
     def __init__(
         self,
@@ -182,18 +182,19 @@ class _Search:
         self._each_input = sparse.eye_array(size)
 
     def table(self, values: Floats) -> tuple[float, Floats] | None:
-        """The least variance of a mechanism with these values of outputs, and its table.
+        """Return the least variance of a mechanism with these values of outputs, and its table.
 
         None if there is none.
         """
         apart = values[:, None] - self._truth
-        found = self._solved(
+        # For fixed values the variance is linear in the table, and so is unbiasedness.
+        optimum = self._solved(
             (apart**2 * self._weights).ravel(), sparse.kron(values[None, :], self._each_input)
         )
-        return None if found is None else (found[0], found[1].reshape(self.size, self.size))
+        return None if optimum is None else (optimum[0], optimum[1].reshape(self.size, self.size))
 
     def minimum(self, start: Floats) -> Iterator[tuple[float, Floats]]:
-        """A local minimum near some values of outputs, spread until a mechanism has them.
+        """Yield a local minimum near some values of outputs, spread until a mechanism has them.
 
         Values and table are changed together, by linear programs in which their product is
         replaced by its linear part; values change by at most a radius, which shrinks.
@@ -201,9 +202,9 @@ class _Search:
         middle = (self.size - 1) / 2
         for scale in _SCALES:
             values = middle + scale * (start - middle)
-            found = self.table(values)
-            if found is not None:
-                yield self._descended(values, *found)
+            solution = self.table(values)
+            if solution is not None:
+                yield self._descended(values, *solution)
                 return
 
     def _descended(self, values: Floats, variance: float, table: Floats) -> tuple[float, Floats]:
@@ -212,6 +213,8 @@ class _Search:
             change = self._step(values, table, radius)
             tried = None if change is None else self.table(values + change)
             gained = 0.0 if tried is None else variance - tried[0]
+            # A trust region: the linear part describes the product near the present point only, so
+            # that the radius shrinks where a step does not keep what it promised.
             if gained < _GAIN * variance:
                 radius /= 4
             if change is not None and tried is not None and gained > 0:
@@ -219,7 +222,7 @@ class _Search:
         return variance, values
 
     def _step(self, values: Floats, table: Floats, radius: float) -> Floats | None:
-        """By how much to change the values, at most ``radius`` each, in floats."""
+        """Return by how much to change the values, at most ``radius`` each, in floats."""
         apart = values[:, None] - self._truth
         # The change is a variable from 0 to twice the radius, less the radius
         cost = np.concatenate(
@@ -227,13 +230,13 @@ class _Search:
         )
         unbiased = sparse.kron(values[None, :], self._each_input)
         moved = table.T @ np.full(self.size, radius)
-        found = self._solved(
+        solution = self._solved(
             cost,
             sparse.hstack([unbiased, sparse.csr_array(table.T)]),
             moved,
             2 * radius,
         )
-        return None if found is None else found[1][-self.size :] - radius
+        return None if solution is None else solution[1][-self.size :] - radius
 
     def _solved(
         self,
@@ -242,14 +245,14 @@ class _Search:
         offset: Floats | float = 0.0,
         width: float = 0.0,
     ) -> tuple[float, Floats] | None:
-        """The linear program of mechanisms, with more variables from 0 to ``width``."""
+        """Solve the linear program of mechanisms, with more variables from 0 to ``width``."""
         more = len(cost) - self.size**2
         widened = (
             sparse.hstack([matrix, sparse.csr_array((matrix.shape[0], more))])
             for matrix in (self._matrix, self._equations)
         )
         matrix, equations = widened
-        found = scipy.optimize.linprog(
+        result = scipy.optimize.linprog(
             cost,
             matrix,
             self._bounds,
@@ -258,13 +261,13 @@ class _Search:
             [(0, None)] * self.size**2 + [(0, width)] * more,
             method="highs",
         )
-        if found.status or found.fun is None or found.x is None:
+        if result.status or result.fun is None or result.x is None:
             return None
-        return float(found.fun), found.x
+        return float(result.fun), result.x
 
 
 def _starts(size: int, privacy: Privacy, properties: Sequence[Property]) -> Iterator[Floats]:
-    """Values of outputs to start from.
+    """Yield values of outputs to start from.
 
     Those of mechanisms that are best for single counts, and those of GM with its two ends repeated:
     the first k outputs then stand for the same, and so do the last k.
@@ -281,12 +284,13 @@ def _starts(size: int, privacy: Privacy, properties: Sequence[Property]) -> Iter
 
 
 def _exact(search: _Search, values: Floats) -> Mechanism | None:
-    """The exact mechanism for values of outputs that are found in floats, made short."""
+    """Return the exact mechanism for values of outputs that are found in floats, made short."""
     wanted = search.table(values)
     for denominator in _DENOMINATORS:
+        # Few digits first: the exact design's numbers grow with those of its costs.
         short = np.round(values * denominator)
-        found = search.table(short / denominator)
-        if wanted is None or found is None or found[0] > wanted[0] * (1 + _ROUNDING):
+        rounded = search.table(short / denominator)
+        if wanted is None or rounded is None or rounded[0] > wanted[0] * (1 + _ROUNDING):
             continue
         exact_values = [Fraction(int(value), denominator) for value in short]
         costs = [[(value - j) ** 2 for j in range(search.size)] for value in exact_values]

@@ -1,4 +1,4 @@
-"""UnbiasedEstimate: the true count estimated without bias from a released output, and how well.
+"""UnbiasedEstimate: the true count estimated without bias from a released output, with variances.
 
 What a mechanism releases is biased, since its outputs have two ends. Numbers t with
 ``sum_i t_i P[i, j] = j`` for every true count j remove the bias: t of the output is an unbiased
@@ -25,14 +25,14 @@ from mechdesign.table import Table
 from mechdesign.values import Counts
 
 _PRECISIONS = (128, 512, 2048)
-"""Bits that are tried before exact arithmetic."""
+"""The precisions in bits that are tried before exact arithmetic."""
 
 _ACCURACY = 2.0**-51
 """The largest error of what is enclosed, relative to the largest number of its kind."""
 
 
 class UnbiasedEstimate:
-    """What each output says about the true count: an unbiased estimate, with exact variances.
+    """The unbiased estimate of the true count from each output, with exact variances.
 
     For a square table with independent columns there is one. Where there are several, this is the
     one of least variance under ``prior``.
@@ -91,11 +91,12 @@ class UnbiasedEstimate:
         columns = fmpz_mat([*zip(*table.weights, strict=True)])
         means = [table.denominator * value for value in goal]
         squares = [table.denominator * value**2 for value in goal]
-        found, second = _solutions(columns, (means, squares), weights)
-        if found is None:
+        solution, second = _solutions(columns, (means, squares), weights)
+        if solution is None:
             raise NoUnbiasedEstimate(_reason(table, columns.rank()))
-        self._values = found
-        numerators, below = found.numer_denom()
+        self._values = solution
+        # Squares in integers over one denominator: a sum of fractions would reduce each of them.
+        numerators, below = solution.numer_denom()
         square = fmpz_mat([[value**2] for value in numerators.entries()])
         scale = fmpq(1, table.denominator) / below**2
         self._variances = [
@@ -106,17 +107,17 @@ class UnbiasedEstimate:
 
     @cached_property
     def values(self) -> tuple[Fraction, ...]:
-        """The estimate from each output, exact, shape (outputs,); 0 for one that never occurs."""
+        """The estimates from the outputs, exact, shape (outputs,); 0 for one that never occurs."""
         return _fractions(self._values.entries())
 
     @cached_property
     def variances(self) -> tuple[Fraction, ...]:
-        """The variance of the estimate for each true count, exact, shape (inputs,)."""
+        """The variances of the estimate for the true counts, exact, shape (inputs,)."""
         return _fractions(self._variances)
 
     @cached_property
     def variance_estimates(self) -> tuple[Fraction, ...]:
-        """An estimate of the variance from each output, exact, shape (outputs,).
+        """The estimates of the variance from the outputs, exact, shape (outputs,).
 
         It is unbiased for every true count, and may therefore be negative. Where that is
         impossible, since the square of the quantity has no unbiased estimate, it is the largest of
@@ -125,10 +126,12 @@ class UnbiasedEstimate:
         if self._second is None:
             return (max(self.variances),) * len(self.values)
         pairs = zip(self._values.entries(), self._second.entries(), strict=True)
+        # t^2 estimates E t^2, and s the square of the quantity without bias: the difference of the
+        # two has the mean Var t.
         return _fractions(value**2 - square for value, square in pairs)
 
     def variance(self, prior: Sequence[Rational] | None = None) -> Fraction:
-        """The variance for a true count drawn from ``prior``, uniform if None; exact.
+        """Return the variance for a true count drawn from ``prior``, uniform if None; exact.
 
         It is the mean of `variances`, which is the expected squared error. Raises InvalidPrior.
         """
@@ -137,7 +140,7 @@ class UnbiasedEstimate:
         return _fraction(sum((_fmpq(weight) * variance for weight, variance in pairs), fmpq(0)))
 
     def standard_error(self, prior: Sequence[Rational] | None = None) -> float:
-        """The square root of `variance`."""
+        """Return the square root of `variance`."""
         return math.sqrt(self.variance(prior))
 
 
@@ -160,7 +163,7 @@ class ApproximateEstimate(NamedTuple):
 
     @classmethod
     def of(cls, table: Table) -> ApproximateEstimate:
-        """The numbers of ``UnbiasedEstimate(table)``, many times as fast where they are long.
+        """Return the numbers of ``UnbiasedEstimate(table)``, far faster where they are long.
 
         They are enclosed by intervals of increasing precision, and exact if none is enough.
         """
@@ -168,16 +171,16 @@ class ApproximateEstimate(NamedTuple):
             columns = fmpz_mat([*zip(*table.weights, strict=True)])
             for bits in _PRECISIONS:
                 with precision(bits):
-                    found = _enclosed(columns, table.denominator)
-                if found is not None:
-                    return cls(*found)
+                    enclosed = _enclosed(columns, table.denominator)
+                if enclosed is not None:
+                    return cls(*enclosed)
         exact = UnbiasedEstimate(table)
         lists = exact.values, exact.variances, exact.variance_estimates
         return cls(*(np.array([*map(float, numbers)]) for numbers in lists))
 
 
 def _enclosed(columns: fmpz_mat, denominator: int) -> list[Floats] | None:
-    """Values, variances and variance estimates of a square table, if the precision suffices."""
+    """Return values, variances and variance estimates of a square table, or None if too rough."""
     inputs = columns.nrows()
     goals = [[denominator * j, denominator * j**2] for j in range(inputs)]
     try:
@@ -191,31 +194,32 @@ def _enclosed(columns: fmpz_mat, denominator: int) -> list[Floats] | None:
         [mean / denominator - j**2 for j, mean in enumerate(means)],
         [value**2 - square for value, square in solved],
     )
-    found = []
+    arrays = []
     for numbers in lists:
         middles = np.array([float(number.mid()) for number in numbers])
         radius = max(float(number.rad()) for number in numbers)
+        # `not <=` also refuses radii that are not numbers.
         if not radius <= _ACCURACY * np.abs(middles).max() < math.inf:
             return None
-        found.append(middles)
-    return found
+        arrays.append(middles)
+    return arrays
 
 
 def _solutions(
     columns: fmpz_mat, goals: Sequence[Sequence[fmpq]], prior: Sequence[fmpq]
 ) -> list[fmpq_mat | None]:
-    """For each goal the t with ``columns t = goal`` of least mean square, or None if there is none.
+    """Return for each goal the t with ``columns t = goal`` of least mean square, or None.
 
     Shapes: `columns` (inputs, outputs), `goals` (goals, inputs), `prior` (inputs,); returns
     (outputs, 1).
     """
     if columns.nrows() == columns.ncols():
         try:
-            found = fmpq_mat(columns).solve(fmpq_mat([*zip(*goals, strict=True)]))
+            solution = fmpq_mat(columns).solve(fmpq_mat([*zip(*goals, strict=True)]))
         except ZeroDivisionError:  # the columns are dependent
             pass
         else:
-            return [_column(each) for each in zip(*found.tolist(), strict=True)]
+            return [_column(each) for each in zip(*solution.tolist(), strict=True)]
     # The t of least sum_i m_i t_i^2 is t_i = (B' y)_i / m_i, with B a basis of the columns. Others
     # are combinations of it: there is a t if their goals are the same combinations.
     reduced, below, rank = columns.transpose().rref()
@@ -248,7 +252,7 @@ def _solutions(
 
 
 def _reason(table: Table, rank: int) -> str:
-    """Why there is no unbiased estimate."""
+    """Return why there is no unbiased estimate."""
     columns = [*zip(*table.weights, strict=True)]
     for (j, first), (k, second) in combinations(enumerate(columns), 2):
         if first == second:

@@ -21,15 +21,15 @@ from mechdesign.base.linear_algebra import Floats, Items, Words
 from mechdesign.base.numbers import whole
 
 _RANKS = 4
-"""How many values of a block the decoder tries."""
+"""The number of values of a block that the decoder tries."""
 
 _AT_ONCE = 1 << 22
-"""About how many numbers the decoder holds at a time."""
+"""The number of numbers that the decoder holds at a time, about."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """Words of up to 64 bits as vectors of signs.
+    """A code: words of up to 64 bits as vectors of signs.
 
     A word is cut into symbols of ``symbol`` bits; these are the values of a polynomial over
     F_{2^symbol} at as many points, and its values at all ``blocks`` points, twice as many, are the
@@ -67,28 +67,28 @@ class Code:
 
     @classmethod
     def best(cls, bits: int) -> Code:
-        """The code with the fewest symbols of up to 8 bits, all of about the same length."""
+        """Return the code with the fewest symbols of up to 8 bits, all of about the same length."""
         symbols = -(-bits // 8)
         return cls(bits, -(-bits // symbols))
 
     @property
     def symbols(self) -> int:
-        """How many symbols a word has."""
+        """The number of symbols of a word."""
         return -(-self.bits // self.symbol)
 
     @property
     def blocks(self) -> int:
-        """How many symbols a codeword has."""
+        """The number of symbols of a codeword."""
         return 2 * self.symbols
 
     @property
     def length(self) -> int:
-        """How many signs a codeword has."""
+        """The number of signs of a codeword."""
         return self.blocks << (self.symbol - 1)
 
     @property
     def distance(self) -> Fraction:
-        """The least share of signs in which two codewords differ, at least."""
+        """The least share of signs in which two codewords differ, or less."""
         return Fraction(self.blocks - self.symbols + 1, 2 * self.blocks)
 
     @property
@@ -105,23 +105,23 @@ class Code:
         return self._through(np.arange(self.symbols)[None])[0]
 
     def _through(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How the values at some points decide those at all points: Lagrange's matrices.
+        """Return how the values at some points decide those at all points: Lagrange's matrices.
 
         Points have shape (sets, symbols), the matrices (sets, blocks, symbols).
         """
         field, x = self._field, np.arange(self.blocks)
         result = np.ones((len(places), self.blocks, self.symbols), dtype=np.int64)
-        for i, own in enumerate(places.T):
+        for i, point in enumerate(places.T):
             for j, other in enumerate(places.T):
                 if i != j:  # subtracting is adding, and that is exclusive or
                     factor = field.multiply(
-                        x[None] ^ other[:, None], field.inverse(own ^ other)[:, None]
+                        x[None] ^ other[:, None], field.inverse(point ^ other)[:, None]
                     )
                     result[:, :, i] = field.multiply(result[:, :, i], factor)
         return result
 
     def _cut(self, words: Words) -> npt.NDArray[np.int64]:
-        """The symbols of words: shape (symbols, *words.shape)."""
+        """Return the symbols of words: shape (symbols, *words.shape)."""
         mask = np.uint64((1 << self.symbol) - 1)
         return np.stack(
             [
@@ -131,7 +131,7 @@ class Code:
         )
 
     def minus(self, words: Words, index: Items) -> npt.NDArray[np.int64]:
-        """Which signs of codewords are -1.
+        """Return which signs of codewords are -1.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Code:
         return (np.bitwise_count(value & place) ^ (value >> (self.symbol - 1))).astype(np.int64) & 1
 
     def decode(self, sums: npt.ArrayLike, soft: bool = True) -> Words:
-        """The word whose codeword correlates most with each row of sums, of those tried.
+        """Return the word whose codeword correlates most with each row of sums, of those tried.
 
         Every block's symbols are scored by a fast Hadamard transform of its sums. Of the most
         reliable blocks, as many as decide a word, the best symbols are tried, changed in up to two
@@ -177,12 +177,12 @@ class Code:
         if not soft:
             given = np.where(given < 0, -1.0, 1.0)
         step = max(1, _AT_ONCE // (len(self._tries) * self.blocks * self.symbols))
-        found = [self._decode(given[start : start + step]) for start in range(0, len(given), step)]
-        return np.concatenate([np.zeros(0, dtype=np.uint64), *found])
+        words = [self._decode(given[start : start + step]) for start in range(0, len(given), step)]
+        return np.concatenate([np.zeros(0, dtype=np.uint64), *words])
 
     @cached_property
     def _tries(self) -> npt.NDArray[np.int64]:
-        """Ranks of the symbols to try in the reliable blocks: shape (tries, symbols)."""
+        """The ranks of the symbols to try in the reliable blocks: shape (tries, symbols)."""
         ranks = min(_RANKS if self.symbols > 2 else 2 * _RANKS, 1 << self.symbol)
         rows = [np.zeros(self.symbols, dtype=np.int64)]
         for order in (1, 2):
@@ -194,10 +194,14 @@ class Code:
 
     def _decode(self, sums: Floats) -> Words:
         rows, half = len(sums), 1 << (self.symbol - 1)
+        # A symbol's codeword is a row of the Walsh-Hadamard matrix or its negative: one transform
+        # gives the correlations with all of them.
         transformed = walsh_hadamard(sums.reshape(-1, half)).reshape(rows, self.blocks, half)
         scores = np.concatenate([transformed, -transformed], axis=2)
         ranked = np.argsort(-scores, axis=2, kind="stable")[:, :, : int(self._tries.max()) + 1]
         best = np.take_along_axis(scores, ranked[:, :, :2], axis=2)
+        # By how far the best symbol is ahead of the second. Any so many blocks decide a word
+        # (maximum distance separable), so that the most reliable ones may be taken.
         reliable = np.argsort(best[:, :, 1] - best[:, :, 0], axis=1, kind="stable")[
             :, : self.symbols
         ]

@@ -27,7 +27,7 @@ WORD = 1 << WORD_BITS
 
 @dataclass(frozen=True)
 class TruthOrLie:
-    """One of k outcomes: the first k - 1 intervals of ``lie`` words are the lies, others the truth.
+    """A draw of k outcomes: the first k - 1 intervals of ``lie`` words are lies, others the truth.
 
     ``lie`` is the one number that words are compared with, and it determines the distribution.
 
@@ -44,7 +44,7 @@ class TruthOrLie:
 
     @classmethod
     def within(cls, ratio: Fraction, k: int) -> TruthOrLie:
-        """The least lie with ``truth / lie`` at most ``ratio`` >= 1, for 1 <= k < 2^64 outcomes.
+        """Return the least lie with ``truth / lie`` at most ``ratio`` >= 1, for 1 <= k < 2^64.
 
         Parameters
         ----------
@@ -58,25 +58,27 @@ class TruthOrLie:
         TruthOrLie
             The law with the largest probability of the truth that keeps the ratio.
         """
+        # truth / lie <= ratio means lie >= 2^64 / (ratio + k - 1): the ceiling of that, in
+        # integers, as a float could be off by a thousand units.
         return cls(k, -int(-WORD // (ratio + k - 1)))
 
     @property
     def truth(self) -> int:
-        """How many words are the truth: those that the lies leave."""
+        """The number of words that are the truth: those that the lies leave."""
         return WORD - (self.k - 1) * self.lie
 
     @property
     def p(self) -> Fraction:
-        """Pr[the truth]."""
+        """The probability of the truth."""
         return Fraction(self.truth, WORD)
 
     @property
     def q(self) -> Fraction:
-        """Pr[one particular lie]."""
+        """The probability of a particular lie."""
         return Fraction(self.lie, WORD)
 
     def require(self) -> None:
-        """ValueError unless the truth is more probable than a lie."""
+        """Raise ValueError unless the truth is more probable than a lie."""
         if self.truth <= self.lie:
             raise ValueError(
                 f"epsilon is too small for {self.k} outcomes in units of 2^-64: reports would say"
@@ -85,7 +87,7 @@ class TruthOrLie:
 
     @property
     def ratio(self) -> Fraction:
-        """truth / lie, or 1 when there is nothing to lie about."""
+        """The likelihood ratio truth / lie, or 1 when there is nothing to lie about."""
         return Fraction(self.truth, self.lie) if self.k > 1 else Fraction(1)
 
     @property
@@ -94,7 +96,7 @@ class TruthOrLie:
         return self.k * self.q, self.k * self.p
 
     def draw(self, size: int, source: BitSource) -> npt.NDArray[np.int64]:
-        """Outcomes relative to the true one.
+        """Return outcomes relative to the true one.
 
         Parameters
         ----------
@@ -125,7 +127,7 @@ class TruthOrLie:
 
 
 def root(value: Fraction, degree: int = 2) -> Fraction:
-    """A rational at most the root of ``value``, and within one part in 2^64 of it."""
+    """Return a rational at most the root of ``value``, and within one part in 2^64 of it."""
     power = (value.numerator << 64 * degree) // value.denominator
     if degree == 2:
         return Fraction(isqrt(power), WORD)
@@ -138,7 +140,7 @@ def root(value: Fraction, degree: int = 2) -> Fraction:
 
 
 def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
-    """Uniform integers in 0 .. k-1, by rejection: exactly uniform.
+    """Return uniform integers in 0 .. k-1, by rejection: exactly uniform.
 
     The result has shape (size,).
     """
@@ -148,6 +150,8 @@ def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
             if k == 1
             else (source(size) >> np.uint64(65 - k.bit_length())).astype(np.int64)
         )
+    # k intervals of `step` words, equally long, and a rest of fewer than k words that is drawn
+    # again.
     step = np.uint64(WORD // k)
     result = source(size) // step
     while len(over := np.flatnonzero(result >= np.uint64(k))):
@@ -156,7 +160,7 @@ def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
 
 
 def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bool_]:
-    """Independent bits with probability ``numerator`` / 2^64 of being true.
+    """Return independent bits with probability ``numerator`` / 2^64 of being true.
 
     Parameters
     ----------
@@ -180,7 +184,7 @@ def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bo
 def chances(
     probabilities: Sequence[Fraction], which: npt.NDArray[np.int64], source: BitSource
 ) -> npt.NDArray[np.bool_]:
-    """Independent bits, each true with one of some probabilities, whatever their denominators.
+    """Return independent bits, each true with a given probability, whatever the denominators.
 
     A word is compared with the first 64 binary places of the probability, and where it equals them,
     which is hardly ever, another one with the places that follow.
@@ -200,7 +204,7 @@ def chances(
 
 
 def bernoulli_bits(size: int, numerator: int, source: BitSource, denominator: int = WORD) -> Words:
-    """Words whose 64 bits are independent, each 1 with a rational probability.
+    """Return words whose 64 bits are independent, each 1 with a rational probability.
 
     Every bit compares the binary expansion of its own uniform number with that of the probability,
     most significant place first. Half of the bits are decided at each place, so that a word needs
@@ -235,7 +239,7 @@ def bernoulli_bits(size: int, numerator: int, source: BitSource, denominator: in
 
 @dataclass(frozen=True)
 class UnaryBits:
-    """Independent bits, one for each place.
+    """A draw of independent bits, one for each place.
 
     A bit is 1 with probability ``own`` / 2^64 at the user's own place, ``other`` / 2^64 elsewhere:
     the two numbers that words are compared with, and they determine the distribution.
@@ -253,18 +257,19 @@ class UnaryBits:
 
     @classmethod
     def symmetric(cls, ratio: Fraction) -> UnaryBits:
-        """The truth with the same probability at every place; all bits together keep the ratio."""
+        """Return bits that are as often true at every place, and together keep the ratio."""
+        # Two items differ at two places: each bit may have the root of the ratio.
         bit = TruthOrLie.within(root(ratio), 2)
         return cls(bit.truth, bit.lie)
 
     @property
     def p(self) -> Fraction:
-        """Pr[1] at the user's place."""
+        """The probability of a 1 at the user's place."""
         return Fraction(self.own, WORD)
 
     @property
     def q(self) -> Fraction:
-        """Pr[1] at another place."""
+        """The probability of a 1 at another place."""
         return Fraction(self.other, WORD)
 
     @property
@@ -273,13 +278,13 @@ class UnaryBits:
         return self.p * (1 - self.q) / (self.q * (1 - self.p))
 
     def draw(self, places: npt.NDArray[np.int64], width: int, source: BitSource) -> Words:
-        """The bits of users at these places, ``width`` each.
+        """Return the bits of users at these places, ``width`` each.
 
         Shapes: `places` (users,); returns (users, ceil(width / 64)).
         """
         users, lanes = len(places), -(-width // 64)
         words = bernoulli_bits(users * lanes, self.other, source).reshape(users, lanes)
         rows, lane, place = np.arange(users), places >> 6, (places & 63).astype(np.uint64)
-        one = bernoulli(users, self.own, source).astype(np.uint64)
-        words[rows, lane] = words[rows, lane] & ~(np.uint64(1) << place) | one << place
+        bit = bernoulli(users, self.own, source).astype(np.uint64)
+        words[rows, lane] = words[rows, lane] & ~(np.uint64(1) << place) | bit << place
         return words

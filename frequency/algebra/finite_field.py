@@ -24,29 +24,29 @@ import scipy
 AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
 
 _TABLED = 256
-"""Fields up to this size multiply by table, and may be of any prime power order; larger ones are
-prime.
+"""The largest size of fields that multiply by table, and may be of any prime power order; larger
+ones are prime.
 """
 
 TABLE_LIMIT = 1 << 22
-"""Fields are chosen such that a table with a number for each vector has no more entries than this,
-or than 8 for each item.
+"""The largest number of entries of a table with a number for each vector, for which fields are
+chosen; or 8 for each item.
 """
 
 _LARGEST = 1 << 31
-"""Products of two elements of a larger field would not fit in 63 bits."""
+"""The largest order of a field: products of two elements of a larger one exceed 63 bits."""
 
 _TOGETHER = 1 << 18
-"""About how many numbers to transform at a time, where there are many rows."""
+"""The number of numbers to transform at a time, about, where there are many rows."""
 
 _NEAR, _IN_CACHE = 1 << 6, 1 << 14
-"""Lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE` numbers
-stays in the cache.
+"""The lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE`
+numbers stays in the cache.
 """
 
 _EXACT_BITS = 36
-"""Transforms in floats are rounded back to integers. That is right when q times the sum of the
-counts has at most so many bits:
+"""The number of bits of q times the sum of the counts up to which transforms in floats, rounded
+back to integers, are right:
 
 an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the input, below 0.1 for n
 = 2^24 vectors.
@@ -55,7 +55,7 @@ an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the in
 
 @lru_cache(maxsize=1 << 12)
 def prime_power(q: int) -> tuple[int, int] | None:
-    """(p, k) with q = p^k and p prime, or None."""
+    """Return (p, k) with q = p^k and p prime, or None."""
     p = next((d for d in range(2, int(q**0.5) + 2) if q % d == 0 and d < q), q)
     k, rest = 0, q
     while q > 1 and rest % p == 0:
@@ -64,13 +64,13 @@ def prime_power(q: int) -> tuple[int, int] | None:
 
 
 def orders_near(target: float, low: int, high: int) -> Iterator[int]:
-    """The orders of fields in low .. high that are nearest to a target.
+    """Yield the orders of fields in low .. high that are nearest to a target.
 
     At most two: the nearest at or above it (brought into the range), and the nearest below.
     """
     start = math.ceil(max(low, min(high, target)))
     for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
-        found = next(
+        order = next(
             (
                 q
                 for q in candidates
@@ -78,8 +78,8 @@ def orders_near(target: float, low: int, high: int) -> Iterator[int]:
             ),
             None,
         )
-        if found is not None:
-            yield found
+        if order is not None:
+            yield order
 
 
 def best_order(
@@ -89,13 +89,13 @@ def best_order(
     capacity: Callable[[int, int], int],
     variance: Callable[[int, int], float],
 ) -> tuple[int, int]:
-    """The field order q and dimension t of least variance, with room for the domain.
+    """Return the field order q and dimension t of least variance, with room for the domain.
 
     Orders near ``target`` are compared. Tables of q^t numbers are allowed up to `TABLE_LIMIT` or 8
     times the domain.
     """
     limit = max(TABLE_LIMIT, 8 * domain)
-    found: list[tuple[float, int, int]] = []
+    choices: list[tuple[float, int, int]] = []
     for t in range(least_t, limit.bit_length()):
         high = int(limit ** (1 / t) + 1e-9)
         low = 2 + bisect_left(
@@ -106,13 +106,13 @@ def best_order(
         # Beside the orders near the target, the least that has room: for few items a space without
         # spare points is better.
         candidates = {*orders_near(target, low, high), *orders_near(low, low, high)}
-        found += [(variance(q, t), t, q) for q in candidates if q <= _LARGEST]
-    _, t, q = min(found)
+        choices += [(variance(q, t), t, q) for q in candidates if q <= _LARGEST]
+    _, t, q = min(choices)
     return q, t
 
 
 class Field:
-    """Arithmetic of F_q on arrays of integers 0 .. q-1.
+    """The arithmetic of F_q on arrays of integers 0 .. q-1.
 
     Parameters
     ----------
@@ -158,13 +158,16 @@ class Field:
             for top in range(2 * k - 2, k - 1, -1):
                 rest[:, :, top - k : top] -= rest[:, :, top, None] * digits[low]
             table: npt.NDArray[np.int64] = rest[:, :, :k] % p @ self._place
+            # A finite ring without zero divisors is a field, hence the polynomial irreducible: as
+            # quick to test as irreducibility, at these sizes, and it is the table itself that is
+            # tested.
             if table[1:, 1:].all():
                 return table
         raise AssertionError("unreachable: irreducible polynomials of every degree exist")
 
     @property
     def described(self) -> list[int]:
-        """p, k and x^k as an element (0 for k = 1): all that a client must know of the field."""
+        """The numbers p, k and x^k as an element (0 for k = 1): all that a client must know."""
         top = int(self.products[self.p, self.p ** (self.k - 1)]) if self.k > 1 else 0
         return [self.p, self.k, top]
 
@@ -177,7 +180,7 @@ class Field:
         return -self._digits % self.p @ self._place
 
     def add(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
-        """Sums of elements, entry by entry (arrays broadcast)."""
+        """Return sums of elements, entry by entry (arrays broadcast)."""
         if self.p == 2:
             return a ^ b
         if self.k == 1:
@@ -186,20 +189,22 @@ class Field:
         return self._sum.ravel()[a * self.q + b]
 
     def negative(self, a: AnyIntegers) -> AnyIntegers:
-        """What gives 0 when added."""
+        """Return the elements that give 0 when added."""
         return (-a) % self.q if self.k == 1 else self._negative[a]
 
     def multiply(self, a: AnyIntegers, b: AnyIntegers) -> AnyIntegers:
-        """Products of elements, entry by entry (arrays broadcast)."""
+        """Return products of elements, entry by entry (arrays broadcast)."""
         return self.products.ravel()[a * self.q + b] if self.q <= _TABLED else a * b % self.q
 
     def inverse(self, a: AnyIntegers) -> AnyIntegers:
-        """Multiplicative inverses of nonzero elements."""
+        """Return multiplicative inverses of nonzero elements."""
         return self._inverse[a]
 
     @cached_property
     def _inverse(self) -> AnyIntegers:
         power: AnyIntegers = np.arange(self.q)
+        # The multiplicative group has q - 1 elements (Fermat and Lagrange); by repeated squaring,
+        # for all elements at once.
         result, exponent = np.ones_like(power), self.q - 2  # a^(q-2)
         while exponent:
             if exponent & 1:
@@ -209,7 +214,7 @@ class Field:
 
     @cached_property
     def dual(self) -> npt.NDArray[np.int64]:
-        """z* for each z: Tr(z y) is the dot product of the base-p digits of z* and y.
+        """The dual z* of each z: Tr(z y) is the dot product of the base-p digits of z* and y.
 
         The digits of z* are the traces of z x^i.
         """
@@ -218,6 +223,8 @@ class Field:
         basis = np.multiply.outer(np.ones(self.q, dtype=np.int64), self._place)
         term = self.products[np.arange(self.q)[:, None], basis]
         trace = term
+        # Tr(a) = a + a^p + ... + a^(p^(k-1)): the characters of F_q are exp(2 pi i Tr(z y) / p), so
+        # that its Fourier transform is one over digits in base p.
         for _ in range(self.k - 1):
             power = term
             for _ in range(self.p - 1):
@@ -229,18 +236,18 @@ class Field:
 
 @lru_cache(maxsize=16)
 def field_of(q: int) -> Field:
-    """F_q; its tables are made once."""
+    """Return F_q; its tables are made once."""
     return Field(q)
 
 
 @lru_cache(maxsize=16)
 def space(q: int, t: int) -> VectorSpace:
-    """F_q^t; its tables are made once for each q and t."""
+    """Return F_q^t; its tables are made once for each q and t."""
     return VectorSpace(q, t)
 
 
 class VectorSpace:
-    """F_q^t: inner products and scaling of arrays of vectors, and the incidence transform.
+    """The space F_q^t: inner products and scaling of vectors, and the incidence transform.
 
     Parameters
     ----------
@@ -269,7 +276,7 @@ class VectorSpace:
 
     @cached_property
     def _dot(self) -> npt.NDArray[np.uint8]:
-        """Inner products of all pairs of ``_chunk`` digits, at index a q^chunk + x."""
+        """The inner products of all pairs of ``_chunk`` digits, at index a q^chunk + x."""
         wide = np.arange(self.q**self._chunk)
         total: AnyIntegers = np.zeros((len(wide), len(wide)), dtype=np.int64)
         for j in range(self._chunk):
@@ -278,7 +285,7 @@ class VectorSpace:
         return total.astype(np.uint8).ravel()
 
     def dot(self, a: AnyIntegers, x: AnyIntegers) -> npt.NDArray[np.int64]:
-        """<a, x> in F_q of vectors given as integers."""
+        """Return <a, x> in F_q of vectors given as integers."""
         if self.q == 2:
             return (np.bitwise_count(a & x) & 1).astype(np.int64)
         base = self.q**self._chunk
@@ -296,7 +303,7 @@ class VectorSpace:
         return np.asarray(total, dtype=np.int64)
 
     def _digitwise(self, image: npt.NDArray[np.int64], digits: int) -> npt.NDArray[np.int64]:
-        """The map of F_q^digits to itself that sends every digit z to image[z].
+        """Return the map of F_q^digits to itself that sends every digit z to image[z].
 
         It is an array of q^digits integers.
         """
@@ -307,11 +314,11 @@ class VectorSpace:
 
     @cached_property
     def _scaled(self) -> npt.NDArray[np.int64]:
-        """c times every group of ``_chunk`` digits, at index c q^chunk + group."""
+        """The products of c and every group of ``_chunk`` digits, at index c q^chunk + group."""
         return np.concatenate([self._digitwise(row, self._chunk) for row in self.field.products])
 
     def scale(self, c: AnyIntegers, a: AnyIntegers) -> npt.NDArray[np.int64]:
-        """The vectors c a.
+        """Return the vectors c a.
 
         Shapes: `a` like `c`.
         """
@@ -327,23 +334,24 @@ class VectorSpace:
         return result
 
     def digit(self, a: AnyIntegers, place: AnyIntegers) -> AnyIntegers:
-        """Coordinates of vectors."""
+        """Return coordinates of vectors."""
         return a // self.powers[place] % self.q
 
     def leading(self, a: AnyIntegers) -> AnyIntegers:
-        """The place of the leading nonzero digit; a must be nonzero."""
+        """Return the place of the leading nonzero digit; a must be nonzero."""
         if self.field.p == 2:
+            # The binary exponent, exact as vectors are below 2^53.
             return (np.frexp(a.astype(np.float64))[1] - 1) // self.field.k
         return np.searchsorted(self.powers, a, side="right") - 1
 
     def vector(self, direction: AnyIntegers) -> npt.NDArray[np.int64]:
-        """The vector of each direction."""
+        """Return the vector of each direction."""
         offsets = (self.powers - 1) // (self.q - 1)
         place = np.searchsorted(offsets, direction, side="right") - 1
         return direction - offsets[place] + self.powers[place]
 
     def direction(self, a: AnyIntegers) -> tuple[npt.NDArray[np.int64], AnyIntegers]:
-        """The direction of nonzero vectors, and the c with a = c (the direction's vector)."""
+        """Return the direction of nonzero vectors, and the c with a = c (direction's vector)."""
         place = self.leading(a)
         lead = a // self.powers[place]
         unit = a if self.q == 2 else self.scale(self.field.inverse(lead), a)
@@ -351,7 +359,7 @@ class VectorSpace:
         return unit - power + (power - 1) // (self.q - 1), lead
 
     def rank(self, vectors: Sequence[int]) -> int:
-        """How many of the vectors are independent, at most."""
+        """Return how many of the vectors are independent, at most."""
         field, basis = self.field, dict[int, AnyIntegers]()
         for vector in vectors:
             digits = self.digit(np.array(vector), np.arange(self.t))
@@ -365,13 +373,13 @@ class VectorSpace:
         return len(basis)
 
     def difference(self, a: int, b: int) -> int:
-        """The vector a - b, of two vectors 0 .. q^t - 1."""
-        one, other = (self.digit(np.array(x), np.arange(self.t)) for x in (a, b))
-        digits = self.field.add(one, self.field.negative(other))
+        """Return the vector a - b, of two vectors 0 .. q^t - 1."""
+        first, other = (self.digit(np.array(x), np.arange(self.t)) for x in (a, b))
+        digits = self.field.add(first, self.field.negative(other))
         return int(digits @ self.powers[: self.t])
 
     def _blocks(self, back: bool = False) -> Iterator[tuple[int, slice, slice, AnyIntegers]]:
-        """For every c* = 1 .. q-1 and place j, where the directions that lead at j are found.
+        """Yield for c* = 1 .. q-1 and each place j where the directions that lead at j are found.
 
         c*, these directions, where the dual indices of c times their vectors are, and in which
         order; ``back``: in which order the directions are for these. Only what is below `_half`,
@@ -392,7 +400,7 @@ class VectorSpace:
                 yield star, slice(first, first + power), there, order[:power]
 
     def _half(self, digits: int) -> int:
-        """How many entries a transform over F_q^digits has: less than q^digits if some follow.
+        """Return how many entries a transform over F_q^digits has: fewer if some follow.
 
         In odd characteristic the entry at -b is the conjugate of that at b, and those are left out
         whose first digit in base p is above p / 2.
@@ -401,12 +409,12 @@ class VectorSpace:
         return self.q**digits if p == 2 else (p // 2 + 1) * (self.q**digits // p)
 
     def _split(self, digits: int) -> tuple[tuple[int, ...], range]:
-        """The shape of q^digits numbers as digits in base p, and its axes, the first one last."""
+        """Return the shape of q^digits numbers as digits in base p, and its axes, reversed."""
         axes = self.field.k * digits
         return (self.field.p,) * axes, range(-1, -axes - 1, -1)
 
     def _transform(self, values: npt.NDArray[Any], digits: int) -> npt.NDArray[Any]:
-        """The Fourier transform over the last axis, of length q^digits.
+        """Return the Fourier transform over the last axis, of length q^digits.
 
         Entry b* is the sum over x of value[x] chi(-<b, x>): of real numbers, the first `_half`.
         Integers stay integers, exactly, in characteristic 2. Others become complex.
@@ -414,11 +422,11 @@ class VectorSpace:
         if self.field.p == 2:
             return _walsh_hadamard(np.array(values, order="C"))
         (shape, axes), outer = self._split(digits), values.shape[:-1]
-        found = scipy.fft.rfftn(values.reshape(*outer, *shape), axes=axes)
-        return found.reshape(*outer, self._half(digits))
+        spectrum = scipy.fft.rfftn(values.reshape(*outer, *shape), axes=axes)
+        return spectrum.reshape(*outer, self._half(digits))
 
     def _reversed(self, spectrum: npt.NDArray[Any], digits: int, wanted: int) -> npt.NDArray[Any]:
-        """q^digits times what `_transform` makes this of, real numbers: the first so many.
+        """Return q^digits times the real numbers that `_transform` makes this of, the first ones.
 
         The spectrum may be overwritten.
         """
@@ -432,14 +440,14 @@ class VectorSpace:
             turn = np.exp(2j * np.pi / p * np.outer(np.arange(firsts), np.arange(half)))
             turn[:, 1:] *= 2  # with their conjugates
             some = (turn @ spectrum.reshape(*outer, half, rest)).reshape(*outer, firsts, *shape[1:])
-            found = scipy.fft.ifftn(some, axes=axes[:-1], norm="forward", overwrite_x=True).real
+            values = scipy.fft.ifftn(some, axes=axes[:-1], norm="forward", overwrite_x=True).real
         else:
             halved = spectrum.reshape(*outer, half, *shape[1:])
-            firsts, found = p, scipy.fft.irfftn(halved, s=shape, axes=axes, norm="forward")
-        return np.asarray(found).reshape(*outer, firsts * rest)[..., :wanted]
+            firsts, values = p, scipy.fft.irfftn(halved, s=shape, axes=axes, norm="forward")
+        return np.asarray(values).reshape(*outer, firsts * rest)[..., :wanted]
 
     def incident(self, counts: npt.NDArray[Any], wanted: int | None = None) -> npt.NDArray[Any]:
-        """For every vector x, the sum over directions a of counts[a, <a, x>].
+        """Return for every vector x the sum over directions a of counts[a, <a, x>].
 
         Shapes: `counts` (..., directions, q); returns (..., wanted).
         """
@@ -457,7 +465,7 @@ class VectorSpace:
         )
 
     def through(self, counts: npt.NDArray[Any], wanted: int | None = None) -> npt.NDArray[Any]:
-        """For every direction x, the sum of counts[a] over the directions a with <a, x> = 0.
+        """Return for every direction x the sum of counts[a] over directions a with <a, x> = 0.
 
         Shapes: `counts` (..., directions); returns (..., wanted).
         """
@@ -472,18 +480,18 @@ class VectorSpace:
         return result.reshape(*counts.shape[:-1], wanted)
 
     def _through(self, counts: npt.NDArray[Any], wanted: int) -> npt.NDArray[Any]:
-        found = self._incident(counts.sum(axis=-1), counts[..., None], self.size)
-        result = np.empty((len(counts), wanted), dtype=found.dtype)
+        incidences = self._incident(counts.sum(axis=-1), counts[..., None], self.size)
+        result = np.empty((len(counts), wanted), dtype=incidences.dtype)
         for j in range(self.t):  # the directions that lead at place j
             power = self.q**j
             first = (power - 1) // (self.q - 1)
             last = min(first + power, wanted)
             if first < last:
-                result[:, first:last] = found[:, power : power + last - first]
+                result[:, first:last] = incidences[:, power : power + last - first]
         return self._divided(result)
 
     def _divided(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The values over q, which divides them if they are integers."""
+        """Return the values over q, which divides them if they are integers."""
         if values.dtype.kind == "i":  # of characteristic 2
             return values >> (self.q.bit_length() - 1)
         return values / self.q
@@ -491,7 +499,7 @@ class VectorSpace:
     def _exactly(
         self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
-        """A transform of integers, exact whatever their size.
+        """Return a transform of integers, exact whatever their size.
 
         It is exact while its numbers are small; larger ones go a group of binary digits at a time.
         """
@@ -509,6 +517,9 @@ class VectorSpace:
         needed = int(counts.sum()).bit_length()
         if needed <= room:
             return small(counts, np.int32 if needed <= room - 32 else np.int64)
+        # A transform is linear: groups of binary digits are transformed apart, each exactly, and
+        # added up with Python's or numpy's integers. So many digits keep the sum of a group within
+        # the room.
         width = max(1, room - counts.size.bit_length())
         total: Any = 0
         for shift in range(0, 63, width):
@@ -526,17 +537,17 @@ class VectorSpace:
         negative = self.field.negative(np.arange(self.q))
         for star, where, there, order in self._blocks(back=True):
             if lines.shape[-1] == 1:
-                found = lines[..., where, 0]
+                part = lines[..., where, 0]
             elif star < lines.shape[-1]:
-                found = lines[..., where, star]
+                part = lines[..., where, star]
             else:
-                found = np.conj(lines[..., where, int(negative[star])])
-            spectrum[..., there] = np.take(found, order, axis=-1)
+                part = np.conj(lines[..., where, int(negative[star])])
+            spectrum[..., there] = np.take(part, order, axis=-1)
         spectrum[..., 0] = total
         return self._reversed(spectrum, self.t, wanted)
 
     def sums(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """For every direction a and y in F_q, the sum of weights[x] over the x with <a, x> = y.
+        """Return for every direction a and y the sum of weights[x] over the x with <a, x> = y.
 
         It is the adjoint of `incident`.
 
@@ -544,6 +555,8 @@ class VectorSpace:
         """
         if self.t == 1:
             return weights[..., None, :].astype(np.float64)
+        # The projection-slice theorem: the transform of the sums along a direction is the transform
+        # of the weights on the line through 0 in that direction.
         spectrum = self._transform(weights, self.t)
         half = self._half(1)
         lines = np.zeros((*weights.shape[:-1], self.directions, half), dtype=spectrum.dtype)
@@ -556,7 +569,7 @@ class VectorSpace:
 
 
 def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The Walsh-Hadamard transform over the last axis, of length 2^m, in place.
+    """Return the Walsh-Hadamard transform over the last axis, of length 2^m, in place.
 
     Entry b is the sum over x of (-1)^(b . x) value[x]. The values are contiguous.
     """
@@ -581,7 +594,7 @@ def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _butterflies(values: npt.NDArray[Any]) -> None:
-    """The transform over the first axis, in place."""
+    """Transform over the first axis, in place."""
     half = 1
     while half < len(values):
         pairs = values.reshape(-1, 2, half, values.shape[1])
@@ -596,7 +609,7 @@ def _butterfly(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
 
 
 def binary_basis(numbers: Iterable[int]) -> list[int]:
-    """Independent ones of some numbers, whose binary digits are vectors over F_2, reduced."""
+    """Return independent ones of some numbers, vectors of binary digits over F_2, reduced."""
     basis: list[int] = []
     for number in numbers:
         for other in basis:  # whose highest digit no later one has
@@ -607,7 +620,7 @@ def binary_basis(numbers: Iterable[int]) -> list[int]:
 
 
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The (unnormalised) Walsh-Hadamard transform over the last axis.
+    """Return the (unnormalised) Walsh-Hadamard transform over the last axis.
 
     Shapes: `values` (..., 2^m).
     """

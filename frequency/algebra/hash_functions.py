@@ -18,10 +18,10 @@ import numpy.typing as npt
 from mechdesign.base.linear_algebra import Words
 
 _MODULUS = np.uint64(0b11011)
-"""x^64 = x^4 + x^3 + x + 1."""
+"""The modulus of GF(2^64): x^64 = x^4 + x^3 + x + 1."""
 
 FEW = 256
-"""So many items at most are hashed with all bits of a hash in one array.
+"""The largest number of items that are hashed with all bits of a hash in one array.
 
 For a client's one item that takes a tenth of the time. Of many items the bits are computed one
 after the other, in less memory.
@@ -33,7 +33,7 @@ MOST_FUNCTIONS = 1 << 24
 
 
 class PublicBits:
-    """Public functions from items 0 .. 2^64 - 1 to bits.
+    """A family of public functions from items 0 .. 2^64 - 1 to bits.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class PublicBits:
 
     @cached_property
     def _table(self) -> tuple[Words, Words, npt.NDArray[np.uint8]]:
-        """The linear, cubic and constant parts of all functions, once a bit is asked for."""
+        """The linear, cubic and constant parts of all functions, made once a bit is asked for."""
         rows = self.rows
         stream = hashlib.shake_256(self.text.encode()).digest(17 * rows)
         words = np.frombuffer(stream, "<u8", 2 * rows).astype(np.uint64, copy=False)
@@ -66,7 +66,7 @@ class PublicBits:
     def bits(
         self, row: npt.NDArray[np.int64], features: tuple[Words, Words]
     ) -> npt.NDArray[np.uint8]:
-        """The bits of items under some of the functions, as 0 and 1."""
+        """Return the bits of items under some of the functions, as 0 and 1."""
         x, cube = features
         linear, cubic, constant = self._table
         word = (linear[row] & x) ^ (cubic[row] & cube)
@@ -74,7 +74,7 @@ class PublicBits:
 
 
 def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
-    """x and x^3 in GF(2^64) of each item: what `PublicBits.bits` takes.
+    """Return x and x^3 in GF(2^64) of each item: what `PublicBits.bits` takes.
 
     Items of 2^63 and more are given less 2^64.
     """
@@ -84,6 +84,8 @@ def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
     one, top = np.uint64(1), np.uint64(63)
     square, cube = np.zeros_like(x), np.zeros_like(x)
     places = int(x.max(initial=0)).bit_length()
+    # Twice x: x x, and then x^2 x. Russian peasant multiplication over GF(2), with the power
+    # reduced by the modulus at each doubling, for all items at once.
     for shifted in (square, cube):
         power = x if shifted is square else square.copy()
         for place in range(places):
@@ -93,7 +95,7 @@ def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
 
 
 def _cubed(x: int) -> int:
-    """x^3 in GF(2^64), by Python's integers: of a single item they take a tenth of the time."""
+    """Return x^3 in GF(2^64), by Python's integers: for one item in a tenth of the time."""
     result, modulus = x, 1 << 64 | int(_MODULUS)
     for _ in range(2):
         power, result, rest = result, 0, x
@@ -143,7 +145,7 @@ class LinearHash:
         self._powers = 1 << np.arange(places, dtype=np.int64)
 
     def __call__(self, words: Words) -> npt.NDArray[np.int64]:
-        """The hash of each word, 0 .. 2^places - 1: of their shape, without an axis of limbs."""
+        """Return the hash of each word, 0 .. 2^places - 1: of their shape, without limbs."""
         limbs = words[..., None] if self._limbs is None else words[..., : self._limbs]
         if limbs[..., 0].size <= FEW:
             mixed = np.bitwise_xor.reduce(limbs[..., None, :] & self._rows, axis=-1)
@@ -159,12 +161,12 @@ class LinearHash:
 
     @property
     def zero(self) -> int:
-        """h(0)."""
+        """The hash h(0)."""
         return self._constant
 
 
 class Coins:
-    """Public random words of each user, any of them computed when it is needed.
+    """A source of public random words of each user, any of them computed when it is needed.
 
     The k-th word of a user is a function of both. Privacy does not depend on their quality, so that
     a fast mixing function suffices (SplitMix64; Steele, Lea and Flood, OOPSLA 2014).
@@ -189,11 +191,11 @@ class Coins:
         return Coins(self._users[chosen], self._seed, self._first)
 
     def after(self, count: int) -> Coins:
-        """The words from the count-th on."""
+        """Return the words from the count-th on."""
         return Coins(self._users, self._seed, self._first + count)
 
     def words(self, place: npt.ArrayLike) -> Words:
-        """The words at some places, 0 or more.
+        """Return the words at some places, 0 or more.
 
         Shape (users,) for one place or one a user, (users, c) for rows of them.
         """
@@ -202,12 +204,13 @@ class Coins:
         return _mixed(_mixed(users + np.uint64(self._seed)) + at * _GOLDEN)
 
     def uniform(self, place: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
-        """Public numbers in 0 .. k-1, each with probability 1 / k to within 2^-64."""
+        """Return public numbers in 0 .. k-1, each with probability 1 / k to within 2^-64."""
         return scaled(self.words(place), k)
 
 
 def scaled(words: Words, k: int) -> npt.NDArray[np.int64]:
-    """The whole part of k times each word's fraction of 2^64."""
+    """Return the whole part of k times each word's fraction of 2^64."""
+    # The upper half of a product of 128 bits, from two products of 64 bits; exact for k up to 2^32.
     half, factor = np.uint64(32), np.uint64(k)
     low = (words & np.uint64(0xFFFFFFFF)) * factor >> half
     return ((words >> half) * factor + low >> half).astype(np.int64)

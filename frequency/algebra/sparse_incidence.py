@@ -11,10 +11,10 @@ import numpy.typing as npt
 from frequency.algebra.finite_field import VectorSpace
 
 _POINTS_AS_FAST = 8
-"""So many points of lines take as long as the transform of one point of the plane."""
+"""The number of points of lines that take as long as the transform of a point of the plane."""
 
 _LARGEST = 1 << 16
-"""Products of two elements of larger fields would not fit in 32 bits."""
+"""The largest order of a field: products of two elements of larger ones exceed 32 bits."""
 
 
 def walkable(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> bool:
@@ -29,7 +29,7 @@ def walkable(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> 
 
 
 def walked(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> npt.NDArray[np.int64]:
-    """The first ``domain`` entries of ``space.incident(counts)``, for what is `walkable`.
+    """Return the first ``domain`` entries of ``space.incident(counts)``, if it is `walkable`.
 
     Shapes: `counts` (directions, q); returns (domain,).
     """
@@ -41,6 +41,7 @@ def walked(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> np
     places = np.flatnonzero(counts[2:])
     times = counts[2:].ravel()[places]
     direction, value = divmod(places, q)
+    # In each row a line has one point, inverse (value - row): from row to row it moves by -inverse.
     # a x + row = value
     inverse = space.field.inverse(direction + 1)
     first = (inverse * value % q).astype(np.uint32)

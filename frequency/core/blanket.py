@@ -1,4 +1,4 @@
-"""What hides one report among others: pair laws of reports whose likelihoods have two values.
+"""Blankets, which hide a report among others: pair laws of reports with two likelihoods.
 
 Write u and v for the likelihoods of a report under two values of a user, relative to a blanket: a
 measure omega of mass gamma that is at most the probability of the report under every value. Let W =
@@ -38,11 +38,11 @@ from typing import NamedTuple, TypeAlias
 from mechdesign.accounting.pair_law import PairClass, PairLaw, merged
 
 ALIKE: PairLaw = (PairClass(Fraction(1), Fraction(1), Fraction(1)),)
-"""Reports that say nothing."""
+"""The pair law of reports that say nothing."""
 
 
 class JointClass(NamedTuple):
-    """Reports with the same likelihoods under some values.
+    """A class of reports with the same likelihoods under some values.
 
     Attributes
     ----------
@@ -57,11 +57,11 @@ class JointClass(NamedTuple):
 
 
 JointLaw: TypeAlias = tuple[JointClass, ...]
-"""All reports in classes."""
+"""The type of all reports in classes."""
 
 
 def joint_law_of(classes: Iterable[tuple[Fraction, Sequence[Fraction]]]) -> JointLaw:
-    """The classes, those of equal likelihoods made one, in order of these."""
+    """Return the classes, those of equal likelihoods made one, in order of these."""
     total: defaultdict[tuple[Fraction, ...], Fraction] = defaultdict(Fraction)
     for probability, likelihoods in classes:
         total[tuple(likelihoods)] += probability
@@ -69,7 +69,7 @@ def joint_law_of(classes: Iterable[tuple[Fraction, Sequence[Fraction]]]) -> Join
 
 
 def mixed(parts: Iterable[tuple[Fraction, JointLaw]]) -> JointLaw:
-    """The law of reports on public parts: each part's probability, and its own law."""
+    """Return the law of reports on public parts: each part's probability, and its own law."""
     return joint_law_of(
         (share * probability, likelihoods)
         for share, law in parts
@@ -78,12 +78,14 @@ def mixed(parts: Iterable[tuple[Fraction, JointLaw]]) -> JointLaw:
 
 
 def independent(laws: Iterable[JointLaw]) -> JointLaw:
-    """The law of several independent reports, at least one: likelihoods are multiplied."""
+    """Return the law of several independent reports, at least one: likelihoods are multiplied."""
     first, *others = laws
     for law in others:
+        # Equal products are merged at each step: classes of exchangeable reports grow polynomially
+        # with their number, not exponentially.
         first = joint_law_of(
-            (p * q, [a * b for a, b in zip(one, other, strict=True)])
-            for p, one in first
+            (p * q, [a * b for a, b in zip(before, other, strict=True)])
+            for p, before in first
             for q, other in law
         )
     return first
@@ -95,7 +97,7 @@ def of_two_likelihoods(
     high: Fraction,
     together: Callable[[tuple[int, ...]], Fraction],
 ) -> JointLaw:
-    """The joint law of different values, by inclusion and exclusion."""
+    """Return the joint law of different values, by inclusion and exclusion."""
     numbers = range(values)
     chances = {
         chosen: together(chosen) if chosen else Fraction(1)
@@ -103,6 +105,7 @@ def of_two_likelihoods(
     }
     return joint_law_of(
         (
+            # Pr[exactly these are high] from Pr[all of these are high], over all supersets.
             sum(
                 (
                     (-1) ** (len(more) - len(chosen)) * chance
@@ -118,18 +121,20 @@ def of_two_likelihoods(
 
 
 def attack_law(joint: JointLaw) -> PairLaw:
-    """The pair law of the first two of three values where all other users hold the third."""
+    """Return the pair law of the first two of three values where all others hold the third."""
     return merged(
-        PairClass(probability * held, first / held, second / held)
-        for probability, (first, second, held) in joint
+        PairClass(probability * third, first / third, second / third)
+        for probability, (first, second, third) in joint
     )
 
 
 def two_likelihoods(
     low: Fraction, high: Fraction, together: Fraction, always: Fraction = Fraction(0)
 ) -> PairLaw:
-    """The pair law of reports that are likely or unlikely under a value, by fact 1."""
+    """Return the pair law of reports that are likely or unlikely under a value, by fact 1."""
     likely, ratio, one = (1 - low) / (high - low), high / low, Fraction(1)
+    # `likely` is Pr[high], from the mean 1 of the likelihoods. Two events of that probability
+    # overlap by 2 likely - 1 at least (Bonferroni's inequality).
     together = max(together, 2 * likely - 1)
     return merged(
         [
@@ -143,7 +148,7 @@ def two_likelihoods(
 
 
 def law_above(blanket: Fraction, ratio: Fraction, apart: Fraction) -> PairLaw:
-    """A pair law above those of all pairs of values, by fact 2."""
+    """Return a pair law above those of all pairs of values, by fact 2."""
     if ratio == 1:
         return ALIKE
     likely = (1 - blanket) / ((ratio - 1) * blanket)
@@ -152,7 +157,7 @@ def law_above(blanket: Fraction, ratio: Fraction, apart: Fraction) -> PairLaw:
 
 
 def law_of_ratio(ratio: Fraction) -> PairLaw:
-    """A pair law above those of all reports whose probabilities have at most this ratio: fact 3."""
+    """Return a pair law above those of all reports with at most this likelihood ratio: fact 3."""
     return (
         two_likelihoods(2 / (ratio + 1), 2 * ratio / (ratio + 1), Fraction(0))
         if ratio > 1
@@ -161,7 +166,7 @@ def law_of_ratio(ratio: Fraction) -> PairLaw:
 
 
 def product_law(laws: Iterable[PairLaw]) -> PairLaw:
-    """The pair law of several independent reports."""
+    """Return the pair law of several independent reports."""
     product = ALIKE
     for law in laws:
         product = merged(
@@ -173,7 +178,7 @@ def product_law(laws: Iterable[PairLaw]) -> PairLaw:
 
 
 def mixed_law(parts: Iterable[tuple[Fraction, PairLaw]]) -> PairLaw:
-    """The pair law of reports on public parts: each part's probability, and its own law."""
+    """Return the pair law of reports on public parts: each part's probability, and its own law."""
     return merged(
         PairClass(share * weight, first, second)
         for share, law in parts

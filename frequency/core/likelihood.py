@@ -17,11 +17,11 @@ from mechdesign.base.linear_algebra import Floats
 _MOST_ROUNDS = 10_000
 
 _NOTHING = 1e-100
-"""Frequencies that fall below it are 0: numbers near the least take ten times as long."""
+"""The frequency below which one is 0: numbers near the least take ten times as long."""
 
 
 class Likelihood(NamedTuple):
-    """How many reports are of each kind, and the probability of each kind under each item.
+    """A likelihood: counts of reports by kind, and the probabilities of kinds under each item.
 
     Their log-likelihood at the frequencies f is the sum over kinds of counts * log(P f), in nats.
     It is concave. The probabilities P[kind, item] are never listed: only products with them are.
@@ -57,7 +57,7 @@ class Likelihood(NamedTuple):
 
 
 class Ascent(NamedTuple):
-    """How the search for the most likely frequencies ended.
+    """A report of how the search for the most likely frequencies ended.
 
     Attributes
     ----------
@@ -82,7 +82,9 @@ class Ascent(NamedTuple):
 def maximised(
     likelihood: Likelihood, tolerance: float, max_iterations: int
 ) -> tuple[Floats, Ascent]:
-    """The distribution of most likelihood, by expectation maximisation from the uniform one.
+    """Return the distribution of most likelihood, by expectation maximisation.
+
+    The search starts at the uniform distribution.
 
     A step of expectation maximisation makes each frequency f the mean over reports of the
     probability of its item, given the report: f becomes f g, where n g is the gradient of the
@@ -96,12 +98,17 @@ def maximised(
     estimate = np.full(likelihood.items, 1 / likelihood.items)
     predicted, power, steps = likelihood.predict(estimate), 1.0, 0
     now, slope = likelihood.log(predicted), likelihood.gradient(predicted) / n
+    # Concave: the log-likelihood of any distribution f is at most that of the estimate plus the
+    # slope times f less n, which is largest at the single item of the steepest slope.
     while n * (slope.max() - 1) > tolerance and steps < max_iterations:
         while True:
+            # Divided by the largest slope, so that no power overflows.
             after = estimate * (slope / slope.max()) ** power
             after /= after.sum()
             predicted = likelihood.predict(after)
             reached = likelihood.log(predicted)
+            # The power 1 is EM itself, which never lowers the likelihood: no step is tried for
+            # ever.
             if reached >= now or power == 1.0:
                 break
             power = max(1.0, power / 4)
@@ -112,7 +119,7 @@ def maximised(
 
 
 class Fit(NamedTuple):
-    """A distribution found by expectation maximisation that stops early.
+    """A fit: a distribution by expectation maximisation that stops early.
 
     Attributes
     ----------
@@ -181,7 +188,7 @@ def of_signs(
     means: Callable[[Floats], Floats],
     transposed: Callable[[Floats], Floats],
 ) -> Likelihood:
-    """The likelihood of signs at random indices, of which the sums are known.
+    """Return the likelihood of signs at random indices, of which the sums are known.
 
     A report of index j is + with probability (1 + contrast m_j) / 2, where m_j is the mean of the
     users' signs there.
@@ -189,6 +196,7 @@ def of_signs(
     Shapes: `sums` (indices,), `means` (items,) or (indices,), `transposed` (indices,) or
     (items,).
     """
+    # The number of reports of an index may be an expectation only: it is at least the sum's size.
     times = np.maximum(drawn, np.abs(sums))
 
     def predict(frequencies: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Quantiles of a distribution function that noise has made to fall here and there."""
+"""Quantiles of a distribution function that falls here and there, by noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mechdesign.base.text import listed, shown
 
 
 def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:
-    """The least items with at least the fraction phi at or below them.
+    """Return the least items with at least the fraction phi at or below them.
 
     An estimated cdf may reach phi more than once. Then the answer is the middle between the first
     item that reaches it and the first after which all do; the first alone would be biased low by
@@ -30,7 +30,7 @@ def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:
 
 
 def woodruff(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
-    """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
+    """Return the items between which the phi-quantile lies: where the cdf's band crosses phi.
 
     Woodruff's interval. It reaches from the first item where the band's upper end reaches phi to
     the first from which on its lower end does. An end is beyond the quantile only if the band
@@ -46,7 +46,7 @@ def woodruff(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
 
 
 def place_along(attribute: str | int | None, names: Sequence[str]) -> int:
-    """The place of the attribute of which quantiles are wanted."""
+    """Return the place of the attribute of which quantiles are wanted."""
     if attribute is not None:
         return place_of(attribute, names)
     if len(names) > 1:
@@ -57,25 +57,28 @@ def place_along(attribute: str | int | None, names: Sequence[str]) -> int:
 
 
 def first_reaching(cdf: Floats, phi: Floats) -> Integers:
-    """The first items with at least phi at or below them.
+    """Return the first items with at least phi at or below them.
 
     Shapes: `cdf` (items,); returns like `phi`.
     """
     # A cdf summed up in floats may end just below 1
-    found = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)
-    return np.minimum(found, len(cdf) - 1)
+    places = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)
+    # Past the end where the whole cdf is below phi: the last item then.
+    return np.minimum(places, len(cdf) - 1)
 
 
 def reaching_for_good(cdf: Floats, phi: Floats) -> Integers:
-    """The first items with at least phi at or below them and all later ones.
+    """Return the first items with at least phi at or below them and all later ones.
 
     Shapes: `cdf` (items,); returns like `phi`.
     """
+    # The running minimum from the right: the largest monotone function below the cdf, as the
+    # running maximum is the least one above.
     return first_reaching(np.minimum.accumulate(cdf[::-1])[::-1], phi)
 
 
 def fractions(phi: npt.ArrayLike) -> Floats:
-    """Numbers from 0 to 1; ValueError for others."""
+    """Return numbers from 0 to 1; ValueError for others."""
     wanted = np.asarray(phi, dtype=np.float64)
     if not ((wanted >= 0) & (wanted <= 1)).all():
         raise ValueError(f"phi must lie in [0, 1], got {shown(phi)}")

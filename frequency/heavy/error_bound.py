@@ -1,4 +1,4 @@
-"""What no protocol can beat: the lower bound on the error of histograms under local privacy.
+"""The lower bound on the error of histograms under local privacy, which no protocol can beat.
 
 With it, what a report can tell about an item at most, and what a degraded item keeps private:
 Bassily and Smith 2015, section 5, with constants, for (epsilon, delta)-local privacy: Pr[report in
@@ -20,7 +20,7 @@ from mechdesign.base.text import shown
 
 
 def degraded(epsilon: float | Rational, delta: float, kept: float) -> tuple[float, float]:
-    """The privacy of an item that is replaced by a uniform one, unless by chance it is kept.
+    """Return the privacy of an item that is replaced by a uniform one, unless by chance it is kept.
 
     Bassily and Smith 2015, Claim 5.5 (the degrading channel of eq. 14), which has O(kept epsilon)
     and O(kept delta): the report of an (epsilon, delta)-private protocol is then (epsilon',
@@ -63,7 +63,7 @@ def degraded(epsilon: float | Rational, delta: float, kept: float) -> tuple[floa
 def information_bound(
     d: int, epsilon: float | Rational, delta: float = 0.0, kept: float = 1.0
 ) -> float:
-    """The most that a private report can tell about a uniform item, in nats.
+    """Return the most that a private report can tell about a uniform item, in nats.
 
     Bassily and Smith 2015, Claim 5.4, which has O(epsilon^2 + (delta / epsilon) ln(d epsilon /
     delta)) for ``kept`` = 1. Here, for all epsilon and delta,
@@ -74,12 +74,11 @@ def information_bound(
     large. A protocol that tells the item aloud with probability delta has the second term.
 
     Let r be the probability of a report under an item over the mean of all items: 0 to d, of mean
-    1, and the information is the mean of r ln r.
-    As the mean of all items is as private, the mean of (r - e^epsilon)+ is at most delta, and so is
-    that of (1 - e^epsilon r)+. Between the values 0, e^-epsilon, e^epsilon and d these two are
-    linear and r ln r is convex, so that r has no other values where it tells most; and then it is 0
-    with probability delta, d with delta / (d - e^epsilon), and e^-epsilon is e^epsilon times as
-    likely as the two largest together.
+    1, and the information is the mean of r ln r. As the mean of all items is as private, the mean
+    of (r - e^epsilon)+ is at most delta, and so is that of (1 - e^epsilon r)+. Between the values
+    0, e^-epsilon, e^epsilon and d these two are linear and r ln r is convex, so that r has no other
+    values where it tells most; and then it is 0 with probability delta, d with delta / (d -
+    e^epsilon), and e^-epsilon is e^epsilon times as likely as the two largest together.
 
     Without delta the items are compared in pairs, which tells more: at each report the r of all
     items are within a factor of e^epsilon. The most is x - 1 - ln x with x = epsilon / (1 -
@@ -117,7 +116,7 @@ def information_bound(
 
 
 def lower_bound(n: int, d: int, epsilon: float | Rational, delta: float = 0.0) -> float:
-    """A lower bound on the largest error of estimated frequencies, for any protocol.
+    """Return a lower bound on the largest error of estimated frequencies, for any protocol.
 
     For some distribution of the users' items the error exceeds this number on average.
 
@@ -174,19 +173,22 @@ def lower_bound(n: int, d: int, epsilon: float | Rational, delta: float = 0.0) -
         return 0.0
     rate = n * math.sinh(min(loss / 2, 300.0)) ** 2 / math.log(d)
     room = 1 - math.log(2) / math.log(d)
+    # The maximum of t (room - rate t^2) / 2: its derivative is 0 at t^2 = room / (3 rate).
     t = 1.0 if 3 * rate <= room else math.sqrt(room / (3 * rate))
     pure = max(0.0, t / 2 * (room - rate * t**2))
     if not delta:
         return pure
-    # Every t gives a bound
-    found = [
+    # Every t gives a bound, so that the best of a grid is one, too
+    bounds = [
         t / 2 * (room - n * _information(d, loss, delta, t) / math.log(d))
         for t in np.geomspace(1e-12, 1, 2000).tolist()
     ]
-    return min(pure, max(0.0, *found))
+    return min(pure, max(0.0, *bounds))
 
 
 def _degraded(loss: float, kept: float) -> float:
+    # ln(1 + kept (e^loss - 1)): by expm1 where loss is small, and with the exponential taken out
+    # where it would overflow.
     if loss < 1:
         return math.log1p(kept * math.expm1(loss))
     return loss + math.log(kept + (1 - kept) * math.exp(-loss))
@@ -197,7 +199,7 @@ def _information(d: int, loss: float, delta: float, kept: float) -> float:
     ratio = math.exp(loss)
 
     def told(*cases: tuple[float, float]) -> float:
-        """The mean of r ln r over pairs of r, before the item is degraded, and its probability."""
+        """Return the mean of r ln r over pairs of r, before degrading, and its probability."""
         total = 0.0
         for r, probability in cases:
             more = kept * (r - 1)
@@ -205,10 +207,11 @@ def _information(d: int, loss: float, delta: float, kept: float) -> float:
             total += probability * ((1 + more) * math.log1p(more) - more if more > -1 else 1.0)
         return total
 
+    # The report that names the item: no law of r with these bounds tells more.
     all_of_it = told((0.0, 1 - 1 / d), (float(d), 1 / d))
     if delta == 0:
-        own = _degraded(loss, kept)
-        x = own / -math.expm1(-own) - 1 if own else 0.0
+        degraded_loss = _degraded(loss, kept)
+        x = degraded_loss / -math.expm1(-degraded_loss) - 1 if degraded_loss else 0.0
         return min(all_of_it, x - math.log1p(x))
     low, upper = 1 / ratio, (1 - delta) / (1 + ratio)
     most = delta / (d - ratio) if d > ratio else math.inf

@@ -1,4 +1,4 @@
-"""The errors of the estimate of one item: its deviation, and what noise may reach among many."""
+"""The errors of the estimate of an item: its deviation, and what noise may reach among many."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ItemErrors:
 
     @classmethod
     def of(cls, oracle: Oracle, users: int, population: int, confusion: float = 0.0) -> ItemErrors:
-        """The errors of a frequency oracle."""
+        """Return the errors of a frequency oracle."""
         return cls(
             users,
             population,
@@ -55,22 +55,23 @@ class ItemErrors:
         )
 
     def deviation(self, frequency: Floats) -> Floats:
-        """The standard deviation of the estimates of items of these frequencies."""
+        """Return the standard deviation of the estimates of items of these frequencies."""
         f = np.clip(frequency, 0.0, 1.0)
+        # Sampling without replacement: nothing where all of the population reported.
         sampling = f * (1 - f) * (1 / self.users - 1 / self.population)
         return np.asarray(
             np.sqrt(np.maximum(np.asarray(self.noise(f)) + sampling + self.confusion, 0.0))
         )
 
     def beyond(self, alpha: float) -> float:
-        """What the estimate of an absent item exceeds with probability ``alpha`` at most."""
+        """Return what the estimate of an absent item exceeds with probability ``alpha`` at most."""
         return float(
             np.hypot(self.null(alpha), scipy.special.ndtri(alpha) * np.sqrt(self.confusion))
         )
 
 
 def null_of(oracle: Oracle, users: int, alpha: float) -> float:
-    """`ItemErrors.null` of an oracle.
+    """Return `ItemErrors.null` of an oracle.
 
     It is exact for oracles that count supporters or signs; for others errors are taken for normal.
     The supporters of an item that nobody holds are binomial, which far in the tail is not normal:
@@ -85,7 +86,7 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
 
 
 def noise_of_signs(scale: float, users: int, frequency: Any) -> Any:
-    """The variance of the mean of signs times a scale, whose mean is the frequency.
+    """Return the variance of the mean of signs times a scale, whose mean is the frequency.
 
     The result is shaped like `frequency`.
     """
@@ -93,15 +94,17 @@ def noise_of_signs(scale: float, users: int, frequency: Any) -> Any:
 
 
 def null_of_signs(scale: float, users: int, alpha: float) -> float:
-    """What the mean of fair signs times a scale exceeds with probability ``alpha`` at most."""
+    """Return what the mean of fair signs, scaled, exceeds with probability ``alpha`` at most."""
     return scale * (2 * reach(users, 0.5, alpha) - users) / users
 
 
 def reach(users: int, q: float, alpha: float) -> int:
-    """The least number that a binomial count exceeds with probability ``alpha`` at most.
+    """Return the least number that a binomial count exceeds with probability ``alpha`` at most.
 
     It is found however small ``alpha`` is.
     """
+    # Pr[count > k] is the regularised incomplete beta function I_q(k + 1, users - k), accurate far
+    # in the tail, where 1 - (a distribution function) would be 0. It falls with k: bisection.
     return bisect_left(
         range(users), True, key=lambda k: bool(scipy.special.betainc(k + 1, users - k, q) <= alpha)
     )

@@ -20,7 +20,7 @@ from mechdesign.base.text import shown
 
 @dataclass(frozen=True)
 class Gate:
-    """One decision on the way to the list: estimates of ``cut`` and more pass.
+    """A gate: a decision on the way to the list, where estimates of ``cut`` and more pass.
 
     ``deviation`` gives the standard deviation of the estimate of an item, or of a group of items,
     held by a fraction of users.
@@ -38,7 +38,7 @@ class Gate:
     deviation: Callable[[Any], Any]
 
     def __call__(self, frequency: Floats) -> Floats:
-        """The probability that an item of this frequency does not pass, for normal errors.
+        """Return the probability that an item of this frequency does not pass, for normal errors.
 
         It is Phi((cut - f) / deviation).
         """
@@ -66,7 +66,7 @@ class NamedItems(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Found:
-    """Heavy hitters, the most frequent first.
+    """The heavy hitters that were found, the most frequent first.
 
     Attributes
     ----------
@@ -116,11 +116,11 @@ class Found:
 
     @property
     def significant(self) -> npt.NDArray[np.bool_]:
-        """Shape (k,): whose estimate exceeds `noise`; the others may be held by nobody."""
+        """The items whose estimate exceeds `noise`, (k,); the others may be held by nobody."""
         return np.asarray(self.frequencies > self.noise)
 
     def interval(self, confidence: float | None = None) -> ConfidenceInterval:
-        """Intervals for the frequencies of the listed items, which allow for their selection.
+        """Return intervals for the frequencies of the listed items, which allow for selection.
 
         Of all that are given, the expected share that misses the true frequency is at most 1 -
         confidence although the items were chosen by their estimates (Benjamini and Yekutieli, JASA
@@ -147,7 +147,7 @@ class Found:
         return ConfidenceInterval(self.frequencies - half, self.frequencies + half)
 
     def answer(self, where: Any) -> Answer:
-        """The frequency of an item, or of many, whether they are listed or not.
+        """Return the frequency of an item, or of many, whether they are listed or not.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class Found:
         return Answer(frequencies[places], variances[places], _interval=interval)
 
     def recall(self, frequency: npt.ArrayLike) -> Any:
-        """A lower bound for the probability that an item of this frequency is in the list.
+        """Return a lower bound for the probability that an item of this frequency is listed.
 
         By the union bound over the gates, for normal errors. The cuts of a list of k items are
         those of this run.
@@ -229,13 +229,14 @@ class Found:
         if not self.gates or self.recall(1.0) < self.confidence:
             return float("inf")
         low, high = 0.0, 1.0
+        # Bisection to the last bit of a float: recall rises with the frequency.
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (low, middle) if self.recall(middle) >= self.confidence else (middle, high)
         return high
 
     def table(self) -> str:
-        """The list as text, and what it does not say."""
+        """Return the list as text, and what it does not say."""
         width = max([4, *(len(repr(item)) for item in self.items.tolist())])
         low, high = self.interval()
         lines = [f"{'item':>{width}}  {'frequency':>10}  {'deviation':>10}  interval"]
@@ -250,7 +251,7 @@ class Found:
 
     @property
     def statement(self) -> str:
-        """What may have been missed, in words."""
+        """The statement of what may have been missed, in words."""
         if not self.gates:
             few = (
                 f"{self.n} reports are too few"

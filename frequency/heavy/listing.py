@@ -1,4 +1,4 @@
-"""From candidates with estimates to the list of those that are found."""
+"""The list of those that are found, from candidates with estimates."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def listed(
     confidence: float,
     estimated: Callable[[Words], Floats] | None = None,
 ) -> Found:
-    """The candidates that are frequent enough.
+    """Return the candidates that are frequent enough.
 
     Shapes: `words` (candidates,), `estimates` (candidates,).
     """
+    # The union bound over all items that were considered, not only over the candidates.
     noise = errors.beyond((1 - confidence) / considered)
     least = (
         threshold
@@ -41,6 +42,7 @@ def listed(
     )
     order = np.argsort(-estimates, kind="stable")
     order = order[estimates[order] >= least][:k]
+    # The k-th estimate was the cut of this run: what is below it has been lost there.
     if k is not None and len(order) == k:
         least = max(least, float(estimates[order[-1]]))
     chosen = estimates[order]
@@ -62,31 +64,33 @@ def listed(
 def _named(
     universe: Universe, errors: ItemErrors, estimated: Callable[[Words], Floats], items: list[Any]
 ) -> NamedItems:
-    """The estimates of items that nobody chose by their estimates."""
+    """Return the estimates of items that nobody chose by their estimates."""
     frequencies = estimated(universe.words(items))
     half = partial(half_of, errors, len(frequencies), frequencies)
     return NamedItems(frequencies, errors.deviation(frequencies) ** 2, half)
 
 
 class EstimateErrors(Protocol):
-    """The errors of the estimates of items: `ItemErrors`, or of each item its own."""
+    """The errors of estimates of items: `ItemErrors`, or errors that differ between items."""
 
     def deviation(self, frequency: Floats) -> Floats:
-        """The standard deviations of the estimates, if the items have these frequencies."""
+        """Return the standard deviations of the estimates, if items have these frequencies."""
 
     def beyond(self, alpha: float) -> float | Floats:
-        """What estimates exceed with probability ``alpha`` at most, if nobody has the item."""
+        """Return what estimates exceed with probability ``alpha`` at most, for absent items."""
 
 
 def half_of(
     errors: EstimateErrors | None, considered: int, frequencies: Floats, confidence: float
 ) -> Floats:
-    """Half of the lengths of the intervals of items that were chosen from so many.
+    """Return half of the lengths of the intervals of items that were chosen from so many.
 
     Shapes: `frequencies` (items,); returns (items,).
     """
     if errors is None or not len(frequencies):
         return np.zeros(len(frequencies))
+    # The false coverage rate (Benjamini and Yekutieli 2005): of k selected from m, each interval at
+    # the level 1 - (1 - confidence) k / m, half of it on either side.
     level = (1 - confidence) * len(frequencies) / considered / 2
     # Intervals are that much wider than normal ones as noise reaches further at this level.
     normal = -float(scipy.special.ndtri(level)) * errors.deviation(np.zeros(len(frequencies)))
@@ -96,7 +100,7 @@ def half_of(
 
 
 def nothing(universe: Universe, confidence: float, n: int) -> Found:
-    """The list from too few reports to say anything."""
+    """Return the list from too few reports to say anything."""
     none = np.zeros(0)
     words = np.zeros(0, dtype=np.uint64)
     return Found(

@@ -26,14 +26,14 @@ from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import shown
 
 Wrapped: TypeAlias = Channel | Protocol
-"""What public coins may draw the reports of."""
+"""The type of what public coins may draw the reports of."""
 
 MOST_BITS = 16
 """The most bits of a user's choice: clients look at up to 2^16 - 1 candidates."""
 
 
 LEAST_KEPT = 2.0**-20
-"""The least fraction of users to keep: of far fewer the units of probabilities would be felt."""
+"""The least fraction of users to keep: for far fewer the units of probabilities would be felt."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class GenProt(Protocol):
     @property
     @abstractmethod
     def bits(self) -> int:
-        """How many bits a user tells."""
+        """The number of bits that a user tells."""
 
     @cached_property
     def channel(self) -> Sampled:
-        """How an item becomes a report."""
+        """The channel by which an item becomes a report."""
         inner = public_coin_channel(channel_of(self.inner))
         kind = SampledOracle if isinstance(self.inner, Oracle) else Sampled
         return kind(inner.domain, inner.epsilon, inner, self.seed, self.bits)
@@ -105,7 +105,7 @@ class GenProt(Protocol):
         return float(self.channel.kept)
 
     def predicted_variance(self, own: npt.ArrayLike, n: int, among: npt.ArrayLike = 0.0) -> Floats:
-        """The variance of an answer from n users, on average over how many of them are kept.
+        """Return the variance of an answer from n users, on average over how many are kept.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class GenProt(Protocol):
         return self.inner.items_of(values) if isinstance(self.inner, Protocol) else values
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
-        """What each user tells; around a `UniqueHeavyHitter` for users without an item, too.
+        """Return what each user tells; around a `UniqueHeavyHitter` also without an item.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class GenProt(Protocol):
         return self.inner.privatized(self.channel, values, rng)
 
     def estimate(self, aggregate: Aggregate, **options: Any) -> Any:
-        """The inner protocol's own estimate, about all users.
+        """Return the inner protocol's own estimate, about all users.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class GenProt(Protocol):
         threshold: float | None = None,
         confidence: float = 0.95,
     ) -> Found:
-        """Heavy hitters, as `HeavyHitterProtocol.find`.
+        """Return heavy hitters, as `HeavyHitterProtocol.find` does.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def heavy_hitters(
     items: Found, truth: Mapping[Any, float] | None = None, largest: int = 40
 ) -> Figure:
-    """The listed items with their intervals, most frequent first.
+    """Draw the listed items with their intervals, most frequent first.
 
     Lines show what noise alone may reach, and what is listed with the stated confidence.
 

@@ -36,27 +36,27 @@ from mechdesign.base.numbers import is_whole
 from mechdesign.base.text import shown
 
 _BUDGET = 1 << 21
-"""How many prefixes the server estimates for each length, about: what takes a second or two."""
+"""The number of prefixes that the server estimates for each length, in a second or two."""
 
 _RESOLVED = 1 << 10
-"""How many of the most frequent prefixes are looked at, at least, once confusion by hashing is
+"""The least number of the most frequent prefixes that are looked at once confusion by hashing is
 resolved.
 """
 
 _MOST_CHILDREN = 1 << 24
-"""Prefixes that are estimated at a level for the sake of a large k, at most."""
+"""The most prefixes that are estimated at a level for the sake of a large k."""
 
 FEWEST_TEXTS = 1 << 7
-"""How many prefixes of long texts are kept, at least."""
+"""The least number of prefixes of long texts that are kept."""
 
 _LISTED = 20
 """The longest prefixes whose frequencies are estimated all, in bits."""
 
 _STEP, _LONGEST_STEP = 12, 16
-"""How many bits a prefix is extended by at most, and if the user wishes."""
+"""The most bits that a prefix is extended by, and the most if the user wishes."""
 
 _POWER = 1.645
-"""Deviations above a cut that an item must lie for a chance of 95 % to pass it."""
+"""The deviations above a cut at which an item passes it with probability 95 %."""
 
 
 class PrefixProtocol(HeavyHitterProtocol):
@@ -65,10 +65,10 @@ class PrefixProtocol(HeavyHitterProtocol):
     @property
     @abstractmethod
     def channel(self) -> Prefixes:
-        """How an item becomes a report."""
+        """The channel by which an item becomes a report."""
 
     def _walk(self, aggregate: Aggregate, population: int, kept: int) -> Iterator[Step]:
-        """Level by level, as far as there are reports."""
+        """Yield a step for each level, as far as there are reports."""
         channel, universe, parents, length = (
             self.channel,
             self.universe,
@@ -91,11 +91,15 @@ class PrefixProtocol(HeavyHitterProtocol):
             errors = ItemErrors.of(
                 channel.parts[level.first], users, population, channel.confusion(level, tables)
             )
+            # Heavy: more than noise explains of any of the prefixes considered (union bound). Only
+            # these are taken for real when confusion by shared cells is resolved.
             cut, heavy = -np.inf, errors.beyond(ACCIDENT / considered)
             if level.functions:
                 if considered > max(_RESOLVED, kept):
                     prefixes, estimates, cut = _largest(prefixes, estimates, max(_RESOLVED, kept))
                 estimates = channel.resolved(tables, prefixes, estimates, heavy)
+            # A beam search: whoever holds an item holds its prefixes, so that these are at least as
+            # frequent, and a frequent item is lost by noise only, which `Gate` accounts for.
             if len(prefixes) > kept:
                 prefixes, estimates, least = _largest(prefixes, estimates, kept)
                 cut = max(cut, least)
@@ -131,7 +135,7 @@ class PrefixProtocol(HeavyHitterProtocol):
 
 
 class Step(NamedTuple):
-    """What is left of a level: prefixes and their estimates.
+    """A step: the prefixes that are left of a level, and their estimates.
 
     Attributes
     ----------
@@ -156,7 +160,7 @@ class Step(NamedTuple):
 
 
 def _kept(lengths: Sequence[int], k: int = 0) -> int:
-    """How many prefixes of each length are kept.
+    """Return the number of prefixes of each length that are kept.
 
     As many as the budget lets the server extend, or more for the sake of k items.
     """
@@ -165,7 +169,7 @@ def _kept(lengths: Sequence[int], k: int = 0) -> int:
 
 
 def _largest(prefixes: Words, estimates: Floats, count: int) -> tuple[Words, Floats, float]:
-    """The ``count`` prefixes with the largest estimates, these, and the least of them."""
+    """Return the ``count`` prefixes with the largest estimates, these, and the least of them."""
     chosen = np.argpartition(-estimates, count - 1)[:count]
     return prefixes[chosen], estimates[chosen], float(estimates[chosen].min())
 
@@ -252,13 +256,15 @@ class PrefixExtension(PrefixProtocol):
 
     @cached_property
     def channel(self) -> Prefixes:
-        """How an item becomes a report."""
+        """The channel by which an item becomes a report."""
         if self.universe.spelling is not None:
             return SpeltPrefixes.of(self.universe.spelling, self.epsilon, self.seed)
         lengths = self.lengths or _far_apart(self.universe.bits)
         deviations = []
         considered, kept = 1 << lengths[0], _kept(lengths)
         for step in (*(later - earlier for earlier, later in pairwise(lengths)), 0):
+            # The quantile of noise among the prefixes considered that an item has to stand above:
+            # to be among those kept, and at the end above all others.
             needed = kept / considered if step else 1 / considered
             deviations.append(max(0.0, -float(scipy.special.ndtri(min(needed, 0.5)))) + _POWER)
             considered = min(kept, considered) << step
@@ -293,7 +299,7 @@ class PrefixExtension(PrefixProtocol):
 
 
 def _kept_texts(k: int) -> int:
-    """How many prefixes of each length are kept of long texts, of which k are asked for.
+    """Return the number of prefixes of each length to keep of long texts, for k items.
 
     Twice as many, within `FEWEST_TEXTS` and as many as confusion by hashing is resolved for.
     """
@@ -301,7 +307,7 @@ def _kept_texts(k: int) -> int:
 
 
 def _far_apart(bits: int) -> tuple[int, ...]:
-    """A first length that can be listed, and equal steps of at most `_STEP` bits to the end."""
+    """Return a first length that can be listed, and equal steps of at most `_STEP` bits."""
     if bits <= _LISTED:
         return (bits,)
     steps = -(-(bits - _LISTED) // _STEP)
@@ -336,7 +342,7 @@ class TreeHist(PrefixProtocol):
 
     @cached_property
     def channel(self) -> Prefixes:
-        """How an item becomes a report."""
+        """The channel by which an item becomes a report."""
         bits = self.universe.bits
         lengths = tuple(range(1, bits + 1))
         walk = Fraction(1, 2 * bits)

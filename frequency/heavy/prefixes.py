@@ -24,11 +24,11 @@ resolved.
 """
 
 _LARGEST_SYSTEM = 1 << 12
-"""For how many confusion is resolved at most."""
+"""The largest number of prefixes whose confusion is resolved."""
 
 
 class Level(NamedTuple):
-    """The users who report the first ``length`` bits.
+    """A level: the users who report the first ``length`` bits.
 
     They are the parts ``first`` .. ``first + functions - 1`` of the mixture.
 
@@ -76,7 +76,7 @@ class PartEstimates(NamedTuple):
 
 @dataclass(frozen=True)
 class Prefixes(Mixture):
-    """A random prefix length, and the item's prefix by an oracle.
+    """A mixture of prefix lengths, where an oracle reports the item's prefix.
 
     The prefix is hashed where there are too many prefixes to list.
 
@@ -122,16 +122,16 @@ class Prefixes(Mixture):
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """One for each length."""
-        found: list[Level] = []
+        """The levels, one for each length."""
+        levels: list[Level] = []
         for length in self.lengths:
-            first = found[-1].parts.stop if found else 0
-            found.append(Level(length, first, self.functions if length > self.listed else 0))
-        return tuple(found)
+            first = levels[-1].parts.stop if levels else 0
+            levels.append(Level(length, first, self.functions if length > self.listed else 0))
+        return tuple(levels)
 
     @cached_property
     def _level_of(self) -> tuple[Level, ...]:
-        """The level of each part."""
+        """The levels of the parts."""
         return tuple(level for level in self.levels for _ in level.parts)
 
     def _oracle(self, domain: int) -> Oracle:
@@ -184,7 +184,7 @@ class Prefixes(Mixture):
     # ----------------------------------------------------------------------------- the server half
 
     def level_users(self, aggregate: Aggregate, level: Level) -> int:
-        """How many users reported on a level.
+        """Return the number of users who reported on a level.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class Prefixes(Mixture):
         return int(aggregate.part(slice(level.first, level.parts.stop)).sum())
 
     def tables(self, aggregate: Aggregate, level: Level) -> list[PartEstimates]:
-        """The estimates of those parts of a level that somebody reported on.
+        """Return the estimates of those parts of a level that somebody reported on.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Prefixes(Mixture):
         step: int,
         rest: float = 1.0,
     ) -> Floats:
-        """Estimates for all prefixes of the level that ``step`` bits make of each parent.
+        """Return estimates for all prefixes of the level that ``step`` bits make of each parent.
 
         Parameters
         ----------
@@ -258,6 +258,8 @@ class Prefixes(Mixture):
             return tables[0].frequencies[(high[:, None] | low).astype(np.int64)]
         total: Floats = np.zeros((len(parents), 1 << step))
         for table in tables:
+            # Linear: h(high ^ low) = h(high) ^ h(low) ^ h(0). Parents and endings are hashed apart,
+            # and each of their combinations costs an exclusive or and a look-up.
             hash_ = self._hashes[table.part]
             total += (
                 table.share * table.frequencies[hash_(high)[:, None] ^ (hash_(low) ^ hash_.zero)]
@@ -267,7 +269,7 @@ class Prefixes(Mixture):
         return (total - rest / cells) * (cells / (cells - 1))
 
     def extended(self, level: Level, parents: Words, step: int) -> tuple[Words, Words]:
-        """Prefixes of a level in two parts: any of the first ones, or any of the second ones.
+        """Return prefixes of a level in two parts: any first one, or any second one.
 
         Parameters
         ----------
@@ -288,7 +290,7 @@ class Prefixes(Mixture):
     def resolved(
         self, tables: list[PartEstimates], prefixes: Words, estimates: Floats, least: float
     ) -> Floats:
-        """Estimates of hashed prefixes less what heavy prefixes add to them by sharing cells.
+        """Return estimates of hashed prefixes less what heavy prefixes add by sharing cells.
 
         The heavy ones have estimates of ``least`` and more. A linear system among the heavy ones
         alone is solved: the others were selected by their noise, which is no frequency that could
@@ -315,7 +317,7 @@ class Prefixes(Mixture):
         return without_sharing(self.cells_of(tables, prefixes), estimates, heavy)
 
     def cells_of(self, tables: list[PartEstimates], prefixes: Words) -> list[tuple[float, Items]]:
-        """The shares of hashed tables, and the cell of each prefix in them."""
+        """Return the shares of hashed tables, and the cell of each prefix in them."""
         return [(table.share, self._hashes[table.part](prefixes)) for table in tables]
 
     def estimated(
@@ -326,7 +328,7 @@ class Prefixes(Mixture):
         least: float,
         prefixes: Words,
     ) -> Floats:
-        """Estimates of any prefixes of a level, less what those that are known add to them.
+        """Return estimates of prefixes of a level, less what those that are known add to them.
 
         Parameters
         ----------
@@ -349,13 +351,13 @@ class Prefixes(Mixture):
         given = {prefix.tobytes() for prefix in prefixes}
         others = [prefix.tobytes() not in given for prefix in known]
         every = np.concatenate([prefixes, known[np.array(others, dtype=np.bool_)]])
-        told = self.children(level, tables, every, 0).ravel()
+        estimates = self.children(level, tables, every, 0).ravel()
         if level.functions:
-            told = self.resolved(tables, every, told, least)
-        return told[: len(prefixes)]
+            estimates = self.resolved(tables, every, estimates, least)
+        return estimates[: len(prefixes)]
 
     def confusion(self, level: Level, tables: list[PartEstimates]) -> float:
-        """The variance that sharing cells with others adds to an estimate.
+        """Return the variance that sharing cells with others adds to an estimate.
 
         It is the sum of the others' squared frequencies over the number of cells. These squares are
         estimated by those of the cells' frequencies, and taken three deviations higher.
@@ -378,6 +380,8 @@ class Prefixes(Mixture):
         squares = 0.0
         for table in tables:
             noise = float(self.parts[table.part].variance(table.users, 1 / cells))
+            # E[estimate^2] is the squared frequency plus the noise: that is taken off. A sum of so
+            # many squared normal errors has the deviation (2 cells)^(1/2) noise.
             squares += table.share * (
                 float((table.frequencies**2).sum()) - cells * noise + 3 * np.sqrt(2 * cells) * noise
             )
@@ -385,7 +389,7 @@ class Prefixes(Mixture):
 
 
 def without_sharing(cells: list[tuple[float, Items]], estimates: Floats, heavy: Items) -> Floats:
-    """Estimates less what the heavy ones among them add to all that share cells with them.
+    """Return estimates less what heavy ones among them add to all that share cells with them.
 
     Shapes: `estimates` (prefixes,); returns (prefixes,).
     """
@@ -394,7 +398,7 @@ def without_sharing(cells: list[tuple[float, Items]], estimates: Floats, heavy: 
         shared += share * (mine[:, None] == mine[heavy])
     among = shared[heavy]
     np.fill_diagonal(among, 1 + 1e-9)  # two that share all cells are told apart by nothing
-    held = np.linalg.solve(among, estimates[heavy])
-    result: Floats = estimates - shared @ held
-    result[heavy] = held
+    frequencies = np.linalg.solve(among, estimates[heavy])
+    result: Floats = estimates - shared @ frequencies
+    result[heavy] = frequencies
     return result

@@ -1,4 +1,4 @@
-"""HeavyHitterProtocol: what protocols that list frequent items have in common."""
+"""HeavyHitterProtocol: the base of protocols that list frequent items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mechdesign.base.text import shown
 
 @dataclass(frozen=True)
 class HeavyHitterProtocol(Protocol):
-    """Protocols that list the frequent items of a universe too large to list.
+    """A protocol that lists the frequent items of a universe too large to list.
 
     Every user has an integer or a string, and sends one report.
 
@@ -48,7 +48,7 @@ class HeavyHitterProtocol(Protocol):
     text: bool = False
 
     longest_text: ClassVar[int] = 8
-    """The bytes of the longest strings that the protocol takes."""
+    """The length in bytes of the longest strings that the protocol takes."""
 
     def __post_init__(self) -> None:
         set_fields(self, bits=self.universe.bits)
@@ -65,7 +65,7 @@ class HeavyHitterProtocol(Protocol):
 
     @cached_property
     def universe(self) -> Universe:
-        """The items."""
+        """The universe of items."""
         return Universe(self.bits, self.text)
 
     @property
@@ -81,7 +81,7 @@ class HeavyHitterProtocol(Protocol):
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What client and server must agree on."""
+        """The parameters that client and server must agree on."""
         return {
             "protocol": type(self).__name__,
             "text": self.text,
@@ -96,7 +96,7 @@ class HeavyHitterProtocol(Protocol):
         confidence: float = 0.95,
         population: int | None = None,
     ) -> Found:
-        """The most frequent items.
+        """Return the most frequent items.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class HeavyHitterProtocol(Protocol):
         threshold: float | None,
         confidence: float,
     ) -> Found:
-        """The same, for arguments in range and reports from a random part of a ``population``."""
+        """Return the same, for checked arguments and reports from a part of a ``population``."""
 
 
 def check_request(k: int | None, threshold: float | None, confidence: float) -> None:

@@ -1,4 +1,4 @@
-"""Reports that public coins draw, of which a user keeps one or none: what `OneBit` sends."""
+"""Reports that public coins draw, of which a user keeps one or none, as `OneBit` sends them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mechdesign.symbolic.privacy_proof import OneBitProof, acceptances
 
 @dataclass(frozen=True)
 class Sampled(Channel):
-    """Which of the reports that public coins draw for a user is to be kept, or that none is.
+    """A channel that tells which report that public coins draw for a user is kept, or none.
 
     A report is ``coins``, a public number that decides what the candidates are, and what the user
     tells of them: ``bit``, 1 to keep the only one; of 2 bits and more ``choice``, the number of the
@@ -77,23 +77,23 @@ class Sampled(Channel):
 
     @property
     def most(self) -> int:
-        """How many candidates there may be."""
+        """The largest number of candidates."""
         return (1 << self.bits) - 1
 
     @cached_property
     def _menus(self) -> tuple[Menu, ...]:
-        """What the candidates of each kind of report are."""
+        """The candidates of each kind of report."""
         return self.inner.menus(self.most)
 
     @cached_property
     def _candidates(self) -> npt.NDArray[np.int64]:
-        """For each of the inner likelihoods the number of candidates of that kind of report."""
+        """The number of candidates of each kind of report, for each of the inner likelihoods."""
         kinds = zip(self._menus, self.inner.likelihoods, strict=True)
         return np.array([menu.candidates for menu, kind in kinds for _ in kind])
 
     @cached_property
     def _acceptance(self) -> tuple[int, ...]:
-        """For each of the inner likelihoods the probability to keep it, in units of 2^-64."""
+        """The probability to keep each of the inner likelihoods, in units of 2^-64."""
         share = self.kept * (1 - Fraction(1, 1 << 40))
         # The least is rounded up: rounding keeps both ratios, of candidates kept and of none,
         # within the likelihood ratio.
@@ -113,14 +113,14 @@ class Sampled(Channel):
         candidate that says nothing of the item, half.
         """
         e, kinds = self.max_ratio, zip(self._menus, self.inner.likelihoods, strict=True)
-        found, half = [], Fraction(1, 2 if self.bits == 1 else 1)
+        limits, half = [], Fraction(1, 2 if self.bits == 1 else 1)
         for menu, kind in kinds:
             low, high = menu.ends(kind[0], kind[-1])
             if high > low:
-                found.append(menu.candidates * (e - 1) / (e * high - low))
+                limits.append(menu.candidates * (e - 1) / (e * high - low))
             else:
-                found.append(min(menu.candidates / Fraction(high), half))
-        return min(found)
+                limits.append(min(menu.candidates / Fraction(high), half))
+        return min(limits)
 
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
@@ -128,7 +128,7 @@ class Sampled(Channel):
 
     @property
     def field(self) -> str:
-        """What a report calls the user's choice."""
+        """The name of the user's choice in a report."""
         return "bit" if self.bits == 1 else "choice"
 
     @property
@@ -177,11 +177,11 @@ class Sampled(Channel):
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         reports["coins"] = source(len(items))
-        told = self.inner.drawn(items, source)
-        self._keep(reports, self._likelihoods(self._coins(reports), told), source(len(items)))
+        drawn = self.inner.drawn(items, source)
+        self._keep(reports, self._likelihoods(self._coins(reports), drawn), source(len(items)))
 
     def _likelihoods(self, coins: Coins, items: Items) -> Iterator[Items]:
-        """Of each candidate which of the inner likelihoods it has."""
+        """Yield for each candidate the inner likelihood that it has."""
         if max(menu.candidates for menu in self._menus) == 1:
             yield self.inner.coins_likelihood(coins, items)
             return
@@ -195,15 +195,17 @@ class Sampled(Channel):
     def _keep(
         self, reports: Reports, likelihoods: Iterator[Items], words: npt.NDArray[np.uint64]
     ) -> None:
-        """Tell of each user the candidate that a random word chooses, by their likelihoods."""
+        """Set each user's candidate, which a random word chooses by the likelihoods."""
         weights, below = np.array(self._acceptance, dtype=np.uint64), np.zeros_like(words)
         for number, which in enumerate(likelihoods):
+            # Consecutive intervals of the 2^64 words, one for each candidate: what is left keeps
+            # none. Their lengths are the integers of the audit.
             above = below + weights[which] * (number < self._candidates[which])
             reports[self.field][(below <= words) & (words < above)] = number + 1
             below = above
 
     def idle(self, users: int, source: BitSource) -> Reports:
-        """The reports of users without an item: as of a random one of two that signs tell apart.
+        """Return the reports of users without an item: of a random item of two opposite ones.
 
         Parameters
         ----------
@@ -248,7 +250,7 @@ class Sampled(Channel):
         return tuple(part.within(1, 0) for part in self.inner.sign_sums)
 
     def sampled(self, aggregate: Aggregate) -> Aggregate:
-        """The inner channel's aggregate of the reports that were kept."""
+        """Return the inner channel's aggregate of the reports that were kept."""
         return Aggregate(
             self.inner.signature,
             int(aggregate.counts[0]),
@@ -313,7 +315,7 @@ class Sampled(Channel):
 
 @dataclass(frozen=True)
 class SampledOracle(Sampled, Oracle):
-    """The same around a frequency oracle, and one itself: it estimates from the users kept."""
+    """A `Sampled` channel around a frequency oracle, itself one: it estimates from users kept."""
 
     @property
     def _oracle(self) -> Oracle:
@@ -351,22 +353,23 @@ class SampledOracle(Sampled, Oracle):
         return result
 
     def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
-        """The variance from the users kept of n.
+        """Return the variance from the users kept of n.
 
         ``inner`` is that of the inner oracle, ``among`` that among all users.
 
         The inner one is a part for each user and a part, the confusion of sketches, that more users
         do not lessen.
         """
-        one, two = inner(1), inner(2)
-        users, rest = 2 * (one - two), 2 * two - one
+        # v(m) = users / m + rest, from its values at m = 1 and 2.
+        first, second = inner(1), inner(2)
+        users, rest = 2 * (first - second), 2 * second - first
         return variance_of(n, users / float(self.kept) + among * float(1 / self.kept - 1)) + rest
 
     def variance_slope(self, n: int) -> float:
         return self._oracle.variance_slope(n) / float(self.kept)
 
     def _spread(self, aggregate: Aggregate) -> float:
-        """What the choice of the users kept multiplies the variance among all users with."""
+        """Return the factor by which choosing users multiplies the variance among all users."""
         return 1 / max(int(aggregate.counts[0]), 1) - 1 / aggregate.n
 
     def variances_of(

@@ -20,7 +20,7 @@ from mechdesign.base.linear_algebra import Words
 from mechdesign.base.numbers import whole
 
 LONGEST = 64
-"""Bytes of the longest texts."""
+"""The length of the longest texts in bytes."""
 
 _CODES = {
     4: b"\0aeino",
@@ -32,8 +32,9 @@ _CODES = {
     10: b"!#&'()+?QUXYZ\xe1\xef",
     11: b'"$%*;<=>[\\]^`{|}~\xc2',
 }
-"""Bytes at the beginning of a character, and 0 for the end of the text, by the lengths of their
-codes: a Huffman code for a mixture of names and words in many languages, numbers and addresses.
+"""The bytes at the beginning of a character, and 0 for the end of the text, by the lengths of
+their codes: a Huffman code for a mixture of names and words in many languages, numbers and
+addresses.
 """
 
 _RAREST = 12
@@ -44,7 +45,7 @@ _INSIDE = 6
 
 
 def code_lengths() -> list[int]:
-    """The length of the code of each byte at the beginning of a character, 0 where there is none.
+    """Return the code length of each byte at the beginning of a character, 0 where there is none.
 
     Codes are numbers in ascending order of their lengths, and of bytes among those of one length.
     The first is 0; each is one more than the one before, and as many zeros behind it as it is
@@ -58,9 +59,10 @@ def code_lengths() -> list[int]:
 
 @cache
 def _codes() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """The code of each byte at the beginning of a character, and its length."""
+    """Return the code of each byte at the beginning of a character, and its length."""
     lengths = np.array(code_lengths())
     codes, code, before = np.zeros(256, dtype=np.uint64), 0, 0
+    # A canonical prefix code: lengths alone decide it, so that clients need no table of codes.
     for byte in np.lexsort((np.arange(256), lengths)).tolist():
         if length := int(lengths[byte]):
             code <<= length - before
@@ -69,7 +71,7 @@ def _codes() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
 
 
 class _Machine(NamedTuple):
-    """Which bits may follow which. Node 0: between characters; node 1: after the end.
+    """A machine over bits: which may follow. Node 0: between characters; node 1: after the end.
 
     Attributes
     ----------
@@ -97,7 +99,7 @@ def _machine() -> _Machine:
         return len(following) - 1
 
     def inside(kept: str, then: int, needed: int) -> int:
-        """The node from which six bits, the first of them one of those kept, lead to another."""
+        """Return the node from which six bits, the first one of those kept, lead to another."""
         starts = kept.split()
         nodes = {"": node(needed)}
         for depth in range(_INSIDE):
@@ -114,18 +116,18 @@ def _machine() -> _Machine:
         return nodes[""]
 
     # UTF-8 (RFC 3629, section 4): after E0, ED, F0 and F4 the next byte is restricted
-    one = inside("0 1", 0, 1)
-    two = inside("0 1", one, 2)
-    three = inside("0 1", two, 3)
+    last = inside("0 1", 0, 1)
+    middle = inside("0 1", last, 2)
+    first = inside("0 1", middle, 3)
     special = {
-        0xE0: inside("1", one, 2),
-        0xED: inside("0", one, 2),
-        0xF0: inside("01 1", two, 3),
-        0xF4: inside("00", two, 3),
+        0xE0: inside("1", last, 2),
+        0xED: inside("0", last, 2),
+        0xF0: inside("01 1", middle, 3),
+        0xF4: inside("00", middle, 3),
     }
     codes, lengths = _codes()
     for byte in np.flatnonzero(lengths).tolist():
-        plain = 0 if byte < 0x80 else one if byte < 0xE0 else two if byte < 0xF0 else three
+        plain = 0 if byte < 0x80 else last if byte < 0xE0 else middle if byte < 0xF0 else first
         then = special.get(byte, plain) if byte else 1
         needed, here = (0 if not byte else 1 + missing[then]), 0
         for place in range(int(lengths[byte]) - 1, -1, -1):
@@ -146,7 +148,7 @@ def _machine() -> _Machine:
 
 @cache
 def _steps(node: int, step: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int8]]:
-    """The node after each sequence of ``step`` bits, or -1, and how many bytes they end."""
+    """Return the node after each sequence of ``step`` bits, or -1, and how many bytes they end."""
     machine, every = _machine(), np.arange(1 << step)
     nodes = np.full(len(every), node, dtype=np.int16)
     used = np.zeros(len(every), dtype=np.int8)
@@ -158,7 +160,7 @@ def _steps(node: int, step: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.
 
 
 class Prefixed(NamedTuple):
-    """Prefixes of words, all of one length, and where they lead.
+    """A group of prefixes of words, all of one length, and where they lead.
 
     Attributes
     ----------
@@ -176,17 +178,17 @@ class Prefixed(NamedTuple):
 
     @property
     def ended(self) -> npt.NDArray[np.bool_]:
-        """Shape (prefixes,): which are a whole text's."""
+        """The prefixes that are a whole text's: shape (prefixes,)."""
         return self.nodes == 1
 
     def only(self, chosen: Any) -> Prefixed:
-        """Some of them, by a mask, a slice or their places."""
+        """Return some of them, by a mask, a slice or their places."""
         return Prefixed(self.rows[chosen], self.nodes[chosen], self.used[chosen])
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """The texts of up to ``size`` bytes, as words of 64 bits times `limbs`.
+    """A spelling of texts of up to ``size`` bytes, as words of 64 bits times `limbs`.
 
     Parameters
     ----------
@@ -206,21 +208,21 @@ class Spelling:
 
     @cached_property
     def limbs(self) -> int:
-        """How many integers of 64 bits a word is: it has room for any text."""
+        """The number of integers of 64 bits of a word: it has room for any text."""
         return -(-self.most // 64)
 
     @cached_property
     def most(self) -> int:
-        """The bits of the longest word, with its end."""
+        """The length of the longest word in bits, with its end."""
         return _RAREST * self.size + code_lengths()[0]
 
     @property
     def described(self) -> dict[str, Any]:
-        """How clients spell: see ``docs/wire.md``."""
+        """The description by which clients spell: see ``docs/wire.md``."""
         return {"kind": "spelt", "bytes": self.size, "limbs": self.limbs, "codes": code_lengths()}
 
     def words(self, texts: Sequence[bytes]) -> Words:
-        """The words of texts.
+        """Return the words of texts.
 
         Parameters
         ----------
@@ -257,7 +259,7 @@ class Spelling:
         return rows[:, :-1]
 
     def texts(self, rows: Words) -> list[str]:
-        """The texts of words.
+        """Return the texts of words.
 
         Parameters
         ----------
@@ -274,7 +276,7 @@ class Spelling:
             (int(lengths[byte]), int(codes[byte])): byte
             for byte in np.flatnonzero(lengths).tolist()
         }
-        found = []
+        texts = []
         for row in rows.tolist():
             bits, spelt = "".join(f"{limb:064b}" for limb in row), bytearray()
             place = 0
@@ -292,11 +294,11 @@ class Spelling:
                 for _ in range((byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)):
                     spelt.append(0x80 | int(bits[place : place + _INSIDE], 2))
                     place += _INSIDE
-            found.append(spelt.decode())
-        return found
+            texts.append(spelt.decode())
+        return texts
 
     def bits(self, rows: Words) -> npt.NDArray[np.int64]:
-        """How many bits of words spell their texts and the ends of these: shape (words,)."""
+        """Return how many bits of words spell their texts and the ends of these: shape (words,)."""
         nodes = np.zeros(len(rows), dtype=np.int16)
         bits = np.zeros(len(rows), dtype=np.int64)
         for place in range(self.most):
@@ -316,7 +318,7 @@ class Spelling:
     def children(
         self, parents: Prefixed, step: int
     ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int8]]:
-        """Where all that ``step`` bits make of some prefixes leads.
+        """Return where all that ``step`` bits make of some prefixes leads.
 
         Parameters
         ----------
@@ -343,7 +345,7 @@ class Spelling:
 
     @staticmethod
     def ends(limbs: int, step: int, length: int) -> Words:
-        """All sequences of ``step`` bits, as the last ones of prefixes of this length.
+        """Return all sequences of ``step`` bits, as the last ones of prefixes of this length.
 
         Parameters
         ----------

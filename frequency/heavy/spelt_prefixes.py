@@ -27,32 +27,32 @@ from mechdesign.base.linear_algebra import Floats, Items, Words
 from mechdesign.base.numbers import Rational
 
 _FIRST, _STEP = 16, 12
-"""The bits of the shortest prefixes, and how many more each longer one has."""
+"""The number of bits of the shortest prefixes, and the step from each to the next longer one."""
 
 _FUNCTIONS = 8
-"""Public hash functions of each length."""
+"""The number of public hash functions of each length."""
 
 _PLACES = 12
-"""The bits of a hash, at most."""
+"""The largest number of bits of a hash."""
 
 _CELLS = 8
-"""The server keeps so many counts, at most, for each value of a hash: where local hashing would
-need more, a hash takes fewer values, down to so few that randomised response is best for them.
+"""The most counts that the server keeps for each value of a hash: where local hashing would need
+more, a hash takes fewer values, down to so few that randomised response is best for them.
 """
 
 _RESOLVED = 1 << 10
-"""How many of the most frequent prefixes are looked at, and kept at most."""
+"""The number of the most frequent prefixes that are looked at, and the most that are kept."""
 
 
 @dataclass(frozen=True)
 class SpeltPrefixes(Prefixes):
-    """A random prefix of a text's word, hashed, by a frequency oracle. See `Prefixes`."""
+    """A mixture where an oracle reports a hashed random prefix of a text's word: see `Prefixes`."""
 
     largest_domain: ClassVar[int] = 1 << 1024
 
     @classmethod
     def of(cls, spelling: Spelling, epsilon: float | Rational, seed: int) -> SpeltPrefixes:
-        """The channel for texts.
+        """Return the channel for texts.
 
         The i-th length gets users in proportion to 1 / i. So what a word of i lengths is found by
         is, up to a logarithm, what it would be if all users were asked about these lengths alone,
@@ -66,11 +66,11 @@ class SpeltPrefixes(Prefixes):
             cls(domain, epsilon, lengths, probabilities, OLH, 0, places, _FUNCTIONS, seed, True)
             for places in range(_PLACES, 0, -1)
         ]
-        return next(one for one in sizes if one.cells <= _CELLS << one.places)
+        return next(channel for channel in sizes if channel.cells <= _CELLS << channel.places)
 
     @property
     def cells(self) -> int:
-        """How many counts the server keeps of the reports on each hash function."""
+        """The number of counts that the server keeps of the reports on each hash function."""
         return math.prod(self._oracle(1 << self.places).counts_shape)
 
     @cached_property
@@ -120,7 +120,7 @@ class SpeltPrefixes(Prefixes):
     def peeled(
         self, tables: list[PartEstimates], prefixes: Words, estimates: Floats, least: float
     ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """As `resolved`, where so many share a cell with a heavy prefix that many seem heavy.
+        """Return as `resolved`, where many seem heavy by sharing a cell with a heavy prefix.
 
         The heaviest are taken first, and their shares from all others; then the next ones, as long
         as any are heavy without what the heavier ones add to them.
@@ -134,26 +134,29 @@ class SpeltPrefixes(Prefixes):
             top = float(waiting.max(initial=-np.inf))
             if top < least or heavy.sum() >= _RESOLVED:
                 return result, heavy
+            # Those within a factor of two of the heaviest. A cell that is shared under one of eight
+            # functions adds an eighth of a heavy frequency: what seems heavy by that alone waits
+            # until it has been subtracted.
             heavy |= waiting >= max(least, top / 2)
             result = without_sharing(cells, estimates, np.flatnonzero(heavy))
 
     def without(
         self, tables: list[PartEstimates], prefixes: Words, held: Floats
     ) -> list[PartEstimates]:
-        """The tables of all users but those with some prefixes.
+        """Return the tables of all users but those with some prefixes.
 
         Shapes: `prefixes` (prefixes, limbs), `held` (prefixes,).
         """
-        found = []
+        rest = []
         for table in tables:
             cells = self._hashes[table.part](prefixes)
             less = np.bincount(cells, weights=held, minlength=len(table.frequencies))
-            found.append(table._replace(frequencies=table.frequencies - less))
-        return found
+            rest.append(table._replace(frequencies=table.frequencies - less))
+        return rest
 
 
 class Reached(NamedTuple):
-    """What is known of the prefixes of one length.
+    """The knowledge of the prefixes of one length.
 
     Attributes
     ----------
@@ -232,22 +235,22 @@ class Walk:
             considered = len(frontier.nodes) << step
             least = errors.beyond(ACCIDENT / max(considered, _RESOLVED))
             reached = Reached(level, users, tables, settled, errors, least)
-            found, estimates = self._step(reached, frontier, step)
-            known = np.concatenate([found.rows, settled])
+            children, estimates = self._step(reached, frontier, step)
+            known = np.concatenate([children.rows, settled])
             self._reached.append(reached._replace(known=known))
-            ended = found.ended
-            words.append(found.rows[ended])
+            ended = children.ended
+            words.append(children.rows[ended])
             ends.append(np.full(int(ended.sum()), number))
             heavy = ended & (estimates >= least)
-            settled = np.concatenate([settled, found.rows[heavy]])
-            frontier, length = found.only(~ended), level.length
+            settled = np.concatenate([settled, children.rows[heavy]])
+            frontier, length = children.only(~ended), level.length
         self.words, self.ends = np.concatenate(words), np.concatenate(ends)
         reporting = np.array([reached.users for reached in self._reached], dtype=np.float64)
         self.users = np.cumsum(reporting[::-1])[::-1]
         """Shape (lengths,): how many reported on each length or a longer one."""
 
     def _step(self, reached: Reached, parents: Prefixed, step: int) -> tuple[Prefixed, Floats]:
-        """The children of prefixes that are kept, and their estimates."""
+        """Return the children of prefixes that are kept, and their estimates."""
         channel, (level, _, tables, settled, errors, least) = self.channel, reached
         nodes, used = self.spelling.children(parents, step)
         good = nodes >= 0
@@ -261,29 +264,29 @@ class Walk:
         def rows(places: Items) -> Words:
             return np.asarray(parents.rows[places >> step] | ends[places & ((1 << step) - 1)])
 
-        told = channel.children(level, tables, parents.rows, step).ravel()[every]
-        some = _largest(told, max(_RESOLVED, self._kept))
+        values = channel.children(level, tables, parents.rows, step).ravel()[every]
+        some = _largest(values, max(_RESOLVED, self._kept))
         # Heavy prefixes add to all that share a cell: who they are is found first, and then what is
         # left without them.
         first = np.concatenate([rows(every[some]), settled])
-        own = channel.children(level, tables, settled, 0).ravel()
-        raw = np.concatenate([told[some], own])
+        among_settled = channel.children(level, tables, settled, 0).ravel()
+        raw = np.concatenate([values[some], among_settled])
         solved, heavy = channel.peeled(tables, first, raw, least)
         if heavy.any():
-            held = solved[heavy]
-            left = channel.without(tables, first[heavy], held)
-            rest = 1 - float(held.sum())
-            told = channel.children(level, left, parents.rows, step, rest).ravel()[every]
-            told[some[heavy[: len(some)]]] = solved[: len(some)][heavy[: len(some)]]
+            frequencies = solved[heavy]
+            left = channel.without(tables, first[heavy], frequencies)
+            rest = 1 - float(frequencies.sum())
+            values = channel.children(level, left, parents.rows, step, rest).ravel()[every]
+            values[some[heavy[: len(some)]]] = solved[: len(some)][heavy[: len(some)]]
         kept = max(self._kept, min(2 * int(heavy.sum()), _RESOLVED))
-        chosen = _largest(told, kept)
-        cut = float(told[chosen].min()) if len(chosen) < len(told) else -np.inf
+        chosen = _largest(values, kept)
+        cut = float(values[chosen].min()) if len(chosen) < len(values) else -np.inf
         self.gates.append(Gate(cut, errors.deviation))
         places = every[chosen]
-        return Prefixed(rows(places), nodes.ravel()[places], used.ravel()[places]), told[chosen]
+        return Prefixed(rows(places), nodes.ravel()[places], used.ravel()[places]), values[chosen]
 
     def errors(self, number: int) -> ItemErrors:
-        """The errors of the estimates of words that end at a length, by its number."""
+        """Return the errors of estimates of words that end at a length, by its number."""
         later = self._reached[number:]
         users = np.array([reached.users for reached in later], dtype=np.float64)
         confusion = np.array([reached.errors.confusion for reached in later])
@@ -292,28 +295,29 @@ class Walk:
         return ItemErrors.of(oracle, int(users.sum()), self.population, pooled)
 
     def estimated(self, words: Words, ends: Items) -> Floats:
-        """The estimates of words from all who report on prefixes that decide them.
+        """Return the estimates of words from all who report on prefixes that decide them.
 
         Shapes: `words` (words, limbs), `ends` (words,); returns (words,).
         """
         total = np.zeros(len(words))
-        for number, one in enumerate(self._reached):
+        for number, reached in enumerate(self._reached):
             mine = ends <= number
-            if one.users and mine.any():
-                found = self.channel.estimated(
-                    one.level, one.tables, one.known, one.heavy, words[mine]
+            if reached.users and mine.any():
+                estimates = self.channel.estimated(
+                    reached.level, reached.tables, reached.known, reached.heavy, words[mine]
                 )
-                total[mine] += one.users * found
+                # Weighted by users: the variances of all lengths are nearly the same for each.
+                total[mine] += reached.users * estimates
         with np.errstate(invalid="ignore"):
             return total / self.users[ends]
 
     def ends_of(self, words: Words) -> npt.NDArray[np.int64]:
-        """The number of the first length at which each word has ended."""
+        """Return the number of the first length at which each word has ended."""
         return np.searchsorted(self.channel.lengths, self.spelling.bits(words))
 
 
 def _largest(estimates: Floats, count: int) -> Items:
-    """The places of the largest estimates."""
+    """Return the places of the largest estimates."""
     if count >= len(estimates):
         return np.arange(len(estimates))
     return np.argpartition(-estimates, count - 1)[:count]

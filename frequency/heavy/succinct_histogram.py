@@ -49,29 +49,29 @@ from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, Publi
 from mechdesign.symbolic.randomiser import Randomiser, in_either, unchanged
 
 LARGEST_STATE = 1 << 27
-"""How many sums of signs the server may keep."""
+"""The largest number of sums of signs that the server keeps."""
 
 MOST_SIGNS = 1 << 28
-"""How many signs all users together tell at most, where the sizes are chosen: the server adds up
-so many in some seconds.
+"""The most signs that all users together tell, where the sizes are chosen: the server adds up so
+many in some seconds.
 """
 
 MOST_HASHES = 1 << 10
 """The most hash functions that divide epsilon."""
 
 _AT_ONCE = 1 << 22
-"""About how many signs are drawn at a time."""
+"""The number of signs that are drawn at a time, about."""
 
 _FEWEST = 64
-"""So many channels are chosen among in any case, however many users tell a sign in each."""
+"""The number of channels that are chosen among in any case, however many users there are."""
 
 _SHARES = np.arange(1, 20) / 20
-"""What others may hold of what an item does, in a channel: see `ChannelsGate`."""
+"""The shares of an item's holders that others in its channel may be: see `ChannelsGate`."""
 
 
 @dataclass(frozen=True)
 class Channels(PublicCoinChannel):
-    """A sign in each of ``hashes`` times ``channels`` channels, and one for the oracle.
+    """Signs in each of ``hashes`` times ``channels`` channels, and a sign for the oracle.
 
     Source: Bassily and Smith, STOC 2015, Algorithm 7.
 
@@ -124,7 +124,7 @@ class Channels(PublicCoinChannel):
 
     @property
     def contrast(self) -> float:
-        """The mean of a reported sign times the true one."""
+        """The contrast: the mean of a reported sign times the true one."""
         return float(self._choice.p - self._choice.q)
 
     @cached_property
@@ -135,7 +135,7 @@ class Channels(PublicCoinChannel):
         )
 
     def channel_of(self, words: Words) -> npt.NDArray[np.int64]:
-        """The channel of each word under each hash function: shape (words, hashes).
+        """Return the channel of each word under each hash function: shape (words, hashes).
 
         Channels are numbered through all hash functions.
         """
@@ -219,11 +219,11 @@ class Channels(PublicCoinChannel):
         return (self._all * self.code.length + self.rows,)
 
     def sums(self, aggregate: Aggregate) -> npt.NDArray[np.int64]:
-        """The sums of signs of each channel: shape (hashes * channels, length of the code)."""
+        """Return the sums of signs of each channel: shape (hashes * channels, code length)."""
         return aggregate.counts[: -self.rows].reshape(self._all, self.code.length)
 
     def of_oracle(self, aggregate: Aggregate) -> Aggregate:
-        """The aggregate of what was told to the oracle."""
+        """Return the aggregate of what was told to the oracle."""
         return Aggregate(self.oracle.signature, aggregate.n, aggregate.counts[-self.rows :])
 
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
@@ -252,19 +252,19 @@ class Channels(PublicCoinChannel):
         mine, even = self.channel_of(words), np.full(len(every), 1 / len(every))
         idle = np.full(self._all, counts.sum())
         np.subtract.at(idle, mine, counts[:, None])
-        told = rng.multinomial(idle, even)
-        sums = 2 * rng.binomial(told, 0.5) - told
+        reported = rng.multinomial(idle, even)
+        sums = 2 * rng.binomial(reported, 0.5) - reported
         p, q = float(self._choice.p), float(self._choice.q)
         step = max(1, _AT_ONCE // (self.hashes * len(every)))
         for start in range(0, len(items), step):
             some = slice(start, start + step)
             minus = self.code.minus(words[some, None], every)
             for cells in mine[some].T:
-                told = rng.multinomial(counts[some], even)
-                signs = 2 * rng.binomial(told, np.where(minus, q, p)) - told
+                reported = rng.multinomial(counts[some], even)
+                signs = 2 * rng.binomial(reported, np.where(minus, q, p)) - reported
                 np.add.at(sums, cells, signs)
-        own = self.oracle.simulated_counts(items, counts, rng)
-        return np.concatenate([sums.ravel(), own.ravel()])
+        of_oracle = self.oracle.simulated_counts(items, counts, rng)
+        return np.concatenate([sums.ravel(), of_oracle.ravel()])
 
     def consistent(self, aggregate: Aggregate) -> bool:
         total = np.abs(self.sums(aggregate)).sum(axis=1)
@@ -274,11 +274,11 @@ class Channels(PublicCoinChannel):
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         # One sign in every channel, nearly all of them fair coins: their small correlations are
         # left out.
-        told = signs(n, counts[: -self.rows], 1 / self.code.length)
-        told = told._replace(
-            spread=told.spread - (counts[: -self.rows] / max(n, 1)) ** 2, common=None
+        sample = signs(n, counts[: -self.rows], 1 / self.code.length)
+        sample = sample._replace(
+            spread=sample.spread - (counts[: -self.rows] / max(n, 1)) ** 2, common=None
         )
-        return [told, *self.oracle.samples(n, counts[-self.rows :])]
+        return [sample, *self.oracle.samples(n, counts[-self.rows :])]
 
     # With public coins the idle channels' signs need not be told: they are the coins.
 
@@ -297,7 +297,7 @@ class Channels(PublicCoinChannel):
         return reports
 
     def _coins(self, coins: Coins, channels: npt.NDArray[np.int64]) -> tuple[Items, Items]:
-        """What the coins say in some channels: places and signs."""
+        """Return what the coins say in some channels: places and signs."""
         index = coins.uniform(channels, 2 * self.code.length)
         return index >> 1, 1 - 2 * (index & 1)
 
@@ -324,11 +324,11 @@ class Channels(PublicCoinChannel):
     def joint_law(self, items: Items) -> JointLaw:
         mine = self.channel_of(items.astype(np.uint64)).T.tolist()
         return independent(
-            [self.oracle.joint_law(items), *(self._of_channels(items, own) for own in mine)]
+            [self.oracle.joint_law(items), *(self._of_channels(items, channel) for channel in mine)]
         )
 
     def _of_channels(self, items: Items, mine: list[int]) -> JointLaw:
-        """The joint law of the signs in the items' channels of one hash function."""
+        """Return the joint law of the signs in the items' channels of one hash function."""
         every = np.arange(self.code.length)
         minus = [self.code.minus(np.array([x]), every) for x in items.astype(np.uint64)]
 
@@ -336,7 +336,7 @@ class Channels(PublicCoinChannel):
             chance = Fraction(1)
             for channel in {mine[k] for k in chosen}:  # with signs of their own
                 first, *others = (minus[k] for k in chosen if mine[k] == channel)
-                alike = np.logical_and.reduce([first == first, *(first == one for one in others)])
+                alike = np.logical_and.reduce([first == first, *(first == sign for sign in others)])
                 chance *= Fraction(int(alike.sum()), 2 * len(every))
             return chance
 
@@ -359,7 +359,7 @@ class Channels(PublicCoinChannel):
     def proof(self) -> CompositionProof:
         # Whatever the public hash functions, an item has one channel of each
         share, places = Fraction(1, self.hashes + 1), self.code.length
-        told = in_either(name="signs of the channels of two items, one of them fair")
+        pair = in_either(name="signs of the channels of two items, one of them fair")
         idle = unchanged(Fraction(1, 2), Fraction(1, 2), name="a fair sign of any other channel")
 
         def at_places(signs: Randomiser, channels: int) -> PublicDrawProof:
@@ -368,7 +368,7 @@ class Channels(PublicCoinChannel):
 
         return CompositionProof(
             (
-                BudgetShare(share, self.hashes, at_places(told, 2)),
+                BudgetShare(share, self.hashes, at_places(pair, 2)),
                 BudgetShare(share, self.hashes * (self.channels - 2), at_places(idle, 1)),
                 BudgetShare(share, 1, self.oracle.proof()),
             ),
@@ -379,7 +379,7 @@ class Channels(PublicCoinChannel):
 
 @dataclass(frozen=True)
 class ChannelsGate:
-    """Isolation and decoding: an item must be decoded in the channel of some hash function.
+    """A gate of isolation and decoding: an item is decoded in the channel of some hash function.
 
     Of ``channels``, pairwise independent hashing puts on average 1 / channels of all other users
     into an item's. Either nobody else is there (but for a probability of (1 - f) n / channels), or
@@ -405,20 +405,22 @@ class ChannelsGate:
     n: int
 
     def __call__(self, frequency: Floats) -> Floats:
-        """The probability that an item of this frequency is in no list of a channel, at most."""
+        """Return at most the probability that an item of this frequency is in no channel's list."""
         f = np.asarray(frequency, dtype=np.float64)
         others = (1 - np.minimum(f, 1.0)) / self.channels
         alone = self.n * others + self.decoding(f)
-        held = np.maximum(f, 1e-300)[..., None] * _SHARES
-        ahead = others[..., None] / held + self.decoding(f[..., None] * (1 - _SHARES))
+        rivals = np.maximum(f, 1e-300)[..., None] * _SHARES
+        # Markov's bound on the others' number, and the decoder with what is left of the lead
+        ahead = others[..., None] / rivals + self.decoding(f[..., None] * (1 - _SHARES))
         missed = np.minimum(alone, ahead.min(axis=-1))
+        # Hash functions are independent, and reports too given them: all have to fail.
         result: Floats = np.minimum(1.0, missed) ** self.hashes
         return result
 
 
 @dataclass(frozen=True)
 class SuccinctHistogram(HeavyHitterProtocol):
-    """PROT-S-Hist: error of the least order in n, items and epsilon.
+    """PROT-S-Hist: a protocol with error of the least order in n, items and epsilon.
 
     Source: Bassily and Smith, STOC 2015, section 3.2, Algorithm 5.
 
@@ -498,7 +500,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     @cached_property
     def channel(self) -> Channels:
-        """How an item becomes a report."""
+        """The channel by which an item becomes a report."""
         hashes, channels, symbol = self.hashes, self.channels, self.symbol
         _require_room(hashes or 1, channels or 2, code_of(self.universe.bits, symbol))
         if hashes is None or channels is None:
@@ -525,7 +527,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     @staticmethod
     def theory_sizes(n: int, beta: float = 0.05) -> tuple[int, int]:
-        """The paper's numbers of hash functions and channels.
+        """Return the paper's numbers of hash functions and channels.
 
         Every item above the threshold is alone in some channel with probability 1 - beta / 3, by
         the union bound over the users: channels = n^(3/2), in powers of two.
@@ -550,7 +552,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     @cached_property
     def expected(self) -> Found:
-        """What a list from n users will say of itself, whatever they hold: its ``recall``.
+        """The list from n users, whatever they hold, as far as it is known beforehand: its recall.
 
         Confidence is 1 - beta, and the oracle's errors are those of the worst population.
         """
@@ -589,7 +591,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
     @property
     def theory_threshold(self) -> float:
-        """What Algorithm 5 keeps, for the expected n: (T + 1) / eps sqrt(log d log(1 / beta) / n).
+        """The threshold of Algorithm 5 for n: (T + 1) / eps sqrt(log d log(1 / beta) / n).
 
         T + 1 stands for the paper's 2 T + 1.
         """
@@ -597,7 +599,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         return (self.channel.hashes + 1) / self._loss * math.sqrt(spread)
 
     def candidates(self, aggregate: Aggregate) -> Words:
-        """The words that the channels' sums decode to.
+        """Return the words that the channels' sums decode to.
 
         Parameters
         ----------
@@ -624,14 +626,14 @@ class SuccinctHistogram(HeavyHitterProtocol):
         if not users:
             return nothing(self.universe, confidence, population)
         words = self.candidates(aggregate)
-        told = channel.of_oracle(aggregate)
-        estimated = partial(_estimated, channel.oracle, told)
+        level = channel.of_oracle(aggregate)
+        estimated = partial(_estimated, channel.oracle, level)
         return self._listed(
             words,
             estimated(words),
             users,
             population,
-            channel.oracle.second_moment(told),
+            channel.oracle.second_moment(level),
             k,
             threshold,
             confidence,
@@ -650,7 +652,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         confidence: float,
         estimated: Callable[[Words], Floats] | None = None,
     ) -> Found:
-        """The list of what the channels named, by its estimates from so many reports.
+        """Return the list of what the channels named, by its estimates from so many reports.
 
         ``moment`` is the sum of the squared frequencies of all items.
         """
@@ -681,12 +683,12 @@ class SuccinctHistogram(HeavyHitterProtocol):
 
 
 def _estimated(oracle: JLOracle, told: Aggregate, words: Words) -> Floats:
-    """The estimates of any words."""
+    """Return the estimates of any words."""
     return Estimate(oracle, told, words.astype(np.int64)).frequencies
 
 
 def _require_room(hashes: int, channels: int, code: Code) -> None:
-    """ValueError for more sums of signs than the server may keep."""
+    """Raise ValueError for more sums of signs than the server may keep."""
     if hashes * channels * code.length > LARGEST_STATE:
         raise ValueError(
             f"{hashes} times {channels} channels of {code.length} places are over"
@@ -711,7 +713,7 @@ class Sizes(NamedTuple):
 
 
 _LEAST = np.geomspace(1e-4, 1.0, 200)
-"""The frequencies that sizes are compared by."""
+"""The frequencies by which sizes are compared."""
 
 
 @lru_cache(maxsize=64)
@@ -724,20 +726,20 @@ def best_sizes(
     channels: int | None = None,
     symbol: int | None = None,
 ) -> Sizes:
-    """The sizes with which the least frequency is found, among those of up to 2^28 signs in all.
+    """Return the sizes with which the least frequency is found, among those of up to 2^28 signs.
 
     What is found is what `SuccinctHistogram.expected` says, for the decoding of sums. Of sizes that
     find nearly as rare items, within a twentieth, the fewest channels are chosen.
     """
-    found = list(_findable(bits, epsilon, n, beta, hashes, channels, symbol))
-    least = min((frequency for frequency, _ in found), default=math.inf)
+    choices = list(_findable(bits, epsilon, n, beta, hashes, channels, symbol))
+    least = min((frequency for frequency, _ in choices), default=math.inf)
     if not math.isfinite(least):
         raise ValueError(
             f"{n} users are too few to find anything at epsilon {epsilon:g} with probability"
             f" {1 - beta:g}: it takes {_needed(bits, epsilon, n, beta)}; or give hashes and"
             " channels"
         )
-    near = [(sizes.hashes * sizes.channels, f, sizes) for f, sizes in found if f <= 1.05 * least]
+    near = [(sizes.hashes * sizes.channels, f, sizes) for f, sizes in choices if f <= 1.05 * least]
     return min(near)[2]
 
 
@@ -751,11 +753,13 @@ def _findable(
     symbol: int | None = None,
     frequencies: Floats = _LEAST,
 ) -> Iterator[tuple[float, Sizes]]:
-    """Sizes, and the least of some ascending frequencies that is found with them; inf if none."""
+    """Yield sizes, and the least of some ascending frequencies found with them; inf if none."""
     for several in range(1, 9) if hashes is None else [hashes]:
+        # (e^x - 1) / (e^x + 1) at the epsilon of each sign.
         contrast = math.tanh(epsilon / (2 * (several + 1)))
         rows = _rows_of(1 << bits, epsilon, n, beta, several)
         null = null_of_signs(1 / contrast, n, beta / (1 << bits))
+        # The union bound over all 2^bits items; a sketch adds the confusion 1 / rows.
         noise = math.hypot(null, scipy.special.ndtri(beta / (1 << bits)) / math.sqrt(rows))
         deviation = np.sqrt((1 / contrast**2 - frequencies) / n + 1 / rows)
         lost = scipy.special.ndtr((noise - frequencies) / deviation)
@@ -775,7 +779,7 @@ def _findable(
 
 
 def _codes(bits: int, symbol: int | None) -> list[Code]:
-    """The codes of these symbols, or of all that have room for the blocks."""
+    """Return the codes of these symbols, or of all that have room for the blocks."""
     if symbol is not None:
         return [Code(bits, symbol)]
     room = [s for s in range(1, 9) if 2 * -(-bits // s) <= 1 << s]
@@ -783,13 +787,13 @@ def _codes(bits: int, symbol: int | None) -> list[Code]:
 
 
 def _needed(bits: int, epsilon: float, n: int, beta: float) -> str:
-    """How many users, or which epsilon, it takes to find the item that all users hold."""
+    """Return how many users, or which epsilon, it takes to find the item that all users hold."""
     all_users = np.ones(1)
 
     def enough(loss: float, users: int) -> bool:
         # Nobody else is in any channel: two are as good as many
-        found = _findable(bits, loss, users, beta, channels=2, frequencies=all_users)
-        return any(math.isfinite(least) for least, _ in found)
+        choices = _findable(bits, loss, users, beta, channels=2, frequencies=all_users)
+        return any(math.isfinite(least) for least, _ in choices)
 
     answers = []
     users = next((n << k for k in range(1, 60) if enough(epsilon, n << k)), None)
@@ -804,7 +808,7 @@ def _needed(bits: int, epsilon: float, n: int, beta: float) -> str:
 
 
 def _rows_of(d: int, epsilon: float, n: int, beta: float, hashes: int) -> int:
-    """The rows of the oracle's matrix by section 2.2, at the oracle's eps.
+    """Return the rows of the oracle's matrix by section 2.2, at the oracle's eps.
 
     log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n).
     """

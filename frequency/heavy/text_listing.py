@@ -20,7 +20,7 @@ from mechdesign.base.linear_algebra import Floats, Items
 
 @dataclass(frozen=True)
 class PooledErrors:
-    """The errors of the estimates of items, each from a number of users of its own.
+    """The errors of estimates of items, each from a number of users of its own.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class PooledErrors:
     which: Items
 
     def deviation(self, frequency: Floats) -> Floats:
-        """The standard deviations of the estimates of the items, if they have these frequencies."""
+        """Return the standard deviations of the estimates, if items have these frequencies."""
         result = np.empty(len(self.which))
         for kind in np.unique(self.which).tolist():
             mine = self.which == kind
@@ -42,7 +42,7 @@ class PooledErrors:
         return result
 
     def beyond(self, alpha: float) -> Floats:
-        """What each estimate exceeds with probability ``alpha`` at most, if nobody has the item."""
+        """Return what estimates exceed with probability ``alpha`` at most, for absent items."""
         result = np.empty(len(self.which))
         for kind in np.unique(self.which).tolist():
             result[self.which == kind] = self.kinds[kind].beyond(alpha)
@@ -52,7 +52,7 @@ class PooledErrors:
 def listed_texts(
     universe: Universe, walk: Walk, k: int | None, threshold: float | None, confidence: float
 ) -> Found:
-    """The texts that were reached and are frequent enough.
+    """Return the texts that were reached and are frequent enough.
 
     Of k at most those are listed whose estimates stand out most from their noise: what is found of
     long texts is found by few users.
@@ -60,13 +60,14 @@ def listed_texts(
     if not walk.users[0]:
         return nothing(universe, confidence, walk.population)
     kinds = [walk.errors(number) if users else None for number, users in enumerate(walk.users)]
-    known = [one for one in kinds if one is not None]
+    known = [errors for errors in kinds if errors is not None]
     considered = max(walk.considered, 1)
     alpha = (1 - confidence) / considered
     there = walk.users[walk.ends] > 0
     words, ends = walk.words[there], walk.ends[there]
     estimates = walk.estimated(words, ends)
     noise = PooledErrors(known, ends).beyond(alpha)
+    # Estimates of long texts have more noise: ranked by frequency alone they would fill the list.
     out = estimates / noise
     if threshold is not None:
         least = np.full(len(words), float(threshold))
@@ -99,7 +100,7 @@ def listed_texts(
 def _named(
     universe: Universe, walk: Walk, kinds: Sequence[ItemErrors], texts: list[Any]
 ) -> NamedItems:
-    """The estimates of texts that nobody chose by their estimates."""
+    """Return the estimates of texts that nobody chose by their estimates."""
     words = universe.words(texts)
     ends = walk.ends_of(words)
     if not walk.users[ends].all():

@@ -31,14 +31,14 @@ class IdleReporting(Protocol):
     """A channel that has reports for users without an item, too."""
 
     def idle(self, users: int, source: BitSource) -> Reports:
-        """The reports of users without an item.
+        """Return the reports of users without an item.
 
         The result has shape (users,).
         """
         ...
 
     def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports:
-        """One private report for each item.
+        """Return a private report for each item.
 
         The result has shape (users,).
         """
@@ -47,7 +47,7 @@ class IdleReporting(Protocol):
 
 @dataclass(frozen=True)
 class CodeSign(SignChannel):
-    """The sign of the item's codeword at a random place, by the basic randomiser.
+    """A channel of the sign of the item's codeword at a random place, by the basic randomiser.
 
     Source: Bassily and Smith, STOC 2015, Algorithm 1.
 
@@ -81,11 +81,11 @@ class CodeSign(SignChannel):
 
     @property
     def _sign(self) -> Randomiser:
-        told = super()._sign
+        response = super()._sign
         fair = ReportKind(rational(2), rational(Fraction(1, 2)))
-        (item,) = told.laws
+        (item,) = response.laws
         laws = (item._replace(items="an item"), ItemLaw("no item", ((fair,),)))
-        return replace(told, laws=laws)
+        return replace(response, laws=laws)
 
     @property
     def _expression(self) -> list[Any]:
@@ -115,7 +115,7 @@ class CodeSign(SignChannel):
 
 @dataclass(frozen=True)
 class CodeGate:
-    """Decoding: a wrong word must not win over the right one.
+    """A gate of decoding: a wrong word must not win over the right one.
 
     For two codewords that differ in a share d of the places, the difference of the scores has mean
     2 d f and variance at most 4 d / (contrast^2 users). The union bound over all words, for the
@@ -139,7 +139,7 @@ class CodeGate:
     soft: bool = True
 
     def __call__(self, frequency: Floats) -> Floats:
-        """The probability that an item of this frequency is not decoded, at most."""
+        """Return at most the probability that an item of this frequency is not decoded."""
         if not self.soft:
             return np.ones(np.shape(frequency))
         z = frequency * self.contrast * np.sqrt(float(self.code.distance) * self.users)
@@ -183,7 +183,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
     @cached_property
     def channel(self) -> CodeSign:
-        """How an item becomes a report."""
+        """The channel by which an item becomes a report."""
         return CodeSign(self.universe.size, self.epsilon, self.code, self.text)
 
     @property
@@ -191,7 +191,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         return {**super().takes, "none": True}
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each user, also for users without an item.
+        """Return a private report for each user, also for users without an item.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
     def privatized(
         self, channel: IdleReporting, values: Any, rng: np.random.Generator | None
     ) -> Reports:
-        """As `privatize`, by another channel that has reports for users without an item.
+        """Return as `privatize`, by another channel with reports for users without an item.
 
         Parameters
         ----------
@@ -231,14 +231,14 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         numpy.ndarray
             Shape (users,), of the channel's ``report_dtype``.
         """
-        words, held = self.held_words(values)
-        idle = channel.idle(int((~held).sum()), bit_source(rng))
-        reports = np.zeros(len(held), dtype=idle.dtype)
-        reports[~held], reports[held] = idle, channel.privatize(words, rng)
+        words, holding = self.held_words(values)
+        idle = channel.idle(int((~holding).sum()), bit_source(rng))
+        reports = np.zeros(len(holding), dtype=idle.dtype)
+        reports[~holding], reports[holding] = idle, channel.privatize(words, rng)
         return reports
 
     def held_words(self, values: Any) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """The words of the users who hold an item, and who does.
+        """Return the words of the users who hold an item, and who does.
 
         Parameters
         ----------
@@ -255,12 +255,12 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         InvalidValue
             The first value that is no item: its index is among all users.
         """
-        given, held = _held(values)
+        given, holding = _held(values)
         try:
-            return self.items_of(given), held
+            return self.items_of(given), holding
         except InvalidValue as error:  # say where it stands among all users
             raise type(error)(
-                int(np.flatnonzero(held)[error.index]), error.value, error.largest
+                int(np.flatnonzero(holding)[error.index]), error.value, error.largest
             ) from None
 
     def _find(
@@ -284,7 +284,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         )
         errors = ItemErrors(users, population, noise, null)
         gates = [CodeGate(self.code, contrast, users, self.soft)]
-        found = listed(
+        hitters = listed(
             self.universe,
             word[good],
             estimate[good],
@@ -295,16 +295,16 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
             threshold,
             confidence,
         )
-        return replace(found, promise="all who hold an item hold the same one")
+        return replace(hitters, promise="all who hold an item hold the same one")
 
 
 def code_of(bits: int, symbol: int | None) -> Code:
-    """The code of these symbols, or the best one. ValueError for symbols without room."""
+    """Return the code of these symbols, or the best one. ValueError for symbols without room."""
     return Code.best(bits) if symbol is None else Code(bits, symbol)
 
 
 def _held(values: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
-    """The items among values, and who holds one."""
+    """Return the items among values, and who holds one."""
     if isinstance(values, np.ndarray) and values.ndim > 1:
         raise ValueError(
             f"values must be one-dimensional, one item a user, got shape {values.shape}"
@@ -314,5 +314,5 @@ def _held(values: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values, np.ones(values.size, dtype=np.bool_)
     users = [values] if isinstance(values, str) or np.ndim(values) == 0 else list(values)
-    held = np.array([value is not None for value in users], dtype=np.bool_)
-    return [value for value in users if value is not None], held
+    holding = np.array([value is not None for value in users], dtype=np.bool_)
+    return [value for value in users if value is not None], holding

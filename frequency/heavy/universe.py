@@ -21,7 +21,7 @@ from mechdesign.base.text import shown
 
 @dataclass(frozen=True)
 class Universe:
-    """The integers 0 .. 2^bits - 1, or the strings of up to bits / 8 bytes of UTF-8.
+    """A universe: the integers 0 .. 2^bits - 1, or strings of up to bits / 8 bytes of UTF-8.
 
     A string's word is its bytes, the first one in front, filled up with zeros: strings that begin
     alike have words that begin alike, as protocols over prefixes need. U+0000 is in no string,
@@ -58,11 +58,11 @@ class Universe:
 
     @cached_property
     def spelling(self) -> Spelling | None:
-        """How strings of more than 8 bytes are spelt; None for other values."""
+        """The spelling of strings of more than 8 bytes; None for other values."""
         return Spelling(self.bits // 8) if self.bits > WORD_BITS else None
 
     def words(self, values: Any) -> Words:
-        """The words of some values.
+        """Return the words of some values.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Universe:
         return result
 
     def values(self, words: Words) -> npt.NDArray[Any]:
-        """The values that have these words.
+        """Return the values that have these words.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Universe:
         return result
 
     def possible(self, prefixes: Words, length: int) -> npt.NDArray[np.bool_]:
-        """Which prefixes some value's word has: all of integers, but not all bytes are UTF-8.
+        """Return which prefixes some value's word has: all of integers, not all bytes are UTF-8.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class Universe:
         return good & (state != _NONE) & (_MISSING[state] <= self.bits // 8 - whole)
 
     def _states(self, prefixes: Words, length: int) -> npt.NDArray[np.int64]:
-        """Where the whole bytes of prefixes of this length lead."""
+        """Return where the whole bytes of prefixes of this length lead."""
         state = np.zeros(len(prefixes), dtype=np.int64)
         for place in range(length // 8):
             byte = (prefixes >> np.uint64(length - 8 * place - 8)).astype(np.int64) & 0xFF
@@ -194,7 +194,7 @@ class Universe:
         return state
 
     def possible_children(self, parents: Words, length: int, step: int) -> npt.NDArray[np.bool_]:
-        """Which prefixes that are ``step`` bits longer some value's word has.
+        """Return which prefixes that are ``step`` bits longer some value's word has.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class Universe:
 
 
 class InvalidString(InvalidValue):
-    """A user's value is not a string of the universe. Nothing has been drawn."""
+    """The error for a user's value that is no string of the universe. Nothing has been drawn."""
 
     def __str__(self) -> str:
         return (

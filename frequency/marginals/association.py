@@ -1,4 +1,4 @@
-"""Which attributes depend on each other, by their estimated marginals.
+"""Tests and measures of the dependence of attributes, by their estimated marginals.
 
 A test of independence asks whether the records are a sample of a distribution with p[i, j] = r[i]
 c[j]. The statistic of thesis 2.5.2 is n sum (m - r c)^2 / (r c) for a marginal m with margins r and
@@ -35,8 +35,8 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import shown
 
 _TERMS = 1 << 14
-"""Of the series for the distribution of a weighted sum of squares: its error is then below 1e-5, or
-1e-3 near the value 0.
+"""The number of terms of the series for the distribution of a weighted sum of squares: its error is
+then below 1e-5, or 1e-3 near the value 0.
 """
 
 
@@ -118,8 +118,11 @@ def chi_square(
     rows, columns = _margin(estimate, a), _margin(estimate, b)
     if not (np.isfinite(marginal).all() and np.isfinite(rows).all() and np.isfinite(columns).all()):
         raise ValueError(f"nobody reported on {a} and {b}")
+    # z as a linear function of the cells: (A m B') flattened is (A kron B) applied to m.
     contrasts: Floats = np.asarray(np.kron(_contrasts(rows), _contrasts(columns)), dtype=np.float64)
     statistic = estimate.n * float(((contrasts @ marginal.ravel()) ** 2).sum())
+    # A quadratic form of normal variables is a weighted sum of chi-squares, by the eigenvalues of
+    # their covariance; estimated covariances may have slightly negative ones.
     noise = estimate.n * np.linalg.eigvalsh(_covariance(estimate, (a, b), contrasts))
     scales = 1 + np.maximum(noise, 0.0)
     return ChiSquareTest(
@@ -133,7 +136,7 @@ def chi_square(
 
 
 def statistic(marginal: npt.ArrayLike, n: int) -> float:
-    """The chi-square statistic of n records whose marginal is known exactly.
+    """Return the chi-square statistic of n records whose marginal is known exactly.
 
     Rows and columns that are 0 are left out. InvalidEstimates for what is no distribution of two
     attributes.
@@ -166,7 +169,7 @@ def statistic(marginal: npt.ArrayLike, n: int) -> float:
 
 
 def mutual_information(marginal: npt.ArrayLike) -> float:
-    """The mutual information of two attributes in nats.
+    """Return the mutual information of two attributes in nats.
 
     It is at least 0, and 0 if and only if they are independent (thesis 2.5.1).
 
@@ -192,11 +195,13 @@ def mutual_information(marginal: npt.ArrayLike) -> float:
     table = _joint(marginal)
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
     some = table > 0
+    # 0 log 0 = 0; a positive cell has positive margins, so that no quotient is infinite. Rounding
+    # can make the sum slightly negative.
     return max(0.0, float((table[some] * np.log(table[some] / expected[some])).sum()))
 
 
 def pearson(source: MarginalEstimate | npt.ArrayLike) -> Floats:
-    """Pearson's correlation of attributes with the numeric values 0, 1, ... (thesis 4.4.1).
+    """Return Pearson's correlation of attributes with the values 0, 1, ... (thesis 4.4.1).
 
     Parameters
     ----------
@@ -255,21 +260,23 @@ def _margin(estimate: MarginalEstimate, attribute: str) -> Floats:
         estimate.marginal((attribute,)),
         np.sqrt(estimate.cells((attribute,)).variance),
     )
+    # The statistic divides by margins: one that noise makes tiny or negative would decide the test.
     raised = np.maximum(margin, np.maximum(deviations, 1 / max(estimate.n, 1)))
     result: Floats = raised / raised.sum()
     return result
 
 
 def _contrasts(margin: Floats) -> Floats:
-    """(D^(-1/2) U)': shape (values - 1, values)."""
+    """Return (D^(-1/2) U)': shape (values - 1, values)."""
     root = np.sqrt(margin)
     result: Floats = scipy.linalg.null_space(root[None]).T / root
     return result
 
 
 def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights: Floats) -> Floats:
-    """The covariance of weighted sums of cells over the protocol's randomness: (sums, sums)."""
+    """Return the covariance of weighted sums of cells over the protocol's noise: (sums, sums)."""
     first, second = np.triu_indices(len(weights), 1)
+    # Polarisation: covariances from variances of sums, which is all that an estimate tells.
     rows = np.concatenate([weights, weights[first] + weights[second]])
     variance = np.asarray(estimate.linear(attributes, rows).variance)
     single = variance[: len(weights)]
@@ -281,7 +288,7 @@ def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights
 
 
 def _tail(scales: Floats, value: float) -> float:
-    """Pr[sum of scales times squares of standard normals > value], value >= 0.
+    """Return Pr[sum of scales times squares of standard normals > value], value >= 0.
 
     Imhof (1961) inverts the characteristic function, Davies (1973) by the midpoint rule: its only
     error but for truncation is the probability of what lies a period away from the value, below
@@ -302,7 +309,9 @@ def _tail(scales: Floats, value: float) -> float:
 
 
 def _critical(scales: Floats, size: float) -> float:
-    """The value with `_tail` = size."""
+    """Return the critical value: the one with `_tail` = size."""
+    # The sum is at most the largest scale times a plain chi-square: that quantile is an upper end
+    # of the bracket, and the answer itself if all scales are equal.
     largest = float(scales.max()) * float(scipy.special.chdtri(len(scales), size))
     if len(scales) == 1 or np.ptp(scales) < 1e-9 * scales.max():
         return largest

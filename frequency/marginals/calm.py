@@ -31,10 +31,10 @@ from mechdesign.base.text import listed, shown
 Names = tuple[str, ...]
 
 MOST_CELLS = 1 << 20
-"""How many cells a view, or a marginal that is put together from views, may have."""
+"""The largest number of cells of a view, or of a marginal that is put together from views."""
 
 _MOST_SETS = 1 << 15
-"""Sets of ``covered`` attributes times the sets in each, at most.
+"""The largest number of sets of ``covered`` attributes, times the sets in each.
 
 The time to choose views grows with it.
 """
@@ -45,7 +45,7 @@ _MOST_ROUNDS = 10_000
 
 
 def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...], ...]:
-    """Sets of ``size`` attributes such that any ``covered`` of them are together in one.
+    """Return sets of ``size`` attributes such that any ``covered`` of them are together in one.
 
     1 <= covered <= size <= attributes.
 
@@ -64,6 +64,8 @@ def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...],
             outside = (more for more in range(attributes) if more not in block)
             place = len(block)
             last = first[place] if place < covered else max(outside, key=gains.__getitem__)
+            # Gains are updated, not counted anew: only sets that contain the attribute added last
+            # are new, with it as the last but one member.
             for others in combinations(block, covered - 2) if covered > 1 else ():
                 for more in range(attributes):
                     gains[more] += tuple(sorted((*others, last, more))) in left
@@ -75,14 +77,14 @@ def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...],
 
 
 def adaptive(cells: int, epsilon: float | Rational) -> Oracle:
-    """GRR or OUE, whichever has the lower variance for so many cells."""
+    """Return GRR or OUE, whichever has the lower variance for so many cells."""
     grr, oue = GRR(cells, epsilon), OUE(cells, epsilon)
     return grr if cells == 1 or grr.difference_variance(1) <= oue.difference_variance(1) else oue
 
 
 @dataclass(frozen=True)
 class AdaptiveViews(Views):
-    """Views, each by the better oracle for its number of cells."""
+    """A channel of views, each by the better oracle for its number of cells."""
 
     def _oracle(self, cells: int) -> Oracle:
         return adaptive(cells, self.epsilon)
@@ -105,28 +107,33 @@ class _Errors:
             if cells not in variances:
                 oracle = adaptive(cells, epsilon)
                 variances[cells] = oracle.difference_variance(1) / 2 + 1 / cells
-            one = variances[cells]
+            variance = variances[cells]
             for size in range(1, min(largest, len(view)) + 1):
                 for names in combinations(view, size):
-                    own = math.prod(domain[name] for name in names) / (cells * one * len(views))
-                    self._precisions[names] = self._precisions.get(names, 0.0) + own
+                    weight = math.prod(domain[name] for name in names) / (
+                        cells * variance * len(views)
+                    )
+                    self._precisions[names] = self._precisions.get(names, 0.0) + weight
 
     def cell(self, names: Names) -> float:
-        """The variance of a cell of the marginal of some attributes: see `Overlap`.
+        """Return the variance of a cell of the marginal of some attributes: see `Overlap`.
 
         The attributes are in the domain's order.
         """
         total, cells = 0.0, self.domain.project(names).size
+        # Effects are orthogonal: variances add up. Each is the inverse of the precisions of all
+        # views that hold it, less what users have in common, and a cell has a share of it by its
+        # contrasts.
         for size in range(1, len(names) + 1):
             for subset in combinations(names, size):
-                held = math.prod(self.domain[name] for name in subset)
+                part = math.prod(self.domain[name] for name in subset)
                 contrasts = math.prod(1 - 1 / self.domain[name] for name in subset)
-                total += contrasts * (1 / self._precisions[subset] - 1 / held) * (held / cells) ** 2
+                total += contrasts * (1 / self._precisions[subset] - 1 / part) * (part / cells) ** 2
         return total
 
 
 class Reconstruction(NamedTuple):
-    """How a marginal was put together.
+    """A report of how a marginal was put together.
 
     Attributes
     ----------
@@ -145,7 +152,7 @@ class Reconstruction(NamedTuple):
 
 
 class CALMEstimate(MarginalEstimate):
-    """Proper distributions, biased: of most entropy given consistent, non-negative views.
+    """A biased estimate, by distributions of most entropy given consistent, non-negative views.
 
     The views are the nearest, by weighted least squares, to the noisy ones that agree where they
     overlap and are not negative. A marginal that no view holds has the entropy-maximising
@@ -171,7 +178,7 @@ class CALMEstimate(MarginalEstimate):
         self._found: dict[Names, tuple[Floats, Reconstruction]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values.
+        """Return the fractions of the population with each combination of values.
 
         One axis an attribute, in the order asked for.
         """
@@ -183,7 +190,7 @@ class CALMEstimate(MarginalEstimate):
         )
 
     def report(self, attributes: Sequence[str]) -> Reconstruction:
-        """How a marginal was put together. ValueError with no reports."""
+        """Return how a marginal was put together. ValueError with no reports."""
         names = self._calm.checked(attributes)
         if not self.reports:
             raise ValueError("no reports: there is nothing to put together")
@@ -204,7 +211,7 @@ class CALMEstimate(MarginalEstimate):
         return dict(zip(views, tables, strict=True))
 
     def _known(self, key: Names) -> dict[Names, Floats]:
-        """What views hold of some attributes, in the domain's order: the largest such marginals."""
+        """Return the largest marginals of some attributes that views hold, in domain order."""
         known = {}
         for view, table in self._held.items():
             shared = tuple(name for name in view if name in key)
@@ -220,7 +227,7 @@ class CALMEstimate(MarginalEstimate):
 
     def _variances(self, names: Names, weights: Floats) -> Floats:
         fit = ConsistentEstimate(self._calm, self.aggregate)
-        held, known = self._reconstructed(names)[0].ravel(), self._known(self._key(names))
+        joint, known = self._reconstructed(names)[0].ravel(), self._known(self._key(names))
         for view in self._calm.views:
             if not any(set(view) & set(names) <= set(part) for part in known):
                 return np.full(len(weights), np.inf)  # nobody reported on it
@@ -228,12 +235,14 @@ class CALMEstimate(MarginalEstimate):
         parts = [tuple(name for name in names if name in part) for part in known]
         cells = [domain.cells(np.arange(domain.size), part) for part in parts]
         sizes = [domain.project(part).size for part in parts]
+        # The delta method: to first order the distribution of most entropy is a linear function of
+        # the marginals that it was made from, and variances propagate through its slopes.
         # A view that holds all of the attributes is one part
-        slopes = _slopes(held, cells, sizes, weights) if len(parts) > 1 else [weights]
-        own = np.zeros((len(weights), domain.size))
+        slopes = _slopes(joint, cells, sizes, weights) if len(parts) > 1 else [weights]
+        linear = np.zeros((len(weights), domain.size))
         for slope, cell in zip(slopes, cells, strict=True):
-            own += slope[:, cell]
-        shared = _spread(own, held)
+            linear += slope[:, cell]
+        shared = _spread(linear, joint)
         result: Floats = fit.noise_of(list(zip(parts, slopes, strict=True))) - shared / fit.reports
         return result
 
@@ -250,12 +259,12 @@ class CALMEstimate(MarginalEstimate):
                 else most_entropy(self.domain.project(key), known)
             )
             self._found[key][0].setflags(write=False)
-        found, how = self._found[key]
-        return np.transpose(found, [key.index(name) for name in names]), how
+        table, how = self._found[key]
+        return np.transpose(table, [key.index(name) for name in names]), how
 
 
 def _slopes(held: Floats, cells: list[Items], sizes: list[int], weights: Floats) -> list[Floats]:
-    """By how much sums of the cells of a distribution of most entropy grow with its marginals.
+    """Return the slopes of sums of cells of a distribution of most entropy by its marginals.
 
     The distribution is proportional to a product of one factor for each marginal. So the changes
     that the marginals allow are those of the factors, and the slopes are the sum of functions of
@@ -272,12 +281,14 @@ def _slopes(held: Floats, cells: list[Items], sizes: list[int], weights: Floats)
     weighted = scipy.sparse.csr_array((held[rows], (rows, columns)), shape=members.shape)
     moments = (members.T @ weighted).toarray()
     sides = np.asarray(weighted.T @ weights.T)
-    found: Floats = np.linalg.pinv(moments, rcond=_LEAST, hermitian=True) @ sides
-    return np.split(found.T, starts[1:-1], axis=1)
+    # Normal equations of that least squares problem. They are singular, since overlapping marginals
+    # share totals: the pseudoinverse takes the smallest of the solutions, which are all equivalent.
+    slopes: Floats = np.linalg.pinv(moments, rcond=_LEAST, hermitian=True) @ sides
+    return np.split(slopes.T, starts[1:-1], axis=1)
 
 
 def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
-    """The marginals that agree, are proper, and are nearest to some by least squares.
+    """Return the marginals that agree, are proper, and are nearest to some by least squares.
 
     The distances are weighted by the views' precisions. Dykstra's algorithm alternates between
     marginals that agree and tables that are not negative; what is left below 0 by then is mixed
@@ -312,6 +323,7 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
     scale, weight = np.concatenate(scales), np.repeat(overlap.precisions, np.diff(starts))
     norms = np.bincount(which, weight * scale**2)
 
+    # Views of the same shape are transformed in one stack: there may be thousands of small ones.
     def transform(flat: Floats, back: bool) -> Floats:
         result = np.empty_like(flat)
         for shape, where in cells.items():
@@ -324,6 +336,7 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
 
     def agreeing(flat: Floats) -> Floats:
         coefficients = np.bincount(which, weight * scale * transform(flat, False)) / norms
+        # Coefficient 0 is the total, which is known.
         coefficients[shared == 0] = 1.0
         return transform(scale * coefficients[which], True)
 
@@ -332,12 +345,18 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
     for _ in range(_MOST_ROUNDS):
         if apart <= _TOLERANCE:
             break
+        # Dykstra, not plain alternation: the correction `owed` makes the limit the nearest point of
+        # both sets, not just some common point. Only the cone needs one; for a linear space it has
+        # no effect. Clipping is the projection in the weighted norm, too, as the weights are
+        # diagonal.
         positive = np.maximum(fit + owed, 0.0)
         owed = fit + owed - positive
         fit = agreeing(positive)
         apart = float(np.abs(fit - positive).max())
     even = np.concatenate([np.full(table.size, 1 / table.size) for table in tables])
     below = fit < 0
+    # The least share with (1 - share) fit + share even >= 0; uniform marginals agree with each
+    # other.
     mixed = float((-fit[below] / (even - fit)[below]).max()) if below.any() else 0.0
     fit = np.maximum((1 - mixed) * fit + mixed * even, 0.0)
     return [
@@ -346,7 +365,7 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
 
 
 def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Reconstruction]:
-    """The distribution of most entropy with these marginals, by iterative scaling."""
+    """Return the distribution of most entropy with these marginals, by iterative scaling."""
     result = np.full(domain.shape, 1 / domain.size)
     places = [
         tuple(axis for axis, name in enumerate(domain) if name not in names) for names in known
@@ -361,9 +380,12 @@ def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Re
     while iterations < _MOST_ROUNDS and discrepancy > _TOLERANCE:
         discrepancy = 0.0
         for target, axes in zip(targets, places, strict=True):
-            held = result.sum(axis=axes, keepdims=True)
-            discrepancy = max(discrepancy, float(np.abs(held - target).max()))
-            result = result * (target / np.maximum(held, 1e-300))
+            current = result.sum(axis=axes, keepdims=True)
+            discrepancy = max(discrepancy, float(np.abs(current - target).max()))
+            # Iterative proportional fitting (Deming and Stephan 1940) from the uniform
+            # distribution: each factor depends on one marginal's cells, so that the product form is
+            # invariant.
+            result = result * (target / np.maximum(current, 1e-300))
         iterations += 1
         if iterations % 100 == 0:
             if discrepancy > 0.99 * before:
@@ -374,7 +396,7 @@ def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Re
 
 @dataclass(frozen=True)
 class CALM(ViewProtocol):
-    """CALM: marginals of any k attributes from those of a few sets, one of which a user reports on.
+    """CALM: marginals of any k attributes from those of a few sets, with one of them per user.
 
     Source: Zhang et al., CCS 2018.
 
@@ -440,13 +462,13 @@ class CALM(ViewProtocol):
         for size in (
             range(self.covered, len(self.domain) + 1) if self.size is None else (self.size,)
         ):
-            found = self._views_of(size)
-            if max(self.domain.project(view).size for view in found) > MOST_CELLS:
+            candidate = self._views_of(size)
+            if max(self.domain.project(view).size for view in candidate) > MOST_CELLS:
                 break
-            errors = _Errors(self.domain, found, self.epsilon, self.covered)
+            errors = _Errors(self.domain, candidate, self.epsilon, self.covered)
             error = sum(self.domain.project(names).size * errors.cell(names) for names in wanted)
             if best is None or error < least:
-                best, least = found, error
+                best, least = candidate, error
             elif error > 4 * least:
                 # A view's cells multiply with its size, the number of views falls with its square
                 break
@@ -462,14 +484,14 @@ class CALM(ViewProtocol):
         )
 
     def checked(self, attributes: Sequence[str]) -> Names:
-        """Names of 1 .. k distinct attributes, with at most 2^20 cells; ValueError for others."""
+        """Return names of 1 .. k attributes of at most 2^20 cells; ValueError for others."""
         names = super().checked(attributes)
         if self.domain.project(names).size > MOST_CELLS:
             raise ValueError(f"the marginal of {listed(names)} has more than {MOST_CELLS} cells")
         return names
 
     def estimate(self, aggregate: Aggregate) -> CALMEstimate:
-        """Marginals of up to k attributes, put together when asked for.
+        """Return marginals of up to k attributes, put together when asked for.
 
         Parameters
         ----------
@@ -489,7 +511,7 @@ class CALM(ViewProtocol):
         return CALMEstimate(self, self.channel.require_own(aggregate))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell of the consistent fit, for attributes that a view holds.
+        """Return the variance of each cell of the consistent fit, for attributes that a view holds.
 
         That the fit is made non-negative makes errors smaller.
 

@@ -15,8 +15,8 @@ from frequency.marginals.estimate import MarginalEstimate
 from mechdesign.base.text import printable, shown
 
 Marginals = Callable[[str, str], npt.ArrayLike]
-"""A proper distribution of two attributes, shape (values of the first, values of the second), for
-their names.
+"""A function from the names of two attributes to their proper distribution, of shape (values of
+the first, values of the second).
 """
 
 
@@ -40,7 +40,7 @@ class ChowLiuTree:
     informations: tuple[float, ...]
 
     def total(self, marginals: Marginals | None = None) -> float:
-        """The sum of the edges' mutual informations in nats, by the marginals given.
+        """Return the sum of the edges' mutual informations in nats, by the marginals given.
 
         None: those that the tree was learned from.
 
@@ -62,7 +62,7 @@ class ChowLiuTree:
 def chow_liu(
     source: MarginalEstimate | Marginals, attributes: Sequence[str] | None = None
 ) -> ChowLiuTree:
-    """The spanning tree of the largest total mutual information.
+    """Return the spanning tree of the largest total mutual information.
 
     Source: Chow and Liu 1968; thesis 2.5.1, 4.5.2.
 
@@ -105,6 +105,8 @@ def chow_liu(
     weights = scipy.sparse.csr_array(
         (1 + values.max(initial=0.0) - values, (rows, columns)), shape=(len(names), len(names))
     )
+    # All spanning trees have as many edges: subtracting from a constant turns the maximum into a
+    # minimum and keeps the order.
     spanning = scipy.sparse.csgraph.minimum_spanning_tree(weights).tocoo()
     informations = dict(zip(pairs, values.tolist(), strict=True))
     chosen = sorted(

@@ -1,4 +1,4 @@
-"""Marginals that agree where they overlap: the least squares fit to noisy ones.
+"""Consistent marginals: the least squares fit, which agrees where noisy ones overlap.
 
 It is the consistency step of CALM (Zhang et al., CCS 2018).
 """
@@ -25,7 +25,7 @@ Names = tuple[str, ...]
 
 
 class Overlap:
-    """Marginals of some sets of attributes, the views, that may overlap.
+    """An overlap: marginals of some sets of attributes, the views, that may have some in common.
 
     The effect of a set A of attributes is what the marginal of A says beyond those of its subsets:
     a table with an axis for each, whose sum along every axis is 0. A marginal is the sum of the
@@ -51,7 +51,7 @@ class Overlap:
 
     @cached_property
     def sets(self) -> tuple[Names, ...]:
-        """All sets of 1 or more attributes that a view holds, in the domain's order."""
+        """The sets of 1 or more attributes that a view holds, in the domain's order."""
         return tuple(
             sorted(
                 {names for view in self.views for names in self.subsets(view)},
@@ -60,7 +60,7 @@ class Overlap:
         )
 
     def subsets(self, attributes: Names) -> list[Names]:
-        """The nonempty subsets of some attributes, each in the order of the domain."""
+        """Return the nonempty subsets of some attributes, each in the order of the domain."""
         ordered = sorted(attributes, key=self._order.__getitem__)
         return [
             names for size in range(1, len(ordered) + 1) for names in combinations(ordered, size)
@@ -68,7 +68,7 @@ class Overlap:
 
     @cached_property
     def shares(self) -> dict[Names, list[tuple[int, float]]]:
-        """For each set of attributes the views that hold it, and how much each counts.
+        """The views that hold each set of attributes, and their weights.
 
         Views that say nothing are left out.
         """
@@ -77,16 +77,17 @@ class Overlap:
             for names in self.subsets(view) if precision else ():
                 result[names].append((part, precision / self.cells(set(view) - set(names))))
         for names, inside in result.items():
-            total = sum(own for _, own in inside)
-            result[names] = [(part, own / total) for part, own in inside]
+            # Inverse variance weights: the best linear unbiased mean of independent estimates.
+            total = sum(weight for _, weight in inside)
+            result[names] = [(part, weight / total) for part, weight in inside]
         return result
 
     def cells(self, names: set[str]) -> int:
-        """The number of combinations of values of some attributes."""
+        """Return the number of combinations of values of some attributes."""
         return math.prod(self.domain[name] for name in names)
 
     def effects(self, tables: Sequence[Floats]) -> dict[Names, Floats]:
-        """The least squares fit to the views' marginals, one axis an attribute.
+        """Return the least squares fit to the views' marginals, one axis an attribute.
 
         NaN where no view says anything.
         """
@@ -99,8 +100,9 @@ class Overlap:
         return result
 
     def marginal(self, effects: dict[Names, Floats], attributes: Names) -> Floats:
-        """The marginal of attributes that a view holds together; it sums to 1."""
+        """Return the marginal of attributes that a view holds together; it sums to 1."""
         shape = self.domain.project(attributes).shape
+        # The effect of the empty set is the total, which is 1 and not estimated.
         result = np.full(shape, 1 / math.prod(shape))
         for names in self.subsets(attributes):
             spread = self.cells(set(attributes) - set(names))
@@ -109,18 +111,21 @@ class Overlap:
 
 
 def effect(table: Floats, held: Names, names: Names) -> Floats:
-    """The effect of some of a table's attributes: what no fewer of them explain."""
+    """Return the effect of some of a table's attributes: what no fewer of them explain."""
     axes = tuple(axis for axis, name in enumerate(held) if name not in names)
     result: Floats = table.sum(axis=axes) if axes else table
     left = [name for name in held if name in names]
     result = np.transpose(result, [left.index(name) for name in names])
     for axis in range(len(names)):
+        # The projections along different axes commute, so that their order does not matter:
+        # together they leave what sums to 0 along every axis (inclusion and exclusion over
+        # subsets).
         result = result - result.mean(axis=axis, keepdims=True)
     return result
 
 
 def _along(table: Floats, names: Names, attributes: Names) -> Floats:
-    """A table of some attributes, shaped to be added to one of more."""
+    """Return a table of some attributes, shaped to be added to a table of more."""
     order = [names.index(name) for name in attributes if name in names]
     shape = [table.shape[names.index(name)] if name in names else 1 for name in attributes]
     result: Floats = np.transpose(table, order).reshape(shape)
@@ -128,7 +133,7 @@ def _along(table: Floats, names: Names, attributes: Names) -> Floats:
 
 
 class ConsistentEstimate(MarginalEstimate):
-    """Marginals that agree where they overlap, and sum to 1.
+    """An estimate of marginals that agree where they overlap, and sum to 1.
 
     They are unbiased, as are the views that they are fitted to.
 
@@ -150,19 +155,19 @@ class ConsistentEstimate(MarginalEstimate):
 
     @cached_property
     def overlap(self) -> Overlap:
-        """What the views tell of each other, by how many users reported on each."""
+        """The overlap of the views, with precisions by how many users reported on each."""
         channel, users = self._views.channel, self._views.channel.part_users(self.aggregate)
         precisions = []
         for part, count in zip(channel.parts, users.tolist(), strict=True):
             # Of a contrast of cells, for one user, who is as likely to be in each.
-            one = part.difference_variance(1) / 2 + 1 / part.domain if part.domain > 1 else 1.0
-            precisions.append(count / one)
+            variance = part.difference_variance(1) / 2 + 1 / part.domain if part.domain > 1 else 1.0
+            precisions.append(count / variance)
         return Overlap(self.domain, self._views.views, precisions)
 
     @cached_property
     def tables(self) -> list[Floats]:
-        """The marginal of each view from its own users."""
-        channel, found = self._views.channel, []
+        """The marginals of the views, each from its own users."""
+        channel, tables = self._views.channel, []
         for part, view in enumerate(self._views.views):
             level = channel.part_aggregate(self.aggregate, part)
             cells = (
@@ -170,15 +175,15 @@ class ConsistentEstimate(MarginalEstimate):
                 if level.n
                 else np.full(channel.parts[part].domain, np.nan)
             )
-            found.append(cells.reshape(self.domain.project(view).shape))
-        return found
+            tables.append(cells.reshape(self.domain.project(view).shape))
+        return tables
 
     @cached_property
     def _effects(self) -> dict[Names, Floats]:
         return self.overlap.effects(self.tables)
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values.
+        """Return the fractions of the population with each combination of values.
 
         One axis an attribute, in the order asked for.
         """
@@ -190,13 +195,16 @@ class ConsistentEstimate(MarginalEstimate):
         return self._marginals[names]
 
     def _variances(self, names: Names, weights: Floats) -> Floats:
-        """What the views' oracles say of the sums, as linear functions of the views."""
+        """Return the variances of the sums, as linear functions of the views."""
+        # `noise_of` counts users as if they were drawn for each view; the population is fixed, and
+        # all views are samples of it without replacement: their sampling variances are that much
+        # less.
         shared = _spread(weights, self.marginal(names).ravel()) / self.reports
         result: Floats = self.noise_of([(names, weights)]) - shared
         return result
 
     def noise_of(self, sums: Sequence[tuple[Names, Floats]]) -> Floats:
-        """The variances of sums of cells of several marginals, added up, as if users were drawn.
+        """Return the variances of sums of cells of several marginals, as if users were drawn.
 
         Shapes: `sums` (sums, cells); returns (sums,).
         """
@@ -208,25 +216,29 @@ class ConsistentEstimate(MarginalEstimate):
                 if not overlap.shares[subset]:
                     return np.full(len(weights), np.inf)
                 spread = overlap.cells(set(names) - set(subset))
+                # Weights on the marginal become weights on each effect, and these on each view that
+                # has a share in it: the adjoint of `marginal` and `effects`. The projection onto
+                # effects is symmetric, and so `effect` serves here, too.
                 along = np.stack([effect(table, names, subset) for table in tables]) / spread
                 for part, share in overlap.shares[subset]:
                     view = overlap.views[part]
                     shape = self.tables[part].shape
                     added = np.stack(
-                        [np.broadcast_to(_along(one, subset, view), shape).ravel() for one in along]
+                        [np.broadcast_to(_along(row, subset, view), shape).ravel() for row in along]
                     )
                     rows[part] = rows.get(part, 0.0) + share * added
         total: Floats = np.zeros(len(sums[0][1]))
         for part, row in rows.items():
             level = channel.part_aggregate(self.aggregate, part)
             frequencies = self.tables[part].ravel()
-            own = channel.parts[part].linear_variances_of(row, level, frequencies, None)
-            total = total + own + _spread(row, frequencies) / level.n
+            # Views have different users: independent, and variances add up.
+            noise = channel.parts[part].linear_variances_of(row, level, frequencies, None)
+            total = total + noise + _spread(row, frequencies) / level.n
         return total
 
 
 def consistent(estimate: MarginalEstimate) -> MarginalEstimate:
-    """Unbiased estimates of marginals that agree where they overlap.
+    """Return unbiased estimates of marginals that agree where they overlap.
 
     Of MargRR, MargPS, MargHT and CALM: the weighted least squares fit to the marginals that users
     reported on. All others of the unbiased estimates agree as they are: they are read off one set
@@ -271,7 +283,7 @@ class Measurement(NamedTuple):
 
 
 def measurements(estimate: MarginalEstimate) -> list[Measurement]:
-    """What a protocol measured, for programs that fit a model of the population to noisy marginals.
+    """Return a protocol's measurements, for programs that fit a model to noisy marginals.
 
     The marginals that users reported on, or all of k attributes for protocols that report on all;
     those that nobody reported on are left out. The root of the mean variance of a cell stands for
@@ -283,28 +295,28 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
         A `Measurement` for each marginal.
     """
     estimate = consistent(estimate)
-    protocol, n, found = estimate.protocol, estimate.n, []
+    protocol, n, measured = estimate.protocol, estimate.n, []
     if isinstance(protocol, ViewProtocol):
         fit = ConsistentEstimate(protocol, estimate.aggregate)
         for part, (view, table) in enumerate(zip(protocol.views, fit.tables, strict=True)):
             level, cells = protocol.channel.part_aggregate(fit.aggregate, part), table.ravel()
             if level.n:
-                told = protocol.channel.parts[part].variances_of(level, cells, None)
-                held = np.maximum(cells, 0.0) / max(float(np.maximum(cells, 0.0).sum()), 1e-300)
-                variance = float((told + held * (1 - held) * (1 / level.n - 1 / n)).mean())
-                found.append(Measurement(view, n * cells, n * math.sqrt(max(variance, 0.0))))
-        return found
+                noise = protocol.channel.parts[part].variances_of(level, cells, None)
+                shares = np.maximum(cells, 0.0) / max(float(np.maximum(cells, 0.0).sum()), 1e-300)
+                variance = float((noise + shares * (1 - shares) * (1 / level.n - 1 / n)).mean())
+                measured.append(Measurement(view, n * cells, n * math.sqrt(max(variance, 0.0))))
+        return measured
     for view in estimate.domain.views(protocol.k) if n else ():
         variance = float(estimate.cells(view).variance.mean())
         if math.isfinite(variance):
-            found.append(
+            measured.append(
                 Measurement(view, n * estimate.marginal(view).ravel(), n * math.sqrt(variance))
             )
-    return found
+    return measured
 
 
 def to_mbi(estimate: MarginalEstimate) -> list[Any]:
-    """`measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation``.
+    """Return `measurements` as ``mbi.LinearMeasurement``, for ``mbi.estimation``.
 
     This needs the package mbi (private-pgm). That of version 2.0.0 computes in single precision
     unless JAX is told otherwise, which is too coarse for what many users tell: of a million its

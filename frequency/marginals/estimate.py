@@ -22,11 +22,11 @@ from frequency.schema import Domain
 from mechdesign.base.linear_algebra import Floats, Items
 
 UNKNOWN = "the variances of estimates of {} are not known"
-"""Why there is no variance, of a protocol."""
+"""The reason why there is no variance, of a protocol."""
 
 
 class MarginalEstimator(Protocol):
-    """What a `MarginalEstimate` needs of a protocol: see `MarginalProtocol` for what these are."""
+    """The part of a protocol that a `MarginalEstimate` needs: see `MarginalProtocol`."""
 
     @property
     def domain(self) -> Domain:
@@ -35,7 +35,7 @@ class MarginalEstimator(Protocol):
 
     @property
     def k(self) -> int:
-        """How many attributes a marginal may have at most."""
+        """The largest number of attributes of a marginal."""
         ...
 
     @property
@@ -44,22 +44,22 @@ class MarginalEstimator(Protocol):
         ...
 
     def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
-        """Names of 1 .. k distinct attributes; ValueError for others."""
+        """Return names of 1 .. k distinct attributes; ValueError for others."""
         ...
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """Unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
+        """Return unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
         ...
 
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        """Estimates of the variances of weights @ cells, n > 0; weights: shape (sums, cells)."""
+        """Return estimated variances of weights @ cells, n > 0; weights: shape (sums, cells)."""
         ...
 
 
 class MarginalEstimate(OfPopulation):
-    """Unbiased estimates of all marginals of up to k attributes.
+    """An estimate of all marginals of up to k attributes, unbiased.
 
     Cells may be negative, or exceed 1.
 
@@ -79,7 +79,7 @@ class MarginalEstimate(OfPopulation):
         self._marginals: dict[tuple[str, ...], Floats] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values.
+        """Return the fractions of the population with each combination of values.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class MarginalEstimate(OfPopulation):
         return self._marginals[names]
 
     def cells(self, attributes: Sequence[str]) -> Answer:
-        """The answer about each cell of a marginal: what `answer` gives for its values.
+        """Return the answer about each cell of a marginal: what `answer` gives for its values.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class MarginalEstimate(OfPopulation):
         return self.answer(self.domain.every(self.protocol.checked(attributes)))
 
     def total_variation(self, attributes: Sequence[str]) -> float:
-        """The expected total variation distance of the marginal from the truth.
+        """Return the expected total variation distance of the marginal from the truth.
 
         It follows from the variances, for normal errors.
 
@@ -151,10 +151,11 @@ class MarginalEstimate(OfPopulation):
             Other attributes.
         """
         variances = self.cells(attributes).variance
+        # The mean absolute value of a normal error is (2 / pi)^(1/2) deviations.
         return float(np.sqrt(2 / np.pi * variances).sum() / 2)
 
     def answer(self, where: Mapping[Any, Any]) -> Answer:
-        """The fraction of the population with these values.
+        """Return the fraction of the population with these values.
 
         Parameters
         ----------
@@ -178,16 +179,16 @@ class MarginalEstimate(OfPopulation):
             More than k attributes.
         """
         shape, asked = conditions(where, self.domain.names, self.domain.sizes)
-        names = self.protocol.checked([self.domain.names[one.place] for one in asked])
+        names = self.protocol.checked([self.domain.names[each.place] for each in asked])
         weights: Floats = np.ones((*shape, 1))
-        for one, name in zip(asked, names, strict=True):
-            own = one.weights(np.arange(self.domain[name]))
-            product = weights[..., :, None] * own[..., None, :]
+        for each, name in zip(asked, names, strict=True):
+            inside = each.weights(np.arange(self.domain[name]))
+            product = weights[..., :, None] * inside[..., None, :]
             weights = product.reshape(*product.shape[:-2], -1)
         return self.linear(names, weights.reshape(*shape, -1))
 
     def linear(self, attributes: Sequence[str], weights: npt.ArrayLike) -> Answer:
-        """Weighted sums of the cells of a marginal and their variances, covariances included.
+        """Return weighted sums of cells of a marginal and their variances, covariances included.
 
         Parameters
         ----------
@@ -226,11 +227,11 @@ class MarginalEstimate(OfPopulation):
         return self._with_interval(Answer(value, variance.reshape(shape)), given)
 
     def _with_interval(self, told: Answer, weights: Floats) -> Answer:
-        """The answer, with intervals other than normal ones if there are any."""
+        """Return the answer, with intervals other than normal ones if there are any."""
         return told
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
-        """The proper distribution nearest to the marginal: biased, variances unknown.
+        """Return the proper distribution nearest to the marginal: biased, variances unknown.
 
         See `frequency.postprocess.norm_sub`.
 
@@ -255,7 +256,7 @@ class MarginalEstimate(OfPopulation):
         return norm_sub(marginal.ravel()).reshape(marginal.shape)
 
     def fitted(self) -> FittedEstimate:
-        """One model of the records, fitted to all marginals that were measured.
+        """Return a model of the records, fitted to all marginals that were measured.
 
         Of the distributions with the same marginals it is the one of most entropy; parameters are
         shrunk towards independence as far as the data tell (empirical Bayes). Errors are lower than
@@ -269,7 +270,7 @@ class MarginalEstimate(OfPopulation):
         return FittedEstimate(self)
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
-        """Synthetic records of the fitted model, which are nobody's: see `FittedEstimate.sample`.
+        """Return synthetic records of the fitted model: see `FittedEstimate.sample`.
 
         Parameters
         ----------
@@ -291,7 +292,7 @@ class MarginalEstimate(OfPopulation):
         return self.fitted().sample(n, rng)
 
     def _variances(self, names: tuple[str, ...], weights: Floats) -> Floats:
-        """Those of sums of the cells of a marginal that is known."""
+        """Return the variances of sums of the cells of a marginal that is known."""
         return self.protocol.linear_variances_of(self.aggregate, names, weights)
 
     def __repr__(self) -> str:
@@ -302,17 +303,17 @@ class MarginalEstimate(OfPopulation):
 
 
 MOST_CHARACTERS = 256
-"""Of so many moments of one set of attributes each has its own variance; of more, some of them."""
+"""The number of moments of one set of attributes up to which each has its own variance."""
 
 _SOME = 64
-"""Of how many moments the variances stand for those of all others of a large set."""
+"""The number of moments whose variances stand for those of all others of a large set."""
 
 _LEAST_VARIANCE = 1e-14
-"""Of a moment that a report tells for certain."""
+"""The least variance of a moment, for one that a report tells for certain."""
 
 
 class FittedEstimate(MarginalEstimate):
-    """Marginals of one log-linear model, with the errors that its posterior distribution tells.
+    """An estimate by one log-linear model, with errors by its posterior distribution.
 
     The model's interactions are those of the sets of attributes whose marginals were measured: see
     `frequency.marginals.log_linear`. Where records are too many to list (2^20, or 1500
@@ -348,13 +349,13 @@ class FittedEstimate(MarginalEstimate):
 
     @cached_property
     def model(self) -> MarginalModel:
-        """The models of all attributes, or of some of them, fitted when asked."""
+        """The models of all attributes, or of some of them, fitted when asked for."""
         return MarginalModel(self.domain, self.protocol.measured, self._told)
 
     def _told(self, names: tuple[str, ...]) -> Moments | None:
-        """The moments that no smaller set tells, unbiased; None if nobody reported on them."""
-        own = self.domain.project(names)
-        rows = cas(own.shape, characters(own, names), own.values(np.arange(own.size)))
+        """Return the moments that no smaller set tells, unbiased; None if nobody reported any."""
+        domain = self.domain.project(names)
+        rows = cas(domain.shape, characters(domain, names), domain.values(np.arange(domain.size)))
         protocol, aggregate = self.protocol, self.aggregate
         cells = protocol.marginal_of(aggregate, names)
         some = rows[:: max(1, len(rows) // _SOME)] if len(rows) > MOST_CHARACTERS else rows
@@ -362,36 +363,38 @@ class FittedEstimate(MarginalEstimate):
         variances = variances + self._unbiased._of_drawing_sums(some, cells)
         if not (np.isfinite(cells).all() and np.isfinite(variances).all()):
             return None
+        # At even frequencies all moments of a set have the same variance: a sample of them is near
+        # enough, where each variance costs a pass over all cells.
         if some is not rows:
             variances = np.full(len(rows), variances.mean())
         return Moments(names, rows @ cells, np.maximum(variances, _LEAST_VARIANCE))
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values.
+        """Return the fractions of the population with each combination of values.
 
         One axis an attribute, in the order asked for.
         """
         names = self.protocol.checked(attributes)
         if names not in self._marginals and self.reports:
             fit = self.model.around(names)
-            own = self.domain.project(names)
+            domain = self.domain.project(names)
             cells = fit.domain.cells(np.arange(fit.domain.size), names)
-            table = np.bincount(cells, fit.joint, own.size).astype(np.float64)
-            self._marginals[names] = table.reshape(own.shape)
+            table = np.bincount(cells, fit.joint, domain.size).astype(np.float64)
+            self._marginals[names] = table.reshape(domain.shape)
             self._marginals[names].setflags(write=False)
         return super().marginal(names)
 
     def _variances(self, names: tuple[str, ...], weights: Floats) -> Floats:
-        fit, own = self.model.around(names), self.domain.project(names)
+        fit, domain = self.model.around(names), self.domain.project(names)
         # A cell is the mean over all characters of these attributes of their moments there
         inside = [
             subset for size in range(1, len(names) + 1) for subset in combinations(names, size)
         ]
-        indices = np.concatenate([characters(own, subset) for subset in inside])
-        values = own.values(np.arange(own.size))
+        indices = np.concatenate([characters(domain, subset) for subset in inside])
+        values = domain.values(np.arange(domain.size))
         spread = np.zeros((len(indices), len(fit.domain)), dtype=np.int64)
         spread[:, list(fit.domain.places(names))] = indices
-        return fit.variances(spread, weights @ cas(own.shape, indices, values).T / own.size)
+        return fit.variances(spread, weights @ cas(domain.shape, indices, values).T / domain.size)
 
     def _with_interval(self, told: Answer, weights: Floats) -> Answer:
         # What distributions allow: from the least weight to the largest
@@ -404,7 +407,7 @@ class FittedEstimate(MarginalEstimate):
         return Answer(told.value, told.variance, _interval=interval)
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
-        """Synthetic records, for programs that take records: they are nobody's.
+        """Return synthetic records, for programs that take records: they are nobody's.
 
         Every combination of values gets its share of the fit, rounded at random, so that counts of
         them err hardly more than the answers do. Nothing is in them that the estimate does not
@@ -431,7 +434,7 @@ class FittedEstimate(MarginalEstimate):
         return self.model.sample(records, generator, drawn=False)
 
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
-        """Several synthetic samples, each of another distribution drawn from the posterior.
+        """Return several synthetic samples, each of another distribution drawn from the posterior.
 
         How what is computed from each differs between them tells its error:
         `frequency.of_samples`. The records are nobody's.

@@ -49,21 +49,21 @@ from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from mechdesign.symbolic.randomiser import favouring
 
 MOST_CELLS = 1 << 24
-"""How many cells the marginals of all sets of k attributes may have together."""
+"""The largest number of cells of the marginals of all sets of k attributes together."""
 
 MOST_AGREEMENTS = 1 << 12
-"""In how many ways the values of two records may agree, for public coins to draw reports."""
+"""The most ways in which the values of two records agree, for public coins to draw reports."""
 
 _DENSE = 256
-"""Up to so many cells a step is a product with a matrix; above, attribute by attribute."""
+"""The number of cells up to which a step is a matrix product; above, attribute by attribute."""
 
 _TOGETHER = 1 << 13
-"""How many cells of small marginals are decoded at once."""
+"""The number of cells of small marginals that are decoded at once."""
 
 
 @dataclass(frozen=True)
 class AttributeWise(PublicCoinChannel):
-    """A report is a record, as a number, each of whose values was perturbed by itself.
+    """A channel whose report is a record, as a number, each of whose values is perturbed by itself.
 
     Each of the d attributes with more than one value has a likelihood ratio whose d-th power is at
     most the ratio allowed: epsilon / d. An aggregate holds how many reports are in each cell of the
@@ -104,8 +104,9 @@ class AttributeWise(PublicCoinChannel):
 
     @cached_property
     def choices(self) -> tuple[TruthOrLie, ...]:
-        """How each attribute is perturbed."""
+        """The randomised response of each attribute."""
         shape = self.attributes.shape
+        # Independent perturbations multiply their ratios: the d-th root, rounded down exactly.
         each = root(self.max_ratio, max(sum(size > 1 for size in shape), 1))
         return tuple(TruthOrLie.within(each, size) for size in shape)
 
@@ -136,18 +137,18 @@ class AttributeWise(PublicCoinChannel):
         return {"do": "attributes", "attributes": attributes, "width": width, "places": places}
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
-        told = np.zeros(len(items), dtype=np.int64)
+        record = np.zeros(len(items), dtype=np.int64)
         for value, choice in zip(self.attributes.values(items).T, self.choices, strict=True):
             value = value + choice.draw(len(items), source)
-            told = told * choice.k + np.where(value >= choice.k, value - choice.k, value)
-        reports["record"] = told
+            record = record * choice.k + np.where(value >= choice.k, value - choice.k, value)
+        reports["record"] = record
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return reports["record"] <= self.domain - 1
 
     @cached_property
     def views(self) -> tuple[tuple[str, ...], ...]:
-        """All sets of k attributes."""
+        """The sets of k attributes."""
         return self.attributes.views(self.k)
 
     @cached_property
@@ -159,7 +160,7 @@ class AttributeWise(PublicCoinChannel):
         return (int(self._ends[-1]),)
 
     def _tables(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-        """The perturbed marginal of each view, one axis an attribute."""
+        """Return the perturbed marginal of each view, one axis an attribute."""
         parts = np.split(counts, self._ends[:-1])
         return [
             part.reshape(self.attributes.project(view).shape)
@@ -167,7 +168,7 @@ class AttributeWise(PublicCoinChannel):
         ]
 
     def _counted(self, items: Items, times: Items | None = None) -> npt.NDArray[np.int64]:
-        """The counts of records, each so many times (None: once)."""
+        """Return the counts of records, each so many times (None: once)."""
         columns = dict(
             zip(self.attributes, np.ascontiguousarray(self.attributes.values(items).T), strict=True)
         )
@@ -216,10 +217,10 @@ class AttributeWise(PublicCoinChannel):
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        held = self._held(items, counts)
+        true_counts = self._held(items, counts)
         # Attribute by attribute: with probability truth - lie the value stays, otherwise it is any
         # value, all equally likely.
-        table = held.reshape(self.attributes.shape)
+        table = true_counts.reshape(self.attributes.shape)
         for axis, choice in enumerate(self.choices):
             if choice.k > 1:
                 kept = rng.binomial(table, float(choice.p - choice.q))
@@ -230,7 +231,7 @@ class AttributeWise(PublicCoinChannel):
         return self._counted(np.arange(self.domain), table.ravel())
 
     def perturbed(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """The fractions of reports in each cell of a marginal of up to k attributes, n > 0.
+        """Return the fractions of reports in each cell of a marginal of up to k attributes, n > 0.
 
         Parameters
         ----------
@@ -246,8 +247,8 @@ class AttributeWise(PublicCoinChannel):
         """
         part = next(part for part, view in enumerate(self.views) if set(attributes) <= set(view))
         start, end = int(self._ends[part - 1]) if part else 0, int(self._ends[part])
-        held = self.attributes.project(self.views[part])
-        cells = held.cells(np.arange(held.size), attributes)
+        domain = self.attributes.project(self.views[part])
+        cells = domain.cells(np.arange(domain.size), attributes)
         shape = self.attributes.project(attributes).shape
         result: Floats = (
             np.bincount(cells, weights=aggregate.counts[start:end], minlength=math.prod(shape))
@@ -260,7 +261,7 @@ class AttributeWise(PublicCoinChannel):
 
     @cached_property
     def _sizes(self) -> dict[int, int]:
-        """How many attributes there are of each size above 1."""
+        """The number of attributes of each size above 1."""
         return Counter(size for size in self.attributes.shape if size > 1)
 
     @cached_property
@@ -271,11 +272,11 @@ class AttributeWise(PublicCoinChannel):
                 "attributes of so many different sizes agree in more than"
                 f" {MOST_AGREEMENTS} ways: too many for public coins"
             )
-        own = {choice.k: choice.likelihoods for choice in self.choices if choice.k > 1}
+        pairs = {choice.k: choice.likelihoods for choice in self.choices if choice.k > 1}
         ratios = [
             math.prod(
                 (
-                    own[size][1] ** same * own[size][0] ** (many - same)
+                    pairs[size][1] ** same * pairs[size][0] ** (many - same)
                     for (size, many), same in zip(self._sizes.items(), agree, strict=True)
                 ),
                 start=Fraction(1),
@@ -299,8 +300,8 @@ class AttributeWise(PublicCoinChannel):
         return reports
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
-        told = self.attributes.values(reports["record"].astype(np.int64))
-        same, shape = told == self.attributes.values(items), np.array(self.attributes.shape)
+        values = self.attributes.values(reports["record"].astype(np.int64))
+        same, shape = values == self.attributes.values(items), np.array(self.attributes.shape)
         place = np.zeros(len(items), dtype=np.int64)
         for size, many in self._sizes.items():
             place = place * (many + 1) + same[:, shape == size].sum(axis=1)
@@ -355,23 +356,23 @@ class AttributeWise(PublicCoinChannel):
 
 
 def _of_one(choice: TruthOrLie, values: list[int]) -> JointLaw:
-    """The joint law of one attribute's perturbed value, under some values."""
+    """Return the joint law of one attribute's perturbed value, under some values."""
     low, high = choice.likelihoods
     alone = len(set(values)) * Fraction(1, choice.k)
-    told = [(Fraction(1, choice.k), one) for one in set(values)]
+    outcomes = [(Fraction(1, choice.k), outcome) for outcome in set(values)]
     return joint_law_of(
         [
             (1 - alone, [low] * len(values)),
             *(
-                (chance, [high if value == one else low for value in values])
-                for chance, one in told
+                (chance, [high if value == outcome else low for value in values])
+                for chance, outcome in outcomes
             ),
         ]
     )
 
 
 class Convergence(NamedTuple):
-    """How expectation maximisation ended.
+    """A report of how expectation maximisation ended.
 
     Attributes
     ----------
@@ -396,7 +397,7 @@ class Convergence(NamedTuple):
 
 
 class EMEstimate(MarginalEstimate):
-    """Marginals by expectation maximisation: proper distributions, biased.
+    """An estimate by expectation maximisation: proper distributions, biased.
 
     Each is found by itself, so that they may disagree. `consistent` gives unbiased ones that agree.
 
@@ -418,7 +419,7 @@ class EMEstimate(MarginalEstimate):
         self._found: dict[tuple[str, ...], tuple[Floats, Convergence]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values.
+        """Return the fractions of the population with each combination of values.
 
         One axis an attribute, in the order asked for.
         """
@@ -426,12 +427,12 @@ class EMEstimate(MarginalEstimate):
         return self._decoded(names)[0] if self.reports else super().marginal(names)
 
     def _variances(self, names: tuple[str, ...], weights: Floats) -> Floats:
-        held = self._decoded(names)[0].ravel()
-        seen = self._em.perturbation(names)(held)
-        return self._em.noise_of(names, weights, seen, held) / self.reports
+        joint = self._decoded(names)[0].ravel()
+        seen = self._em.perturbation(names)(joint)
+        return self._em.noise_of(names, weights, seen, joint) / self.reports
 
     def report(self, attributes: Sequence[str]) -> Convergence:
-        """How the iteration for a marginal ended: look here before trusting it.
+        """Return how the iteration for a marginal ended: look here before trusting it.
 
         Raises
         ------
@@ -444,7 +445,7 @@ class EMEstimate(MarginalEstimate):
         return self._decoded(names)[1]
 
     def _together(self, key: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """What is decoded with a marginal: all of its shape, if they are small.
+        """Return the marginals to decode with one: all of its shape, if they are small.
 
         Together they take hardly longer.
         """
@@ -461,8 +462,8 @@ class EMEstimate(MarginalEstimate):
         key = tuple(name for name in self.domain if name in names)
         if key not in self._found:
             self._found.update(self._em.decode(self.aggregate, self._together(key)))
-        found, convergence = self._found[key]
-        return np.transpose(found, [key.index(name) for name in names]), convergence
+        table, convergence = self._found[key]
+        return np.transpose(table, [key.index(name) for name in names]), convergence
 
 
 @dataclass(frozen=True)
@@ -512,7 +513,7 @@ class InpEM(MarginalProtocol):
         return AttributeWise(self.domain.size, self.epsilon, self.domain, self.k)
 
     def estimate(self, aggregate: Aggregate) -> EMEstimate:
-        """Marginals of up to k attributes, decoded when asked for.
+        """Return marginals of up to k attributes, decoded when asked for.
 
         Parameters
         ----------
@@ -534,7 +535,7 @@ class InpEM(MarginalProtocol):
     def decode(
         self, aggregate: Aggregate, sets: Sequence[tuple[str, ...]]
     ) -> dict[tuple[str, ...], tuple[Floats, Convergence]]:
-        """Expectation maximisation for marginals of one shape (thesis, Algorithm 3).
+        """Decode marginals of one shape by expectation maximisation (thesis, Algorithm 3).
 
         A cell of the guess becomes the mean over reports of its probability.
 
@@ -553,14 +554,19 @@ class InpEM(MarginalProtocol):
         dict
             For each set its marginal, one axis an attribute, and how the iteration ended.
         """
-        told = np.stack([self.channel.perturbed(aggregate, names).ravel() for names in sets])
-        shape, cells = self.domain.project(sets[0]).shape, told.shape[1]
+        tables = np.stack([self.channel.perturbed(aggregate, names).ravel() for names in sets])
+        shape, cells = self.domain.project(sets[0]).shape, tables.shape[1]
         by_attribute = self.perturbation(sets[0])
+        # The perturbation is linear: applied to unit vectors it is its matrix.
         dense = by_attribute(np.eye(cells)) if cells <= _DENSE else None
-        guess = np.full(told.shape, 1 / cells)
-        iterations, moved = np.zeros(len(told), dtype=np.int64), np.full(len(told), np.inf)
-        left, now, seen = np.arange(len(told)), guess.copy(), told
+        guess = np.full(tables.shape, 1 / cells)
+        iterations, moved = np.zeros(len(tables), dtype=np.int64), np.full(len(tables), np.inf)
+        # Marginals that have stopped leave the arrays: the slowest ones need most of the steps.
+        left, now, seen = np.arange(len(tables)), guess.copy(), tables
         for step in range(1, self.max_iterations + 1):
+            # E and M step in one: with Q = Pr[report | cell], cell c becomes p_c sum_r seen_r Q_rc
+            # / (Q p)_r. It stays a distribution, and its likelihood never falls (Dempster, Laird
+            # and Rubin 1977).
             after = (
                 now * by_attribute(seen / by_attribute(now))
                 if dense is None
@@ -574,20 +580,20 @@ class InpEM(MarginalProtocol):
                 if not len(left):
                     break
         result = {}
-        for names, found, row, steps, last in zip(
-            sets, guess, told, iterations.tolist(), moved.tolist(), strict=True
+        for names, table, row, steps, last in zip(
+            sets, guess, tables, iterations.tolist(), moved.tolist(), strict=True
         ):
             converged, some = last < self.tolerance, row > 0
-            likelihood = float(row[some] @ np.log(by_attribute(found)[some]))
-            found.setflags(write=False)
+            likelihood = float(row[some] @ np.log(by_attribute(table)[some]))
+            table.setflags(write=False)
             result[names] = (
-                found.reshape(shape),
+                table.reshape(shape),
                 Convergence(steps, converged, converged and steps == 1, likelihood),
             )
         return result
 
     def perturbation(self, names: tuple[str, ...]) -> Callable[[Floats], Floats]:
-        """What perturbs marginals of these attributes: shape (..., cells), flat.
+        """Return the function that perturbs marginals of these attributes: (..., cells), flat.
 
         Pr[report | cell] is symmetric, so that one function serves both halves of a step.
         """
@@ -598,6 +604,7 @@ class InpEM(MarginalProtocol):
             table = rows.reshape(-1, *shape)
             for axis, choice in enumerate(choices, start=1):
                 if choice.k > 1:
+                    # (p - q) I + q 11': one sum per attribute instead of a matrix of all cells.
                     table = float(choice.p - choice.q) * table + float(choice.q) * table.sum(
                         axis=axis, keepdims=True
                     )
@@ -610,25 +617,27 @@ class InpEM(MarginalProtocol):
     ) -> list[tuple[Table, Items, float]]:
         # The marginal itself, from what all reports say of its attributes
         table = tuple(name for name in self.domain if name in attributes)
-        held = self.domain.project(table)
-        return [(table, held.cells(np.arange(held.size), attributes), 1.0)]
+        domain = self.domain.project(table)
+        return [(table, domain.cells(np.arange(domain.size), attributes), 1.0)]
 
     def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
         names = cast(tuple[str, ...], table)
-        told = self.channel.perturbed(aggregate, names).ravel()
+        fractions = self.channel.perturbed(aggregate, names).ravel()
         perturb = self.perturbation(names)
-        return Likelihood(len(told), aggregate.n * told, perturb, perturb)
+        return Likelihood(len(fractions), aggregate.n * fractions, perturb, perturb)
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         return self._undone(attributes, self.channel.perturbed(aggregate, attributes).ravel())
 
     def _undone(self, names: tuple[str, ...], rows: Floats) -> Floats:
-        """The inverse of `perturbation`: shape (..., cells), flat."""
+        """Return the inverse of `perturbation`: shape (..., cells), flat."""
         shape = self.domain.project(names).shape
         table = rows.reshape(-1, *shape)
         for axis, place in enumerate(self.domain.places(names), start=1):
             choice = self.channel.choices[place]
             if choice.k > 1:
+                # Sherman-Morrison: sums along the axis are unchanged, as p + (k - 1) q = 1, so that
+                # what was added is known.
                 even = float(choice.q) * table.sum(axis=axis, keepdims=True)
                 table = (table - even) / float(choice.p - choice.q)
         return table.reshape(rows.shape)
@@ -636,7 +645,7 @@ class InpEM(MarginalProtocol):
     def noise_of(
         self, names: tuple[str, ...], weights: Floats, seen: Floats, held: Floats
     ) -> Floats:
-        """The variances of unbiased sums of the cells of a marginal, from one report.
+        """Return the variances of unbiased sums of the cells of a marginal, from one report.
 
         Parameters
         ----------
@@ -660,8 +669,8 @@ class InpEM(MarginalProtocol):
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
         seen = self.channel.perturbed(aggregate, attributes).ravel()
-        held = self._undone(attributes, seen)
-        return np.maximum(self.noise_of(attributes, weights, seen, held) / aggregate.n, 0.0)
+        estimates = self._undone(attributes, seen)
+        return np.maximum(self.noise_of(attributes, weights, seen, estimates) / aggregate.n, 0.0)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # Those of unbiased estimates; all cells are alike

@@ -32,27 +32,27 @@ from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import listed, shown
 
 Index = tuple[int, ...]
-"""Of a Fourier coefficient: c, one number for each attribute, 0 for most.
+"""The type of the index c of a Fourier coefficient: a number for each attribute, 0 for most.
 
 The coefficient of a record x is exp(2 pi i sum_j c_j x_j / r_j).
 """
 
 LARGEST_COEFFICIENTS = 1 << 16
-"""How many coefficients there may be: the parameters, and every message, name them."""
+"""The largest number of coefficients: the parameters, and every message, name them."""
 
 LARGEST_COUNTS = 1 << 22
-"""How many counts there may be in an aggregate of them."""
+"""The largest number of counts in an aggregate of them."""
 
 _LARGEST_LIST = 1 << 20
-"""Of how many phases together the differences are listed."""
+"""The number of phases together up to which the differences are listed."""
 
 LARGEST_DENSE = 1 << 24
-"""How many signs the likelihood of a marginal may list."""
+"""The largest number of signs that the likelihood of a marginal may list."""
 
 
 @dataclass(frozen=True)
 class Phase(SignChannel):
-    """In which half of all phases the user's one lies, counted from a random phase on.
+    """The half of all phases in which the user's phase lies, counted from a random phase on.
 
     There are ``domain`` phases; one bit by randomised response.
 
@@ -78,44 +78,48 @@ class Phase(SignChannel):
 
     @property
     def half(self) -> int:
-        """How many phases, from 0 on, are the first half: the larger one of an odd number."""
+        """The number of phases, from 0 on, in the first half: the larger one of an odd number."""
         return (self.domain + 1) // 2
 
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        held = self._held(items, counts)
+        truths = self._held(items, counts)
         truth = float(self._choice.p)
-        users = rng.multinomial(held, np.full(self._shifts, 1 / self._shifts))  # (phases, shifts)
+        users = rng.multinomial(truths, np.full(self._shifts, 1 / self._shifts))  # (phases, shifts)
         place = (np.arange(self.domain)[:, None] + np.arange(self._shifts)) % self.domain
         plus = rng.binomial(users, np.where(place < self.half, truth, 1 - truth))
         return (2 * plus - users).sum(axis=0)
 
     @cached_property
     def signs(self) -> Floats:
-        """The sign of each phase at each shift: shape (shifts, domain)."""
+        """The signs of the phases at each shift: shape (shifts, domain)."""
         phases = np.arange(self.domain)
         minus = self._minus(phases, np.arange(self._shifts)[:, None])
         return np.where(minus, -1.0, 1.0)
 
     @cached_property
     def gains(self) -> Floats:
-        """The factor by which each multiple of the phase is seen, before randomised response.
+        """The factors by which multiples of the phase are seen, before randomised response.
 
         |mean over shifts of sign * exp(-2 pi i m shift / domain)| for each multiple m.
         """
+        # A square wave has no even harmonics where the domain is even: these multiples are
+        # invisible here and are estimated by directions of their own.
         result: Floats = np.abs(np.fft.fft(self.signs[0])) / self.domain
         result[0] = 0.0
         return result
 
     def coefficients(self, aggregate: Aggregate) -> npt.NDArray[np.complex128]:
-        """Unbiased estimates of the mean of exp(2 pi i m phase / domain), for each m with a gain.
+        """Return unbiased estimates of the mean of exp(2 pi i m phase / domain), m with a gain.
 
         0 for others.
         """
         sums = aggregate.counts.astype(np.float64)
         if self._shifts < self.domain:  # with two phases the other shift would tell the opposite
             sums = np.array([sums[0], -sums[0]]) / 2
+        # Sign sums by shift are a cyclic convolution of the phases' frequencies with the square
+        # wave: deconvolved by dividing their transforms, where the wave's is not 0.
         seen = np.fft.fft(sums) / (aggregate.n * self.contrast)
         signal = np.fft.fft(self.signs[0]) / self.domain
         some = self.gains > 1e-9
@@ -134,12 +138,14 @@ class Phase(SignChannel):
 
 
 def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
-    """The elementary symmetric polynomials of degree 0 .. largest.
+    """Return the elementary symmetric polynomials of degree 0 .. largest.
 
     They are the sums over all sets of so many numbers of their products.
     """
     result = [1, *[0] * largest]
     for number in numbers:
+        # Downwards, so that each number enters a product once: the coefficients of prod (1 + number
+        # t).
         for degree in range(largest, 0, -1):
             result[degree] += number * result[degree - 1]
     return result
@@ -147,7 +153,7 @@ def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
 
 @dataclass(frozen=True)
 class Directions(Mixture):
-    """One direction among coefficients of low order, and the record's phase along it.
+    """A mixture of directions, of coefficients of low order, and the record's phase along one.
 
     Parameters
     ----------
@@ -169,10 +175,10 @@ class Directions(Mixture):
 
     @cached_property
     def directions(self) -> tuple[Index, ...]:
-        """Coefficients that involve 1 .. k attributes, one of each conjugate pair."""
+        """The coefficients that involve 1 .. k attributes, one of each conjugate pair."""
         shape = self.attributes.shape
         some = [place for place, size in enumerate(shape) if size > 1]
-        found = []
+        indices = []
         for size in range(1, min(self.k, len(some)) + 1):
             for places in combinations(some, size):
                 for values in product(*(range(1, shape[place]) for place in places)):
@@ -181,12 +187,12 @@ class Directions(Mixture):
                         (shape[place] - value) % shape[place] for place, value in index.items()
                     )
                     if values <= conjugate:
-                        found.append(tuple(index.get(place, 0) for place in range(len(shape))))
-        return tuple(found) or ((0,) * len(shape),)
+                        indices.append(tuple(index.get(place, 0) for place in range(len(shape))))
+        return tuple(indices) or ((0,) * len(shape),)
 
     @cached_property
     def phases(self) -> tuple[int, ...]:
-        """How many phases each direction has: the order of its coefficient."""
+        """The number of phases of each direction: the order of its coefficient."""
         shape = self.attributes.shape
         return tuple(
             math.lcm(*(r // math.gcd(r, c) for r, c in zip(shape, direction, strict=True)))
@@ -213,6 +219,8 @@ class Directions(Mixture):
                     others.remove(r)
                 shares = _symmetric([Fraction(1, r) for r in others], self.k - len(kind))
                 cost = Fraction(shares[-1]) / math.prod(kind)
+                # An integer root, the same on every machine: clients and server must agree on
+                # weights.
                 known[kind] = math.isqrt((cost.numerator << 80) // cost.denominator)
             # A direction that is not its own conjugate stands for two coefficients.
             pair = any(2 * value % r for r, value in zip(shape, direction, strict=True))
@@ -229,7 +237,7 @@ class Directions(Mixture):
 
     @cached_property
     def _masks(self) -> Items | None:
-        """For each direction the bits of an item whose parity is the phase.
+        """The bits of an item whose parity is the phase, for each direction.
 
         None unless all phases are parities of bits.
 
@@ -330,21 +338,21 @@ class InpHT(MarginalProtocol):
 
     @cached_property
     def _seen(self) -> dict[Index, list[tuple[int, int]]]:
-        """For each coefficient the directions, and the multiples of them, that it is."""
+        """The directions, and the multiples of them, that each coefficient is."""
         shape = self.domain.shape
-        found: dict[Index, list[tuple[int, int]]] = {}
+        seen: dict[Index, list[tuple[int, int]]] = {}
         for part, (direction, phase) in enumerate(
             zip(self.channel.directions, self.channel.parts, strict=True)
         ):
             for multiple in range(1, phase.domain):
                 if phase.gains[multiple] > 1e-9:
                     index = tuple(multiple * c % r for c, r in zip(direction, shape, strict=True))
-                    found.setdefault(index, []).append((part, multiple))
-        return found
+                    seen.setdefault(index, []).append((part, multiple))
+        return seen
 
     @cached_property
     def _precision(self) -> list[list[float]]:
-        """Of what one user of a direction tells of each multiple of it."""
+        """The precision with which one user of a direction tells each multiple of it."""
         return [((part.contrast * part.gains) ** 2).tolist() for part in self.channel.parts]
 
     def _precisions(self, index: Index, users: Floats) -> list[tuple[int, int, float]]:
@@ -354,21 +362,21 @@ class InpHT(MarginalProtocol):
         ]
 
     def _indices(self, attributes: tuple[str, ...]) -> list[tuple[tuple[int, ...], Index]]:
-        """The coefficients of a marginal but the constant one.
+        """Return the coefficients of a marginal but the constant one.
 
         As places in its transform, and as coefficients of the domain.
         """
-        places, found = self.domain.places(attributes), []
+        places, indices = self.domain.places(attributes), []
         for values in product(*(range(self.domain[name]) for name in attributes)):
             if any(values):
                 chosen = dict(zip(places, values, strict=True))
-                found.append(
+                indices.append(
                     (values, tuple(chosen.get(place, 0) for place in range(len(self.domain))))
                 )
-        return found
+        return indices
 
     def _coefficients(self, aggregate: Aggregate) -> list[npt.NDArray[np.complex128]]:
-        """What each direction says of its multiples.
+        """Return the estimates by each direction of its multiples.
 
         For the last aggregate, which cannot change, it is kept.
         """
@@ -389,13 +397,14 @@ class InpHT(MarginalProtocol):
     def _transform(
         self, aggregate: Aggregate, attributes: tuple[str, ...]
     ) -> npt.NDArray[np.complex128]:
-        """The transform of the marginal: NaN where nobody reported on a coefficient."""
+        """Return the transform of the marginal: NaN where nobody reported on a coefficient."""
         users, coefficients = self.channel.part_users(aggregate), self._coefficients(aggregate)
         result = np.zeros(self.domain.project(attributes).shape, dtype=np.complex128)
         result[(0,) * len(attributes)] = 1.0
         for values, index in self._indices(attributes):
             seen = self._precisions(index, users)
             total = sum(precision for *_, precision in seen)
+            # The mean of all directions' estimates, weighted by the inverses of their variances.
             result[values] = (
                 sum(p * coefficients[part][m] for part, m, p in seen) / total if total else np.nan
             )
@@ -411,12 +420,12 @@ class InpHT(MarginalProtocol):
     ) -> list[tuple[Table, Items, float]]:
         # The marginal itself, from all reports about its attributes alone
         table = tuple(name for name in self.domain if name in attributes)
-        held = self.domain.project(table)
+        domain = self.domain.project(table)
         users = self.channel.part_users(aggregate)[self._inside(table)].sum()
-        return [(table, held.cells(np.arange(held.size), attributes), float(users > 0))]
+        return [(table, domain.cells(np.arange(domain.size), attributes), float(users > 0))]
 
     def _inside(self, attributes: tuple[str, ...]) -> list[int]:
-        """The directions that involve none but these attributes."""
+        """Return the directions that involve none but these attributes."""
         others = set(range(len(self.domain))) - set(self.domain.places(attributes))
         return [
             part
@@ -426,34 +435,34 @@ class InpHT(MarginalProtocol):
 
     def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
         names, channel = cast(tuple[str, ...], table), self.channel
-        held, inside = self.domain.project(names), self._inside(names)
+        view, inside = self.domain.project(names), self._inside(names)
         kinds = sum(len(channel.parts[part].signs) for part in inside)
-        if kinds * held.size > LARGEST_DENSE:
+        if kinds * view.size > LARGEST_DENSE:
             raise ValueError(
-                f"the likelihood of {listed(names)} has {kinds} signs of each of {held.size} cells,"
+                f"the likelihood of {listed(names)} has {kinds} signs of each of {view.size} cells,"
                 f" more than {LARGEST_DENSE} together"
             )
-        records = np.zeros((held.size, len(self.domain)), dtype=np.int64)
-        records[:, list(self.domain.places(names))] = held.values(np.arange(held.size))
+        records = np.zeros((view.size, len(self.domain)), dtype=np.int64)
+        records[:, list(self.domain.places(names))] = view.values(np.arange(view.size))
         items, users = self.domain.items(records), channel.part_users(aggregate)
         signs, drawn, sums = [], [], []
         for part in inside:
-            phase, own = channel.parts[part], channel.part_aggregate(aggregate, part)
+            phase, level = channel.parts[part], channel.part_aggregate(aggregate, part)
             signs.append(phase.signs[:, channel.part_items(part, items)])
             drawn.append(np.full(len(phase.signs), users[part] / len(phase.signs)))
-            sums.append(own.counts[: len(phase.signs)].astype(np.float64))
-        told = np.concatenate(signs)
+            sums.append(level.counts[: len(phase.signs)].astype(np.float64))
+        matrix = np.concatenate(signs)
         return of_signs(
-            held.size,
+            view.size,
             np.concatenate(drawn),
             np.concatenate(sums),
             channel.parts[inside[0]].contrast,
-            lambda frequencies: told @ frequencies,
-            lambda numbers: numbers @ told,
+            lambda frequencies: matrix @ frequencies,
+            lambda numbers: numbers @ matrix,
         )
 
     def _second_moments(self, attributes: tuple[str, ...], users: Floats) -> Floats:
-        """The mean square errors of the coefficients of a marginal.
+        """Return the mean square errors of the coefficients of a marginal.
 
         What users have in common has not been taken off.
         """
@@ -481,12 +490,16 @@ class InpHT(MarginalProtocol):
         transform: npt.NDArray[np.complex128],
     ) -> Floats:
         shape = transform.shape
+        # A weighted sum of cells is one of coefficients, with the weights' own transform
+        # (Parseval).
         along = (
             np.fft.fftn(weights.reshape(-1, *shape), axes=range(1, len(shape) + 1)) / transform.size
         )
         along = along.reshape(len(weights), -1)
         moments = self._second_moments(attributes, users)
         flat = np.abs(along) ** 2
+        # A coefficient that nobody reported on has infinite error, which must not meet a weight of
+        # 0.
         total = np.where(
             flat > 1e-30, flat * np.where(flat > 1e-30, moments.ravel(), 0.0), 0.0
         ).sum(axis=1)
@@ -498,18 +511,19 @@ class InpHT(MarginalProtocol):
                 continue
             seen = self._precisions(index, users)
             precision = sum(p for *_, p in seen)
-            for part, _, own in seen:
+            for part, _, told in seen:
                 if precision:
                     means[:, part] += (
                         (along[:, np.ravel_multi_index(values, shape)] * transform[values]).real
-                        * own
+                        * told
                         / precision
                     )
         some = users > 0
         total = total - (means[:, some] ** 2 / users[some]).sum(axis=1)
-        held = np.maximum(np.nan_to_num(np.fft.fftn(transform).real.ravel()), 0.0)
-        held = held / max(float(held.sum()), 1e-300)
-        shared: Floats = weights**2 @ held - (weights @ held) ** 2
+        shares = np.maximum(np.nan_to_num(np.fft.fftn(transform).real.ravel()), 0.0)
+        shares = shares / max(float(shares.sum()), 1e-300)
+        # The sampling variance of a user, which the population's own n users have in common.
+        shared: Floats = weights**2 @ shares - (weights @ shares) ** 2
         result: Floats = np.maximum(total - shared / max(float(users.sum()), 1.0), 0.0)
         return result
 

@@ -32,45 +32,45 @@ from frequency.schema import Domain
 from mechdesign.base.linear_algebra import Floats, Items, cholesky
 
 _ROUNDS = 60
-"""Gauss-Newton steps, each with new scales of the parameters."""
+"""The most Gauss-Newton steps, each with new scales of the parameters."""
 
 _ENOUGH = 1e-3
-"""By how much of a standard deviation moments may still move."""
+"""The part of a standard deviation by which moments may still move."""
 
 _ALIKE = 0.02
-"""By how much the logarithms of scales may still change."""
+"""The amount by which the logarithms of scales may still change."""
 
 _SHORTEST = 1e-6
-"""Part of a step."""
+"""The shortest part of a step that is tried."""
 
 _STEPS_OF_A_DRAW = 8
-"""Gauss-Newton steps to a draw from the posterior, at most."""
+"""The most Gauss-Newton steps to a draw from the posterior."""
 
 POOLED = 2.0
-"""For how many parameters the sets of equally many attributes count in the scale of one of them."""
+"""The number of parameters for which sets of equally many attributes count in a set's scale."""
 
 _DOUBT = 0.5
-"""How many standard errors of a square scale, at 0, it is at least."""
+"""The least square scale, in its standard errors at 0."""
 
 _WIDEST = 4.0
 """The largest scale of parameters: a factor of 50 or so between cells."""
 
 
 def characters(domain: Domain, names: Sequence[str]) -> Items:
-    """The a that are not 0 at some attributes, and 0 at all others.
+    """Return the indices a that are not 0 at some attributes, and 0 at all others.
 
     The result has shape (characters, attributes of the domain).
     """
-    found = np.array(
+    inside = np.array(
         list(product(*(range(1, domain[name]) for name in names))), dtype=np.int64
     ).reshape(math.prod(domain[name] - 1 for name in names), len(names))
-    result = np.zeros((len(found), len(domain)), dtype=np.int64)
-    result[:, list(domain.places(tuple(names)))] = found
+    result = np.zeros((len(inside), len(domain)), dtype=np.int64)
+    result[:, list(domain.places(tuple(names)))] = inside
     return result
 
 
 def cas(shape: Sequence[int], indices: Items, cells: Items) -> Floats:
-    """The values of h_a in some cells.
+    """Return the values of h_a in some cells.
 
     Shapes: `indices` (characters, attributes), `cells` (cells, attributes); returns
     (characters, cells).
@@ -83,7 +83,7 @@ def cas(shape: Sequence[int], indices: Items, cells: Items) -> Floats:
 
 
 class Moments(NamedTuple):
-    """What a protocol tells of the characters of one set of attributes.
+    """Moments: a protocol's estimates of the Fourier coefficients of one set of attributes.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Moments(NamedTuple):
 
 
 class LogLinear:
-    """The fit to some moments.
+    """A log-linear model, fitted to some moments.
 
     Parameters
     ----------
@@ -122,12 +122,12 @@ class LogLinear:
 
     def __init__(self, domain: Domain, moments: Sequence[Moments]) -> None:
         self.domain = domain
-        parts = [characters(domain, one.names) for one in moments]
+        parts = [characters(domain, each.names) for each in moments]
         self.indices = np.concatenate([np.zeros((0, len(domain)), dtype=np.int64), *parts])
         self._which = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        self._orders = np.array([len(one.names) for one in moments])
-        self._values = np.concatenate([np.zeros(0), *(one.values for one in moments)])
-        self._precisions = 1 / np.concatenate([np.ones(0), *(one.variances for one in moments)])
+        self._orders = np.array([len(each.names) for each in moments])
+        self._values = np.concatenate([np.zeros(0), *(each.values for each in moments)])
+        self._precisions = 1 / np.concatenate([np.ones(0), *(each.variances for each in moments)])
         self._steps = np.array(domain.steps, dtype=np.int64)
         self._places = self.indices @ self._steps
         self.parameters, self.scales = np.zeros(len(self._values)), self._first_scales()
@@ -138,33 +138,35 @@ class LogLinear:
     # ------------------------------------------------------------------------- the distribution
 
     def distribution(self, parameters: Floats) -> Floats:
-        """The distribution with these parameters, flat."""
+        """Return the distribution with these parameters, flat."""
         spectrum = np.zeros(self.domain.size)
         spectrum[self._places] = parameters
         turned = scipy.fft.fftn(spectrum.reshape(self.domain.shape))
+        # sum_a theta_a (cos + sin) at x: the transform with exp(-i) has -sin as its imaginary part.
         logs = (turned.real - turned.imag).ravel()
+        # Log-sum-exp: the constant log Z cancels, and nothing overflows.
         weights = np.exp(logs - logs.max())
         result: Floats = weights / weights.sum()
         return result
 
     def _spectrum(self, joint: Floats) -> npt.NDArray[np.complex128]:
-        """E exp(2 pi i sum_j m_j x_j / r_j) for every m, flat."""
+        """Return E exp(2 pi i sum_j m_j x_j / r_j) for every m, flat."""
         result: npt.NDArray[np.complex128] = np.conj(
             scipy.fft.fftn(joint.reshape(self.domain.shape))
         ).ravel()
         return result
 
     def _moments(self, spectrum: npt.NDArray[np.complex128]) -> Floats:
-        told = spectrum[self._places]
-        result: Floats = told.real + told.imag
+        coefficients = spectrum[self._places]
+        result: Floats = coefficients.real + coefficients.imag
         return result
 
     def _pairs(self, rows: Items, sign: int) -> Items:
-        """Where a + b, or a - b, is among all m, for every pair of a row and a parameter."""
+        """Return the place of a + b, or a - b, among all m, for pairs of a row and a parameter."""
         result = np.zeros((len(rows), len(self.indices)), dtype=np.int64)
         for place, size in enumerate(self.domain.shape):
-            one = np.add.outer(rows[:, place], sign * self.indices[:, place]) % size
-            result += one * self._steps[place]
+            digit = np.add.outer(rows[:, place], sign * self.indices[:, place]) % size
+            result += digit * self._steps[place]
         return result
 
     @cached_property
@@ -173,11 +175,11 @@ class LogLinear:
 
     @property
     def covariances(self) -> Floats:
-        """Of the characters with parameters, under the fit: shape (parameters, parameters)."""
+        """The covariances of the h_a under the fit: shape (parameters, parameters)."""
         return self._covariances(self._spectrum(self.joint))
 
     def _covariances(self, spectrum: npt.NDArray[np.complex128]) -> Floats:
-        """Of the characters with parameters."""
+        """Return the covariances of the h_a, from a Fourier transform of the distribution."""
         minus, plus = self._own_pairs
         means = self._moments(spectrum)
         result: Floats = spectrum.real[minus] + spectrum.imag[plus] - np.outer(means, means)
@@ -186,7 +188,7 @@ class LogLinear:
     # ---------------------------------------------------------------------------------- the fit
 
     def _fit(self) -> None:
-        """Gauss-Newton steps, each of which is followed by new scales of the parameters."""
+        """Take Gauss-Newton steps, each of which is followed by new scales of the parameters."""
         nothing = np.zeros(len(self._values))
         for _ in range(_ROUNDS):
             before, root = self._moments(self._spectrum(self.joint)), self._root(self.joint)
@@ -194,6 +196,8 @@ class LogLinear:
                 self.parameters, self.joint, root, self._values, nothing
             )
             moved = np.abs(self._moments(self._spectrum(self.joint)) - before)
+            # Scales follow the root before the step: it has been factorised already, and at the
+            # fixed point, where both have settled, there is no difference.
             scales, self.scales = self.scales, self._scales_of(root)
             if (moved * np.sqrt(self._precisions)).max() < _ENOUGH and np.abs(
                 np.log(self.scales / scales)
@@ -201,25 +205,29 @@ class LogLinear:
                 break
 
     def _root(self, joint: Floats) -> Floats:
-        """Cholesky's factor of the curvature of half the loss, by Gauss and Newton."""
+        """Return Cholesky's factor of the curvature of half the loss, by Gauss and Newton."""
+        # In an exponential family the Jacobian of the moments by the parameters is their covariance
+        # C: the curvature is C P C + S^-2. As a product it is positive definite in spite of
+        # rounding.
         half = self._covariances(self._spectrum(joint)) * np.sqrt(self._precisions)
         return cholesky(half @ half.T, self.scales**-2.0)
 
     def _stepped(
         self, start: Floats, joint: Floats, root: Floats, values: Floats, centre: Floats
     ) -> tuple[Floats, Floats]:
-        """One step towards other moments, with parameters around a centre; halved if too long."""
+        """Take a step towards moments, with parameters around a centre; halved if too long."""
         spectrum = self._spectrum(joint)
         left = values - self._moments(spectrum)
         slope = self._covariances(spectrum) @ (self._precisions * left)
         slope -= (start - centre) / self.scales**2
+        # Positive definite, so that the step descends, and some fraction of it lowers the loss.
         step = scipy.linalg.cho_solve((root, True), slope, check_finite=False)
         least, length = self._loss(left, start - centre), 1.0
         while True:
             after = start + length * step
-            found = self.distribution(after)
-            if self._loss(values - self._moments(self._spectrum(found)), after - centre) <= least:
-                return after, found
+            trial = self.distribution(after)
+            if self._loss(values - self._moments(self._spectrum(trial)), after - centre) <= least:
+                return after, trial
             length /= 2
             if length < _SHORTEST:
                 return start, joint
@@ -228,25 +236,27 @@ class LogLinear:
         return float((self._precisions * left**2).sum() + ((change / self.scales) ** 2).sum())
 
     def _first_scales(self) -> Floats:
-        """By moments, as if records were nearly even: parameters are then nearly their moments."""
+        """Return scales as if records were nearly even, where parameters are nearly the moments."""
         energies = np.maximum(self._values**2 - 1 / self._precisions, 0.0)
         return self._pooled(energies, np.ones(len(energies)), self._precisions)
 
     def _scales_of(self, root: Floats) -> Floats:
-        """MacKay's step: the energy of parameters over how many of them the data determine."""
-        told = np.maximum((root**2).sum(axis=1) - self.scales**-2.0, 1e-300)
+        """Return scales by MacKay's step: the energy of parameters over how many are determined."""
+        precisions = np.maximum((root**2).sum(axis=1) - self.scales**-2.0, 1e-300)
         variances = np.diag(scipy.linalg.cho_solve((root, True), np.eye(len(root))))
+        # 1 - posterior variance / prior variance: 1 for a parameter that the data determine, 0 for
+        # one that the prior does. The fixed point maximises the evidence (MacKay 1992).
         known = np.maximum(1 - variances / self.scales**2, 1e-9)
-        return self._pooled(self.parameters**2, known, told)
+        return self._pooled(self.parameters**2, known, precisions)
 
     def _pooled(self, energies: Floats, known: Floats, precisions: Floats) -> Floats:
-        """The scale of each set's parameters, with what equally large sets say of it.
+        """Return the scale of each set's parameters, with what equally large sets say of it.
 
         It is not below what so many parameters, with errors of these precisions, could tell from 0:
         else noise would make it 0 by chance, and all intervals with it.
         """
         sets = len(self._orders)
-        energy, count = (np.bincount(self._which, one, sets) for one in (energies, known))
+        energy, count = (np.bincount(self._which, each, sets) for each in (energies, known))
         result = np.zeros(sets)
         for order in set(self._orders.tolist()):
             some = self._orders == order
@@ -264,7 +274,7 @@ class LogLinear:
         return self._root(self.joint)
 
     def variances(self, indices: Items, weights: Floats) -> Floats:
-        """The posterior variances of sums of moments.
+        """Return the posterior variances of sums of moments.
 
         Parameters
         ----------
@@ -281,10 +291,11 @@ class LogLinear:
         if not len(self._values):
             return np.zeros(len(weights))
         spectrum = self._spectrum(self.joint)
-        told = spectrum[indices @ self._steps]
+        coefficients = spectrum[indices @ self._steps]
         covariances = spectrum.real[self._pairs(indices, -1)]
         covariances += spectrum.imag[self._pairs(indices, 1)]
-        covariances -= np.outer(told.real + told.imag, self._moments(spectrum))
+        covariances -= np.outer(coefficients.real + coefficients.imag, self._moments(spectrum))
+        # w' C H^-1 C' w as the square of a triangular solution: never negative.
         half = scipy.linalg.solve_triangular(
             self._curvature, (weights @ covariances).T, lower=True, check_finite=False
         )
@@ -292,7 +303,7 @@ class LogLinear:
         return result
 
     def drawn(self, rng: np.random.Generator) -> Floats:
-        """A distribution drawn from the posterior: flat.
+        """Return a distribution drawn from the posterior: flat.
 
         The fit to other moments, and around other parameters, which are drawn with the deviations
         that both have: for linear models that is a draw from the posterior, and it keeps to

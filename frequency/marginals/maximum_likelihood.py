@@ -20,7 +20,7 @@ from mechdesign.base.text import shown
 
 
 class LikelihoodEstimate(MarginalEstimate):
-    """Marginals of most likelihood: proper distributions, biased; variances are not known.
+    """An estimate of most likelihood: proper distributions, biased; variances are not known.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class LikelihoodEstimate(MarginalEstimate):
         self._found: dict[Table, tuple[Floats, Ascent]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """The fractions of the population with each combination of values.
+        """Return the fractions of the population with each combination of values.
 
         One axis an attribute, in the order asked for; NaN where nobody reported on them.
         """
@@ -58,8 +58,8 @@ class LikelihoodEstimate(MarginalEstimate):
             tables = self._decoded.tables_of(self.aggregate, names)
             for table, cells, share in tables:
                 if share:
-                    own = np.bincount(cells, self._table(table)[0], minlength=len(total))
-                    total += share * own
+                    part = np.bincount(cells, self._table(table)[0], minlength=len(total))
+                    total += share * part
             if not any(share for *_, share in tables):
                 total[:] = np.nan
             self._marginals[names] = total.reshape(shape)
@@ -67,7 +67,7 @@ class LikelihoodEstimate(MarginalEstimate):
         return super().marginal(names)
 
     def report(self, attributes: Sequence[str]) -> list[Ascent]:
-        """How the search ended for each table that a marginal is read off.
+        """Return how the search ended for each table that a marginal is read off.
 
         ValueError with no reports.
         """
@@ -90,7 +90,7 @@ class LikelihoodEstimate(MarginalEstimate):
 def most_likely(
     estimate: MarginalEstimate, tolerance: float = 0.01, max_iterations: int = 100_000
 ) -> LikelihoodEstimate:
-    """Marginals of most likelihood, decoded by expectation maximisation when they are asked for.
+    """Return marginals of most likelihood, decoded by expectation maximisation when asked for.
 
     Proper distributions: no cell is negative, and they sum to 1. Where the unbiased estimate is one
     they hardly differ from it, and thesis 4.4.4 (remark) found no noticeable gain where marginals

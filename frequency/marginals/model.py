@@ -23,14 +23,14 @@ from mechdesign.base.text import listed, shown
 Names = tuple[str, ...]
 
 MOST_RECORDS, MOST_PARAMETERS = 1 << 20, 1500
-"""Of a model of all attributes: its fit takes some seconds then."""
+"""The limits of a model of all attributes: its fit takes some seconds then."""
 
 _RECORDS_OF_A_PART, _PARAMETERS_OF_A_PART = 1 << 14, 400
-"""Up to here attributes are added to those that are asked for."""
+"""The limits up to which attributes are added to those that are asked for."""
 
 
 class Conditional(NamedTuple):
-    """Attributes of a sampled record that are drawn together, given others.
+    """A conditional: attributes of a sampled record that are drawn together, given others.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Conditional(NamedTuple):
 
 
 class MarginalModel:
-    """Log-linear models of a domain's attributes, fitted when they are needed.
+    """A collection of log-linear models of a domain's attributes, fitted when they are needed.
 
     Parameters
     ----------
@@ -87,22 +87,24 @@ class MarginalModel:
         return self._fits_in(self.domain.attributes, MOST_RECORDS, MOST_PARAMETERS)
 
     def around(self, names: Names) -> LogLinear:
-        """The model that answers questions about some attributes."""
+        """Return the model that answers questions about some attributes."""
         if self.whole():
             return self._fitted(self.domain.attributes)
         inside = set(names)
         while True:
             around = sorted(
-                (sum(self._information(one, two) for two in inside), one)
-                for one in self.domain
-                if one not in inside
+                (sum(self._information(name, two) for two in inside), name)
+                for name in self.domain
+                if name not in inside
             )
-            for gain, one in reversed(around):
+            # Greedy: the attribute with most information about those inside, if it still fits; one
+            # that does not fit may be followed by one of fewer values that does.
+            for gain, name in reversed(around):
                 if gain <= 0:
                     continue
-                more = self._ordered({*inside, one})
+                more = self._ordered({*inside, name})
                 if self._fits_in(more, _RECORDS_OF_A_PART, _PARAMETERS_OF_A_PART):
-                    inside.add(one)
+                    inside.add(name)
                     break
             else:
                 return self._fitted(self._ordered(inside))
@@ -123,18 +125,20 @@ class MarginalModel:
                 if set(inside) <= set(names):
                     if inside not in self._moments:
                         self._moments[inside] = self._told(inside)
-                    found = self._moments[inside]
-                    if found is not None:
-                        moments.append(found)
+                    known = self._moments[inside]
+                    if known is not None:
+                        moments.append(known)
             self._fits[names] = LogLinear(self.domain.project(names), moments)
         return self._fits[names]
 
     def _information(self, one: str, two: str) -> float:
-        """The mutual information of two attributes by themselves, shrunk as the data tell."""
+        """Return the mutual information of two attributes by themselves, shrunk by the data."""
         pair = self._ordered({one, two})
         if pair not in self._informations:
             known = pair in self._measured and self._fits_in(pair, MOST_RECORDS, MOST_PARAMETERS)
             if known:
+                # Of the fitted model, whose scales shrink it: that of noisy marginals is far above
+                # 0 for independent attributes, too.
                 joint = self._fitted(pair).joint.reshape(self.domain.project(pair).shape)
                 alone = joint.sum(axis=1)[:, None] * joint.sum(axis=0)
                 information = float(scipy.special.rel_entr(joint, alone).sum())
@@ -144,7 +148,7 @@ class MarginalModel:
     # ------------------------------------------------------------------------------------ records
 
     def conditionals(self) -> list[Conditional]:
-        """In which order attributes are drawn: a network in which each depends on a few before."""
+        """Return the order of drawing: a network where each attribute depends on a few before."""
         if self.whole() or len(self.domain) == 1:
             return [Conditional(self.domain.attributes, ())]
         pairs = combinations(self.domain, 2)
@@ -165,17 +169,17 @@ class MarginalModel:
         return result
 
     def sample(self, n: int, rng: np.random.Generator, drawn: bool) -> Items:
-        """Records of the fit, or of a draw from its posterior: shape (n, attributes).
+        """Return records of the fit, or of a draw from its posterior: shape (n, attributes).
 
         Every combination of values gets its share of the records but for rounding, at random.
         """
         records = np.zeros((n, len(self.domain)), dtype=np.int64)
         for names, given in self.conditionals():
             fit = self._fitted(self._ordered({*names, *given}))
-            own, table = fit.domain, fit.drawn(rng) if drawn else fit.joint
-            held = own.cells(np.arange(own.size), (*given, *names))
-            joint = np.bincount(held, table).astype(np.float64)
-            joint = joint.reshape(own.project(given).size if given else 1, -1)
+            domain, table = fit.domain, fit.drawn(rng) if drawn else fit.joint
+            cells = domain.cells(np.arange(domain.size), (*given, *names))
+            joint = np.bincount(cells, table).astype(np.float64)
+            joint = joint.reshape(domain.project(given).size if given else 1, -1)
             seen = np.zeros(n, dtype=np.int64)
             for name in given:
                 seen = seen * self.domain[name] + records[:, self.domain.places((name,))[0]]
@@ -185,7 +189,7 @@ class MarginalModel:
 
 
 def _shared_out(joint: Floats, seen: Items, rng: np.random.Generator) -> Items:
-    """For each row of a table that is seen, cells of it: each its share, rounded at random."""
+    """Return cells for each row of a table that is seen: each its share, rounded at random."""
     result = np.zeros(len(seen), dtype=np.int64)
     order = np.argsort(seen, kind="stable")
     numbers = np.bincount(seen, minlength=len(joint))

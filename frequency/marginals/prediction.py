@@ -1,4 +1,4 @@
-"""What marginals are predicted to err by: as least squares fits them, and as one model does.
+"""Predicted errors of marginals: as least squares fits them, and as one model does.
 
 The first follows from the protocol, at even frequencies. What shrinking gains depends on the
 population: it is predicted on reference ones, by the posterior variance that Laplace's
@@ -20,38 +20,39 @@ from mechdesign.base.linear_algebra import Floats
 Names = tuple[str, ...]
 
 _RECORDS, _PARAMETERS = 1 << 12, 250
-"""Of a reference population: of more attributes some are taken."""
+"""The limits of a reference population: of more attributes some are taken."""
 
 _MOST_RECORDS, _MOST_PARAMETERS = 1 << 14, 1000
-"""With as few attributes as a marginal has; beyond, nothing is predicted."""
+"""The limits with as few attributes as a marginal has; beyond, nothing is predicted."""
 
 _EXACT = 1e-10
 """The variance of moments that are known."""
 
 _LEAST_SCALE = 0.02
-"""Of parameters that are all 0, which an estimate cannot know for certain."""
+"""The scale of parameters that are all 0, which an estimate cannot know for certain."""
 
 
 def parameters_of(domain: Domain, names: Names) -> int:
-    """How many moments of a set of attributes no smaller set tells."""
+    """Return the number of moments of a set of attributes that no smaller set tells."""
     return math.prod(domain[name] - 1 for name in names)
 
 
 def moments_in(names: Names) -> list[Names]:
-    """The sets of attributes whose moments make a marginal: all subsets but the empty one."""
+    """Return the sets of attributes whose moments make a marginal: all nonempty subsets."""
     return [inside for size in range(1, len(names) + 1) for inside in combinations(names, size)]
 
 
 def linear_variance(domain: Domain, names: Names, variances: Mapping[Names, float]) -> float:
-    """The mean variance of a cell of a marginal that is made of moments."""
+    """Return the mean variance of a cell of a marginal that is made of moments."""
     total = sum(parameters_of(domain, inside) * variances[inside] for inside in moments_in(names))
+    # Parseval: a cell is the mean of moments times characters, whose squares have the mean 1.
     return total / domain.project(names).size ** 2
 
 
 def _shares(size: int, share: float) -> Floats:
-    """Frequencies of values: each next one is rarer by the same factor."""
-    held = share ** np.arange(size)
-    return held / held.sum()
+    """Return frequencies of values: each next one is rarer by the same factor."""
+    powers = share ** np.arange(size)
+    return powers / powers.sum()
 
 
 def _even(domain: Domain) -> Floats:
@@ -59,7 +60,7 @@ def _even(domain: Domain) -> Floats:
 
 
 def _skewed(domain: Domain) -> Floats:
-    """Independent attributes, of which each next value is half as frequent."""
+    """Return records of independent attributes, of which each next value is half as frequent."""
     joint = np.ones(1)
     for name in domain:
         joint = np.multiply.outer(joint, _shares(domain[name], 0.5)).ravel()
@@ -67,20 +68,20 @@ def _skewed(domain: Domain) -> Floats:
 
 
 def _dependent(domain: Domain) -> Floats:
-    """Half of the users have the value of the attribute before, as far as there is one."""
+    """Return records of which half have the value of the attribute before, if there is one."""
     joint, before = _shares(next(iter(domain.shape)), 0.5)[None, :], 0
     for place, size in enumerate(domain.shape):
         if place:
-            own = np.tile(_shares(size, 0.5), (before, 1))
+            alone = np.tile(_shares(size, 0.5), (before, 1))
             same = np.minimum(np.arange(before), size - 1)
-            step = 0.5 * own + 0.5 * (same[:, None] == np.arange(size))
+            step = 0.5 * alone + 0.5 * (same[:, None] == np.arange(size))
             joint = (joint[:, :, None] * step).reshape(-1, size)
         before = size
     return joint.ravel()
 
 
 def _rare(domain: Domain) -> Floats:
-    """Three users in a hundred have mostly values other than the first, most others have none."""
+    """Return records of which three in a hundred have mostly values other than the first."""
     result = np.zeros(domain.size)
     for share, other in ((0.03, 0.5), (0.97, 0.01)):
         joint = np.full(1, share)
@@ -98,11 +99,11 @@ POPULATIONS: dict[str, Callable[[Domain], Floats]] = {
     "dependent": _dependent,
     "rare": _rare,
 }
-"""Of a name the distribution of the records, flat."""
+"""The distributions of the records, flat, by their names."""
 
 
 class FittedErrors:
-    """The error of fitted marginals of k attributes, on the reference populations.
+    """The errors of fitted marginals of k attributes, on the reference populations.
 
     Parameters
     ----------
@@ -135,12 +136,13 @@ class FittedErrors:
         raise ValueError(f"fitted marginals of {k} attributes of so many values are not predicted")
 
     def _reference(self, joint: Floats) -> tuple[Floats, Floats]:
-        """The covariances of the moments, and the squares of the scales of their parameters."""
+        """Return the covariances of the moments, and the squared scales of their parameters."""
         values = self.domain.values(np.arange(self.domain.size))
         moments = []
         for names in self._sets:
             table = cas(self.domain.shape, characters(self.domain, names), values)
             moments.append(Moments(names, table @ joint, np.full(len(table), _EXACT)))
+        # The true parameters: the fit to exact moments, whose precision leaves the prior no say.
         fit = LogLinear(self.domain, moments)
         counts = np.array([parameters_of(self.domain, names) for names in self._sets])
         which, orders = (
@@ -158,7 +160,7 @@ class FittedErrors:
         return fit.covariances, squares
 
     def on_populations(self, variances: Mapping[Names, float]) -> tuple[tuple[str, float], ...]:
-        """The predicted root mean square error of a cell."""
+        """Return the predicted root mean square error of a cell, for each population."""
         counts = [parameters_of(self.domain, names) for names in self._sets]
         precisions = np.repeat([1 / max(variances[names], _EXACT) for names in self._sets], counts)
         views = self.domain.views(self.k)
@@ -168,13 +170,16 @@ class FittedErrors:
                 if inside in weights:
                     weights[inside] += 1 / self.domain.project(view).size ** 2 / len(views)
         spread = np.repeat([weights[names] for names in self._sets], counts)
-        found = []
+        predicted = []
         for name, covariances, squares in self._references:
+            # Laplace: the posterior covariance of parameters is the inverse of C P C + S^-2, that
+            # of moments C times it times C. Only its diagonal is needed, weighted by how often
+            # moments are in a cell.
             curvature = (covariances * precisions) @ covariances + np.diag(1 / squares)
             left = np.linalg.solve(curvature, covariances)
             errors = np.einsum("ij,ji->i", covariances, left)
-            found.append((name, math.sqrt(max(float(spread @ errors), 0.0))))
-        return tuple(found)
+            predicted.append((name, math.sqrt(max(float(spread @ errors), 0.0))))
+        return tuple(predicted)
 
 
 def _all_parameters(domain: Domain, k: int) -> int:

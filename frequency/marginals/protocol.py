@@ -1,4 +1,4 @@
-"""MarginalProtocol: what the protocols for marginals of several attributes have in common."""
+"""MarginalProtocol: the base of the protocols for marginals of several attributes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import shown
 
 Table: TypeAlias = Hashable
-"""The name of a table that is decoded as a whole."""
+"""The type of the name of a table that is decoded as a whole."""
 
 
 @dataclass(frozen=True)
 class MarginalProtocol(Protocol):
-    """Protocols in which every user reports on a record, and the server estimates marginals.
+    """A protocol in which every user reports on a record, and the server estimates marginals.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class MarginalProtocol(Protocol):
         return self.domain.items(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each record.
+        """Return a private report for each record.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class MarginalProtocol(Protocol):
         return super().privatize(records, rng)
 
     def estimate(self, aggregate: Aggregate) -> MarginalEstimate:
-        """Unbiased estimates of all marginals of up to k attributes.
+        """Return unbiased estimates of all marginals of up to k attributes.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class MarginalProtocol(Protocol):
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What client and server must agree on."""
+        """The parameters that client and server must agree on."""
         attributes = [[name, self.domain[name]] for name in self.domain]
         return {
             "protocol": type(self).__name__,
@@ -119,7 +119,7 @@ class MarginalProtocol(Protocol):
         }
 
     def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
-        """Names of 1 .. k distinct attributes; ValueError for others."""
+        """Return names of 1 .. k distinct attributes; ValueError for others."""
         names = self.domain.checked(attributes)
         if len(names) > self.k:
             raise ValueError(
@@ -138,7 +138,7 @@ class MarginalProtocol(Protocol):
 
     @abstractmethod
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """Unbiased estimates of the cells of a marginal.
+        """Return unbiased estimates of the cells of a marginal.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class MarginalProtocol(Protocol):
     def tables_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...]
     ) -> list[tuple[Table, Items, float]]:
-        """The tables that a marginal is read off by maximum likelihood: see `most_likely`.
+        """Return the tables that a marginal is read off by maximum likelihood: see `most_likely`.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class MarginalProtocol(Protocol):
 
     @abstractmethod
     def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
-        """What the reports say of one of these tables.
+        """Return the likelihood of one of these tables, given the reports.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class MarginalProtocol(Protocol):
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        """Estimates of the variances of sums of the cells of a marginal.
+        """Return estimates of the variances of sums of the cells of a marginal.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class MarginalProtocol(Protocol):
 
     @abstractmethod
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        """The variance of each cell's estimate for users spread evenly over all records.
+        """Return the variance of each cell's estimate for users spread evenly over all records.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class MarginalProtocol(Protocol):
         """
 
     def moment_variances(self, n: int) -> dict[tuple[str, ...], float]:
-        """The variances of the moments that consistent marginals are made of.
+        """Return the variances of the moments that consistent marginals are made of.
 
         See `frequency.marginals.log_linear`: those of a set of attributes are what their marginal
         says beyond those of fewer; all of one set have the same variance at even frequencies.
@@ -255,22 +255,25 @@ class MarginalProtocol(Protocol):
             For each set in `measured` the variance of each of its moments.
         """
         known: dict[tuple[int, ...], float] = {}
-        found: dict[tuple[str, ...], float] = {}
+        variances: dict[tuple[str, ...], float] = {}
         for names in self.measured:  # smaller ones first; sets of one shape are alike
             shape = tuple(sorted(self.domain[name] for name in names))
             if shape not in known:
+                # `linear_variance`, solved for the variance of the largest set: by Parseval the sum
+                # over all subsets is the mean variance of a cell times the square of the number of
+                # cells.
                 total = math.prod(shape) ** 2 * float(self.cell_variances(n, names).mean())
                 for size in range(1, len(names)):
                     for fewer in combinations(names, size):
-                        held = math.prod(self.domain[name] - 1 for name in fewer)
-                        total -= held * found[fewer]
-                own = math.prod(size - 1 for size in shape)
-                known[shape] = max(total, 0.0) / own if own else 0.0
-            found[names] = known[shape]
-        return found
+                        count = math.prod(self.domain[name] - 1 for name in fewer)
+                        total -= count * variances[fewer]
+                moments = math.prod(size - 1 for size in shape)
+                known[shape] = max(total, 0.0) / moments if moments else 0.0
+            variances[names] = known[shape]
+        return variances
 
     def total_variation(self, n: int, attributes: Sequence[str]) -> float:
-        """The expected total variation distance of a marginal's estimate from the truth.
+        """Return the expected total variation distance of a marginal's estimate from the truth.
 
         Errors are nearly normal.
 

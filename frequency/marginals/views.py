@@ -30,17 +30,17 @@ from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import listed
 
 LARGEST_VIEWS = 1 << 14
-"""How many sets of attributes users may report on: the parameters, and every message, name them."""
+"""The most sets of attributes that users report on: the parameters, and messages, name them."""
 
 _AT_ONCE = 1 << 22
-"""How many weights of sums of a view's cells to hold at a time."""
+"""The number of weights of sums of a view's cells that are held at a time."""
 
 _ORACLES: dict[str, type[Oracle]] = {"OUE": OUE, "GRR": GRR, "HRR": HRR}
 
 
 @dataclass(frozen=True)
 class Views(Mixture):
-    """One of some sets of attributes, and the cell of its marginal that holds the record.
+    """A mixture of sets of attributes, and the cell of the set's marginal that holds the record.
 
     Each set is as likely; the cell is reported by an oracle.
 
@@ -72,23 +72,23 @@ class Views(Mixture):
         return tuple(made[size] for size in sizes)
 
     def _oracle(self, cells: int) -> Oracle:
-        """The oracle of a view of so many cells."""
+        """Return the oracle of a view of so many cells."""
         return _ORACLES[self.oracle](cells, self.epsilon)
 
     def _details(self) -> dict[str, Any]:
         return {"sets": [list(view) for view in self.views], **super()._details()}
 
     def part_expression(self, part: int) -> list[Any]:
-        held = dict(zip(self.attributes, self.attributes.steps, strict=True))
+        place = dict(zip(self.attributes, self.attributes.steps, strict=True))
         view = self.views[part]
-        return ["digits", [json_integers([held[name], self.attributes[name]]) for name in view]]
+        return ["digits", [json_integers([place[name], self.attributes[name]]) for name in view]]
 
     def part_items(self, part: int, items: Items) -> Items:
         return self.attributes.cells(items, self.views[part])
 
 
 class ViewProtocol(MarginalProtocol):
-    """Marginals of k attributes, each from the users who reported on it.
+    """A protocol for marginals of k attributes, each from the users who reported on it.
 
     Smaller ones are estimated from all that contain them.
 
@@ -120,40 +120,40 @@ class ViewProtocol(MarginalProtocol):
     def measured(self) -> tuple[tuple[str, ...], ...]:
         """The sets of up to k attributes that a view holds together, smaller ones first."""
         order = {name: place for place, name in enumerate(self.domain)}
-        found = {
+        sets = {
             names
             for view in self.views
             for size in range(1, min(self.k, len(view)) + 1)
             for names in combinations(sorted(view, key=order.__getitem__), size)
         }
-        return tuple(sorted(found, key=lambda names: (len(names), self.domain.places(names))))
+        return tuple(sorted(sets, key=lambda names: (len(names), self.domain.places(names))))
 
     @cached_property
     def channel(self) -> Views:
         return Views(self.domain.size, self.epsilon, self.domain, self.views, self.oracle)
 
     def inside(self, attributes: tuple[str, ...]) -> list[tuple[int, Items]]:
-        """The views that hold all these attributes, and the cell that each cell of a view is in."""
-        found = []
+        """Return the views with all these attributes, and the cell that each cell of them is in."""
+        views = []
         for part, view in enumerate(self.views):
             if set(attributes) <= set(view):
-                held = self.domain.project(view)
-                found.append((part, held.cells(np.arange(held.size), attributes)))
-        if not found:
+                domain = self.domain.project(view)
+                views.append((part, domain.cells(np.arange(domain.size), attributes)))
+        if not views:
             raise ValueError(f"no view holds {listed(attributes)}")
-        return found
+        return views
 
     def _shares(self, attributes: tuple[str, ...], users: Floats) -> list[tuple[int, Items, float]]:
-        """How much each view counts, for a marginal of attributes that it holds.
+        """Return the weight of each view, for a marginal of attributes that it holds.
 
         In proportion to its users over the mean variance of a cell from one of them.
         """
         inside = self.inside(attributes)
         weights = []
         for part, cells in inside:
-            one = float(self._one_user(part, cells).mean())
+            variance = float(self._one_user(part, cells).mean())
             # Cells that hold everybody have no variance
-            weights.append(users[part] / max(one, 1e-30))
+            weights.append(users[part] / max(variance, 1e-30))
         total = sum(weights)
         return [
             (part, cells, weight / total if total else 0.0)
@@ -161,7 +161,7 @@ class ViewProtocol(MarginalProtocol):
         ]
 
     def _one_user(self, part: int, cells: Items) -> Floats:
-        """The variance of each cell of a marginal from one user of a view that holds it.
+        """Return the variance of each cell of a marginal from one user of a view that holds it.
 
         For users evenly spread over the cells of the view; some at a time, as each takes as many
         numbers as the view has cells.
@@ -207,13 +207,15 @@ class ViewProtocol(MarginalProtocol):
         shares = self._shares(attributes, users)
         if not any(share for *_, share in shares):
             return np.full(len(weights), np.inf)
+        # Users of a view are drawn from the population: their sampling variance is added for each
+        # view, and that of the whole population, which the estimate is about, taken off once.
         total = -_spread(weights, self.marginal_of(aggregate, attributes)) / aggregate.n
         for part, cells, share in shares:
             if share:
                 level, rows = channel.part_aggregate(aggregate, part), weights[:, cells]
                 frequencies = channel.parts[part].frequencies_of(level, None)
-                own = channel.parts[part].linear_variances_of(rows, level, frequencies, None)
-                total += share**2 * (own + _spread(rows, frequencies) / users[part])
+                noise = channel.parts[part].linear_variances_of(rows, level, frequencies, None)
+                total += share**2 * (noise + _spread(rows, frequencies) / users[part])
         return total
 
     def moment_variances(self, n: int) -> dict[tuple[str, ...], float]:
@@ -228,29 +230,29 @@ class ViewProtocol(MarginalProtocol):
             for size in range(1, min(self.k, len(view)) + 1):
                 for inside in combinations(view, size):
                     precisions[inside] += users[part] / (cells * known[cells])
-        return {names: 1 / told - 1 / n for names, told in precisions.items()}
+        return {names: 1 / precision - 1 / n for names, precision in precisions.items()}
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # That of the weighted mean over all views that hold the attributes.
         names = self.checked(attributes)
         users = self.channel.expected_users(n)
         shape = self.domain.project(names).shape
-        held = 1 / math.prod(shape)  # of the users, by each cell
-        total = np.full(math.prod(shape), -held * (1 - held) / n)
+        even = 1 / math.prod(shape)  # of the users, by each cell
+        total = np.full(math.prod(shape), -even * (1 - even) / n)
         for part, cells, share in self._shares(names, users):
-            own = self._one_user(part, cells) + held * (1 - held)
-            total += share**2 * own / users[part]
+            variances = self._one_user(part, cells) + even * (1 - even)
+            total += share**2 * variances / users[part]
         return total.reshape(shape)
 
 
 def _spread(weights: Floats, frequencies: Floats) -> Floats:
-    """The variance of the weight of a random member of a population.
+    """Return the variance of the weight of a random member of a population.
 
     Its estimated frequencies may be negative.
     """
-    held = np.maximum(frequencies, 0.0)
-    held = held / max(float(held.sum()), 1e-300)
-    result: Floats = weights**2 @ held - (weights @ held) ** 2
+    shares = np.maximum(frequencies, 0.0)
+    shares = shares / max(float(shares.sum()), 1e-300)
+    result: Floats = weights**2 @ shares - (weights @ shares) ** 2
     return result
 
 

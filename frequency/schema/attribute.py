@@ -15,22 +15,22 @@ from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import listed, printable, shown
 
 Missing: TypeAlias = Literal["refuse", "item", "skip"]
-"""What becomes of a missing value."""
+"""The fate of a missing value."""
 
 Outside: TypeAlias = Literal["refuse", "clip", "item"]
-"""What becomes of a value that the attribute does not have."""
+"""The fate of a value that the attribute does not have."""
 
 MISSING, OUTSIDE = "missing", "outside"
 """The labels of the items that the policies ``item`` add."""
 
 FRACTION = "fraction of the users"
-"""What answers are measured in, if users reported."""
+"""The measure of answers, if users reported."""
 
 ABSENT, BELOW, ABOVE, UNKNOWN = -1, -2, -3, -4
-"""In the place of an item: a missing value, and one outside of the attribute's."""
+"""The numbers in the place of an item: a missing value, and one outside of the attribute's."""
 
 MOST_ITEMS = 1 << 24
-"""How many items an attribute may have."""
+"""The largest number of items of an attribute."""
 
 
 class Coded(NamedTuple):
@@ -63,7 +63,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Attribute(ABC):
-    """What is asked of every user: a name, a unit, and the values that there may be.
+    """An attribute that every user is asked: a name, a unit, and the values that there may be.
 
     Each value stands for one of the items ``0 .. size - 1``.
 
@@ -93,11 +93,11 @@ class Attribute(ABC):
     outside: Outside = "refuse"
 
     kind: ClassVar[str]
-    """What files call it."""
+    """The name of its kind in files."""
     ordered: ClassVar[bool] = False
     """Whether ranges of its values may be asked for."""
     policies: ClassVar[tuple[str, ...]] = ("refuse", "item")
-    """What ``outside`` may be."""
+    """The values that ``outside`` may have."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -146,7 +146,7 @@ class Attribute(ABC):
 
     @abstractmethod
     def asked(self, given: Any) -> Any:
-        """What a question in units and labels asks of the items.
+        """Return what a question in units and labels asks of the items.
 
         Parameters
         ----------
@@ -172,20 +172,20 @@ class Attribute(ABC):
 
     @abstractmethod
     def _content(self) -> dict[str, Any]:
-        """What makes it, beside the name, the unit and the policies: as JSON has it."""
+        """Return what makes it, beside the name, the unit and the policies: as JSON has it."""
 
     @property
     def client_values(self) -> dict[str, Any]:
-        """What a client must know to turn a value into an item: as JSON has it, without floats."""
+        """The knowledge by which a client turns a value into an item: JSON without floats."""
         policies = {"missing": self.missing, "outside": self.outside}
         return {"name": self.name, "kind": self.kind, **policies, **self._client_content()}
 
     def _client_content(self) -> dict[str, Any]:
-        """What a client must know beside the name and the policies: by default what makes it."""
+        """Return what else a client must know than name and policies: by default what makes it."""
         return self._content()
 
     def content(self) -> dict[str, Any]:
-        """What makes it, as TOML and JSON have it."""
+        """Return what makes it, as TOML and JSON have it."""
         content = {"name": self.name, "kind": self.kind, **self._content()}
         if self.unit:
             content["unit"] = self.unit
@@ -217,12 +217,12 @@ class ItemAttribute(Attribute):
 
     @property
     def item_labels(self) -> tuple[str, ...]:
-        """What each item is called."""
+        """The labels by which the items are called."""
         return (*(self.label(item) for item in range(self.bins)), *self.extra)
 
     @abstractmethod
     def label(self, item: int) -> str:
-        """What an item ``0 .. bins - 1`` is called."""
+        """Return what an item ``0 .. bins - 1`` is called."""
 
     def coded(self, values: Any) -> Coded:
         column = values if isinstance(values, Column) else Column(self.name, values)
@@ -247,13 +247,13 @@ class ItemAttribute(Attribute):
 
     @abstractmethod
     def _raw(self, column: Column) -> Items:
-        """Shape (rows,): items, or the negative numbers above; a new array."""
+        """Return items, or the negative numbers above, (rows,): a new array."""
 
     def asked(self, given: Any) -> Any:
         if isinstance(given, (list, set, frozenset)):
-            return [self._item(one) for one in given]
+            return [self._item(value) for value in given]
         if isinstance(given, np.ndarray) and given.ndim:
-            items = [self._item(one) for one in given.ravel().tolist()]
+            items = [self._item(value) for value in given.ravel().tolist()]
             return np.array(items, dtype=np.int64).reshape(given.shape)
         if isinstance(given, tuple):
             raise InvalidQuestion(

@@ -20,7 +20,7 @@ _SHOWN = 8
 
 
 class Labelled(ItemAttribute):
-    """Attributes of which each value is looked up among labels."""
+    """An attribute of which each value is looked up among labels."""
 
     def _raw(self, column: Column) -> Items:
         codes, values = column.factors()
@@ -38,7 +38,7 @@ class Labelled(ItemAttribute):
 
 @dataclass(frozen=True)
 class Categorical(Labelled):
-    """One of some labels.
+    """A categorical attribute: one of some labels.
 
     Values that are no text are compared as they are written: the integer 7, and the float 7.0, with
     the label "7"; 0.5 with "0.5"; a date, and midnight of it, with "2013-01-31". A label is one
@@ -75,18 +75,18 @@ class Categorical(Labelled):
 
     def __post_init__(self) -> None:
         several = isinstance(self.labels, Iterable) and not isinstance(self.labels, (str, bytes))
-        given = tuple(_label(one) for one in self.labels) if several else ()
+        given = tuple(_label(label) for label in self.labels) if several else ()
         set_fields(self, labels=given)
         super().__post_init__()
         if not 1 <= len(given) <= MOST_ITEMS or not all(
-            isinstance(one, str) and one for one in given
+            isinstance(label, str) and label for label in given
         ):
             raise ValueError(
                 f"{printable(self.name)} needs labels, a list of texts, got {shown(list(given))}"
             )
         taken = [*given, *self.extra]
         if len(set(taken)) < len(taken):
-            twice = next(one for one in taken if taken.count(one) > 1)
+            twice = next(label for label in taken if taken.count(label) > 1)
             raise ValueError(f"{printable(self.name)} has the label {shown(twice)} twice")
 
     @cached_property
@@ -107,8 +107,8 @@ class Categorical(Labelled):
         return f"one of {names}{more}"
 
     def _own_item(self, given: Any) -> int | None:
-        found = (self._places.get(text) for text in texts_of(given))
-        return next((place for place in found if place is not None), None)
+        places = (self._places.get(text) for text in texts_of(given))
+        return next((place for place in places if place is not None), None)
 
     def _content(self) -> dict[str, Any]:
         return {"labels": list(self.labels)}
@@ -126,14 +126,14 @@ _TRUTHS = {
 
 
 def truth_of(value: Any) -> int | None:
-    """1 for what is true, or spells it, 0 for what is false; None for anything else."""
+    """Return 1 for what is true, or spells it, 0 for what is false; None for anything else."""
     texts = texts_of(value)
     return _TRUTHS.get(texts[0].strip().lower()) if texts else None
 
 
 @dataclass(frozen=True)
 class Boolean(Labelled):
-    """No or yes: true or false, 0 or 1, t or f, y or n, in any case.
+    """A boolean attribute, no or yes: true or false, 0 or 1, t or f, y or n, in any case.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Parsed(NamedTuple):
 
 
 class Column:
-    """One column of a table: every container reads as a list of its values would.
+    """A column of a table: every container reads as a list of its values would.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Column:
         self._coded: tuple[Items, Column] | None = None  # places in a column of categories
         self._array: npt.NDArray[Any] = np.empty(0, dtype=object)  # all else
         self._absent: npt.NDArray[np.bool_] | None = None
-        """Where the array has no value, if integers stand there that mean nothing."""
+        """The places where the array has no value, if integers stand there that mean nothing."""
         if isinstance(values, np.ma.MaskedArray):
             self._take_array(np.asarray(values.data))
             self._absent = np.ma.getmaskarray(values)
@@ -167,12 +167,12 @@ class Column:
             self._take_arrow(arrow.chunked_array(parts, kind.value_type), arrow)
         elif types.is_dictionary(kind):
             whole = whole.unify_dictionaries()
-            found = (
+            entries = (
                 whole.chunk(0).dictionary if whole.num_chunks else arrow.array([], kind.value_type)
             )
             codes = [chunk.indices.fill_null(-1) for chunk in whole.chunks]  # an index fits a sign
-            joined = [np.asarray(one).astype(np.int64) for one in codes]
-            self._coded = np.concatenate([*joined, _NO_CODES]), Column(self.name, found)
+            joined = [np.asarray(codes_there).astype(np.int64) for codes_there in codes]
+            self._coded = np.concatenate([*joined, _NO_CODES]), Column(self.name, entries)
         elif types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
             self._series = nw.from_native(whole, series_only=True)
         elif types.is_string_view(kind):
@@ -202,14 +202,14 @@ class Column:
         return len(self._array) if self._series is None else len(self._series)
 
     def value(self, row: int) -> Any:
-        """What is in a row; None if nothing is."""
+        """Return what is in a row; None if nothing is."""
         if self._coded is not None:
             codes, categories = self._coded
             return categories.value(int(codes[row])) if codes[row] >= 0 else None
         if self._absent is not None and self._absent[row]:
             return None
-        found = plain(self._array[row] if self._series is None else self._series[row])
-        return None if is_nothing(found) else found
+        cell = plain(self._array[row] if self._series is None else self._series[row])
+        return None if is_nothing(cell) else cell
 
     def factors(self) -> Factors:
         """The different values, and which of them each row has."""
@@ -233,7 +233,7 @@ class Column:
                 present &= ~self._absent
             codes = np.full(len(self), -1)
             there, codes[present] = np.unique(self._array[present], return_inverse=True)
-            return Factors(codes, [plain(one) for one in there])
+            return Factors(codes, [plain(factor) for factor in there])
         known: dict[Any, int] = {}
         codes, values = np.empty(len(self), dtype=np.int64), []
         for row, value in enumerate(self._array.tolist()):
@@ -263,10 +263,10 @@ class Column:
                 if not texts.implementation.is_pandas_like() or (
                     texts.drop_nulls().str.contains(f"^{_NUMBER.pattern}$").all()
                 ):
-                    found: npt.NDArray[np.float64] = texts.cast(nw.Float64).to_numpy()
-                    absent = np.isnan(found)
+                    parsed: npt.NDArray[np.float64] = texts.cast(nw.Float64).to_numpy()
+                    absent = np.isnan(parsed)
                     if absent.sum() == texts.null_count():
-                        return Parsed(found, absent)
+                        return Parsed(parsed, absent)
         return self._parsed(number_of, "a number", np.float64, words)  # which finds what is wrong
 
     def times(self, words: Sequence[str] = ()) -> Parsed:
@@ -284,8 +284,8 @@ class Column:
         if not self._series.is_in(NO_VALUE).any():  # of truths that is no question
             return self._series
         frame = self._series.alias("column").to_frame()
-        told = nw.when(~nw.col("column").is_in(NO_VALUE)).then(nw.col("column"))
-        return frame.select(told)["column"]
+        present = nw.when(~nw.col("column").is_in(NO_VALUE)).then(nw.col("column"))
+        return frame.select(present)["column"]
 
     def _parsed(
         self, parse: Callable[[Any], Any], expected: str, dtype: Any, words: Sequence[str]
@@ -298,9 +298,9 @@ class Column:
         for code, value in enumerate(values):
             if is_no_value(value):
                 continue
-            found = parse(value)
-            if found is not None:
-                parsed[code], absent[code] = found, False
+            number = parse(value)
+            if number is not None:
+                parsed[code], absent[code] = number, False
             elif isinstance(value, str) and value in words:
                 spelt[code] = words.index(value)
             else:
@@ -344,15 +344,15 @@ def plain(value: Any) -> Any:
     """A value of NumPy as Python has it, if it has it; anything else as it is."""
     if not isinstance(value, np.datetime64):
         return value.item() if isinstance(value, np.generic) else value
-    found = value.item()
+    integer = value.item()
     if np.datetime_data(value.dtype)[0] in _FINE:  # of which items are bare integers
         micro = value.astype("datetime64[us]")
-        found = micro.item() if micro == value else 0
-    return value if isinstance(found, int) else found
+        integer = micro.item() if micro == value else 0
+    return value if isinstance(integer, int) else integer
 
 
 def texts_of(value: Any) -> tuple[str, ...]:
-    """How a label may be written for a value to be looked up by it, the first such label first.
+    """Yield how a label may be written for a value to be looked up by it, the first one first.
 
     A text stands for itself. A number is written in full: 7 for 7.0, 0.5, 0.00001. A truth is
     true or false. A date is 2013-01-31, a time 2013-01-31T09:30:00, perhaps with a blank for the T.
@@ -431,7 +431,7 @@ def time_of(value: Any) -> np.datetime64 | None:
 
 
 def seconds(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
-    """Times to the second, rounded down; those beyond what has seconds, at its ends."""
+    """Return times to the second, rounded down; those beyond what has seconds, at its ends."""
     if np.datetime_data(times.dtype)[0] in _COARSE:  # years and hours may be beyond all seconds
         ends = np.array([-_LAST_SECOND, _LAST_SECOND]).astype("datetime64[s]").astype(times.dtype)
         times = np.clip(times, *ends)
@@ -444,12 +444,12 @@ def _second_of(value: Any) -> np.datetime64 | None:
     if time is None:
         return None
     (second,) = seconds(np.array([time]))
-    found: np.datetime64 = second
-    return found
+    result: np.datetime64 = second
+    return result
 
 
 def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
-    """Columns of a table."""
+    """Return columns of a table."""
     if isinstance(table, Mapping):
         there, column = list(table), table.__getitem__
     else:
@@ -474,11 +474,11 @@ def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
         if there.count(name) != 1:
             many = "more than one column" if name in there else "no column"
             raise UnknownColumn(f"the table has {many} {name!r}; its columns are {shown(there)}")
-    found = [Column(name, column(name)) for name in names]
-    lengths = {len(one) for one in found}
+    columns = [Column(name, column(name)) for name in names]
+    lengths = {len(each) for each in columns}
     if len(lengths) > 1:
         raise UnknownColumn(
             "columns must have one length, got"
-            f" {', '.join(f'{one.name}: {len(one)}' for one in found)}"
+            f" {', '.join(f'{each.name}: {len(each)}' for each in columns)}"
         )
-    return found
+    return columns

@@ -43,7 +43,7 @@ _PRECISE = ("ms", "us", "ns")
 
 @dataclass(frozen=True)
 class Dates(Ordered):
-    """Dates, or times without a zone, in bins of the calendar.
+    """An attribute of dates, or of times without a zone, in bins of the calendar.
 
     The first bin holds ``first``, the last one the end of ``last``: "2013-10-28" ends with its last
     hour or minute, "2013-10" with its last day. Weeks begin on the weekday of ``first``;
@@ -88,17 +88,17 @@ class Dates(Ordered):
                 f"every of {printable(self.name)} must be one of {', '.join(get_args(Every))}, got"
                 f" {shown(self.every)}"
             )
-        given = [time_of(one) for one in (self.first, self.last)]
-        ends = [one for one in given if one is not None and not np.isnat(one)]
+        given = [time_of(time) for time in (self.first, self.last)]
+        ends = [time for time in given if time is not None and not np.isnat(time)]
         if len(ends) < 2:
             raise ValueError(
                 f"first and last of {printable(self.name)} are dates, such as 2013-01-31, got"
                 f" {shown(self.first)} and {shown(self.last)}"
             )
-        years = np.array([one.astype("datetime64[Y]") for one in ends]).astype(int) + 1970
+        years = np.array([time.astype("datetime64[Y]") for time in ends]).astype(int) + 1970
         if years.min() < 0 or years.max() > 9999:
             raise ValueError(f"{printable(self.name)}: dates are of the years 0 to 9999")
-        first, last = (np.asarray(one) for one in ends)
+        first, last = (np.asarray(time) for time in ends)
         first = first.astype(f"datetime64[{self._unit}]")
         # A day is in bins of hours until its end, and a month in those of days
         last = np.maximum((last + 1).astype(first.dtype) - 1, last.astype(first.dtype))
@@ -124,7 +124,7 @@ class Dates(Ordered):
 
     @property
     def _between(self) -> int:
-        """How many of its unit are between the ends."""
+        """Return how many of its unit are between the ends."""
         first, last = self._own_ends.astype(np.int64).tolist()
         return int(last - first)
 
@@ -188,8 +188,8 @@ class Dates(Ordered):
     def values_in(self, items: Items, part: Floats) -> npt.NDArray[Any]:
         length = (self.cuts[items + 1] - self.cuts[items]).astype(np.int64)
         within = np.minimum((length * part).astype(np.int64), length - 1)
-        found = self.cuts[items] + within.astype("timedelta64[s]")
-        return found.astype("datetime64[D]") if self.every in _LONG else found
+        times = self.cuts[items] + within.astype("timedelta64[s]")
+        return times.astype("datetime64[D]") if self.every in _LONG else times
 
     def _content(self) -> dict[str, Any]:
         return {"first": str(self.first), "last": str(self.last), "every": self.every}

@@ -20,13 +20,13 @@ from mechdesign.base.numbers import checked_counts, is_whole
 from mechdesign.base.text import listed, shown
 
 LARGEST_RECORDS = 1 << 62
-"""How many different records there may be where they are numbered."""
+"""The largest number of different records where they are numbered."""
 
 MOST_ATTRIBUTES = 1 << 8
-"""How many attributes there may be, those of one value included."""
+"""The largest number of attributes, those of one value included."""
 
 LARGEST_SIZE = 1 << 32
-"""How many values an ordinal attribute may have."""
+"""The largest number of values of an ordinal attribute."""
 
 _BATCH = 1 << 12
 """Records handled at a time, so that the working arrays stay in cache."""
@@ -34,7 +34,7 @@ _BATCH = 1 << 12
 
 @dataclass(frozen=True, init=False, repr=False)
 class Domain:
-    """Attributes in their order, each with the values 0 .. size - 1.
+    """A domain: attributes in their order, each with the values 0 .. size - 1.
 
     An attribute of two values is called binary.
 
@@ -75,7 +75,7 @@ class Domain:
 
     @classmethod
     def of(cls, sizes: Any, largest: int = LARGEST_SIZE) -> Domain:
-        """Ordinal attributes from their sizes.
+        """Return ordinal attributes from their sizes.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Domain:
 
     @classmethod
     def binary(cls, *names: str) -> Domain:
-        """Attributes of two values each.
+        """Return attributes of two values each.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class Domain:
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """All (j, k) with j < k: places of two attributes."""
+        """The places (j, k), j < k, of all pairs of attributes."""
         return tuple(combinations(range(len(self)), 2))
 
     @property
@@ -195,7 +195,7 @@ class Domain:
         return Domain({name: self._sizes[name] for name in self.checked(attributes)})
 
     def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
-        """Names of distinct attributes of this domain.
+        """Return names of distinct attributes of this domain.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class Domain:
         return names
 
     def views(self, k: int) -> tuple[tuple[str, ...], ...]:
-        """All sets of k attributes, in order.
+        """Return all sets of k attributes, in order.
 
         Parameters
         ----------
@@ -237,13 +237,13 @@ class Domain:
         return tuple(combinations(self._sizes, k))
 
     def places(self, attributes: Sequence[str]) -> tuple[int, ...]:
-        """Where attributes stand in the domain's order."""
+        """Return where attributes stand in the domain's order."""
         order = {name: place for place, name in enumerate(self._sizes)}
         return tuple(order[name] for name in attributes)
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """How much one more of each attribute's value adds to the item.
+        """The amounts that one more of each attribute's value adds to the item.
 
         Raises
         ------
@@ -255,7 +255,7 @@ class Domain:
         return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
     def takes(self, numbered: bool) -> dict[str, Any]:
-        """What clients take as a record: see ``docs/wire.md``.
+        """Return what clients take as a record: see ``docs/wire.md``.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ class Domain:
         return {self.names[place]: axis for place, axis in zip(places, axes, strict=True)}
 
     def records(self, records: Any) -> Items:
-        """Records as an integer array of shape (n, attributes).
+        """Return records as an integer array of shape (n, attributes).
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ class Domain:
         return table
 
     def items(self, records: Any) -> Items:
-        """Each record as one number, the last attribute counting fastest.
+        """Return each record as one number, the last attribute counting fastest.
 
         Parameters
         ----------
@@ -460,9 +460,9 @@ class Domain:
             The first bad value of the records.
         """
         names = self.checked(attributes)
-        own = self.project(names)
-        cells = own.items(self._checked_records(records)[:, self.places(names)])
-        counts: npt.NDArray[Any] = np.bincount(cells, minlength=own.size).reshape(own.shape)
+        domain = self.project(names)
+        cells = domain.items(self._checked_records(records)[:, self.places(names)])
+        counts: npt.NDArray[Any] = np.bincount(cells, minlength=domain.size).reshape(domain.shape)
         result: Floats = counts / max(len(cells), 1)
         return result
 
@@ -470,7 +470,7 @@ class Domain:
 def _checked(
     pairs: Sequence[tuple[Any, Any]], largest: int
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Names and sizes of attributes; ValueError for the first thing wrong."""
+    """Return names and sizes of attributes; ValueError for the first thing wrong."""
     if len(pairs) > MOST_ATTRIBUTES:
         raise ValueError(f"there are {len(pairs)} attributes, more than {MOST_ATTRIBUTES}")
     names: dict[str, int] = {}

@@ -48,7 +48,7 @@ _DAYS: tuple[tuple[Every, float], ...] = (
     ("week", 10 * 366),
     ("month", 100 * 366),
 )
-"""How finely times are told apart that lie within so many days; dates not below days."""
+"""The units in which times within so many days are told apart; dates not below days."""
 
 
 class Draft(NamedTuple):
@@ -112,27 +112,27 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
         frame = nw.from_native(table, eager_only=True)
         for name in frame.columns:
             seen.setdefault(name, _Seen()).add(name, frame[name])
-    found = {name: one.attribute(name) for name, one in seen.items()}
-    attributes = [one for one in found.values() if isinstance(one, Attribute)]
-    left_out = {name: one for name, one in found.items() if isinstance(one, str)}
+    drafts = {name: each.attribute(name) for name, each in seen.items()}
+    attributes = [each for each in drafts.values() if isinstance(each, Attribute)]
+    left_out = {name: each for name, each in drafts.items() if isinstance(each, str)}
     if not attributes:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise InvalidTable(f"there is no column of which a schema can be drafted. {why}")
-    doubts = {name: seen[name].doubt for name in found if name not in left_out}
+    doubts = {name: seen[name].doubt for name in drafts if name not in left_out}
     return Draft(Schema(attributes, source), left_out, {k: v for k, v in doubts.items() if v})
 
 
 @dataclass
 class _Seen:
-    """What has been seen of a column."""
+    """The summary of what has been seen of a column."""
 
     missing: bool = False
     texts: set[str] | None = field(default_factory=set)
     """None: too many to be labels."""
     longest: int = 0
-    """In bytes; of what `Text` does not take a lot."""
+    """The length in bytes; of what `Text` does not take a lot."""
     unread: str = ""
-    """Why the column cannot be read, if it cannot."""
+    """The reason why the column cannot be read, if it cannot."""
     numbers: bool = True
     whole: bool = True
     truths: bool = True
@@ -148,26 +148,26 @@ class _Seen:
     most: Any = None
 
     def add(self, name: str, values: Any) -> None:
-        """See more of the column."""
+        """Add more of the column."""
         if self.unread:
             return
         try:
-            codes, found = Column(name, values).factors()
+            codes, values_of_codes = Column(name, values).factors()
         except InvalidCell as error:
             self.unread = f"{shown(error.value)} is not {error.expected}"
         except UnknownColumn as error:
             self.unread = str(error)
         else:
-            self._see(codes, found)
+            self._see(codes, values_of_codes)
 
     def _see(self, codes: Items, values: list[Any]) -> None:
-        told = [one for one in values if not is_no_value(one)]
-        self.missing = self.missing or len(told) < len(values) or bool((codes < 0).any())
+        present = [each for each in values if not is_no_value(each)]
+        self.missing = self.missing or len(present) < len(values) or bool((codes < 0).any())
         if self.distinct is not None and len(self.distinct) < _ENOUGH:
-            fresh = {_written(one) for one in told}
+            fresh = {_written(each) for each in present}
             once = len(fresh) == int((codes >= 0).sum()) and self.distinct.isdisjoint(fresh)
             self.distinct = self.distinct | fresh if once else None
-        for value in told:
+        for value in present:
             self._add(value)
 
     def _add(self, value: Any) -> None:
@@ -205,7 +205,7 @@ class _Seen:
 
     @property
     def doubt(self) -> str:
-        """What makes the attribute doubtful; or nothing."""
+        """The reason why the attribute is doubtful; or nothing."""
         if self.thousands and not self.numbers:
             return "numbers with separators of thousands? Write them without, such as 27467"
         if self.slashes and not self.times:
@@ -216,7 +216,7 @@ class _Seen:
         return ""
 
     def attribute(self, name: str) -> Attribute | str:
-        """What the column seems to be; or why it is left out."""
+        """Return the attribute that the column seems to be; or why it is left out."""
         if self.unread:
             return self.unread
         if self.texts is not None and not self.texts - {MISSING}:
@@ -253,7 +253,7 @@ class _Seen:
             low, high = low - 0.5, high + 0.5
         rough = (high - low) / _MOST_BINS
         unit = 10.0 ** math.floor(math.log10(rough))
-        step = next(one * unit for one in _NICE if one * unit >= rough * (1 - 1e-9))
+        step = next(nice * unit for nice in _NICE if nice * unit >= rough * (1 - 1e-9))
         step = max(step, 1.0) if self.whole else step
         first, last = math.floor(low / step), math.floor(high / step) + 1
         low, high = (float(f"{end * step:.12g}") for end in (first, last))

@@ -32,11 +32,11 @@ _CUT = (
 )
 
 MOST_CELLS = 1 << 20
-"""How many answers a table of all combinations may have."""
+"""The largest number of answers of a table of all combinations."""
 
 
 class SurveyEstimate:
-    """Answers in the labels and units of a schema.
+    """An estimate that answers in the labels and units of a schema.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class SurveyEstimate:
         return self.estimate.n
 
     def answer(self, where: Any) -> Answer:
-        """How many users have these values.
+        """Return how many users have these values.
 
         Parameters
         ----------
@@ -92,9 +92,9 @@ class SurveyEstimate:
         (0.5, 0.25)
         """
         asked = self._asked(where)
-        spans = {place: one for place, one in asked.items() if isinstance(one, Span)}
-        if all(_is_whole(one.first) and _is_whole(one.last) for one in spans.values()):
-            return self._of_items({**asked, **{k: _ends(*one) for k, one in spans.items()}})
+        spans = {place: span for place, span in asked.items() if isinstance(span, Span)}
+        if all(_is_whole(span.first) and _is_whole(span.last) for span in spans.values()):
+            return self._of_items({**asked, **{k: _ends(*span) for k, span in spans.items()}})
         return self._of_cut_bins(asked, spans)
 
     def shares(self, answer: Answer) -> Answer:
@@ -142,7 +142,7 @@ class SurveyEstimate:
         return Answer(share, np.asarray(error) ** 2, _interval=interval)
 
     def _asked(self, where: Any) -> dict[int, Any]:
-        """What is asked of the items of each attribute, by its place."""
+        """Return what is asked of the items of each attribute, by its place."""
         names = self.schema.names
         if not isinstance(where, Mapping):
             if len(names) > 1:
@@ -163,11 +163,11 @@ class SurveyEstimate:
 
     def _of_items(self, asked: Mapping[int, Any]) -> Answer:
         """The answer to a question about items."""
-        found: Answer = self.estimate.answer(asked[0] if len(self.schema) == 1 else dict(asked))
-        return found
+        counts: Answer = self.estimate.answer(asked[0] if len(self.schema) == 1 else dict(asked))
+        return counts
 
     def _of_cut_bins(self, asked: dict[int, Any], spans: Mapping[int, Span]) -> Answer:
-        """By interpolation: the answer is linear in the position of each end, within its bin."""
+        """Return an answer by interpolation, linear in the position of each end, within its bin."""
         corners = []
         for place, (first, last) in spans.items():
             for side, end in ((0, first), (1, last)):
@@ -185,16 +185,16 @@ class SurveyEstimate:
                 value = value + weight * self._signed(asked, ends)
 
         def interval(confidence: float) -> ConfidenceInterval:
-            inner = {k: [np.ceil(one.first), np.floor(one.last)] for k, one in spans.items()}
-            outer = {k: [np.floor(one.first), np.ceil(one.last)] for k, one in spans.items()}
+            inner = {k: [np.ceil(span.first), np.floor(span.last)] for k, span in spans.items()}
+            outer = {k: [np.floor(span.first), np.ceil(span.last)] for k, span in spans.items()}
             shape = np.shape(value)
             holds = np.logical_and.reduce(
                 [np.broadcast_to(a < b, shape) for a, b in inner.values()]
             )
             low = np.zeros(shape)
             if holds.any():
-                told = self._of_boxes(asked, inner).interval(confidence).low
-                low = np.where(holds, told, 0.0)
+                least = self._of_boxes(asked, inner).interval(confidence).low
+                low = np.where(holds, least, 0.0)
             high = self._of_boxes(asked, outer).interval(confidence).high
             return ConfidenceInterval(low, np.asarray(high))
 
@@ -211,12 +211,12 @@ class SurveyEstimate:
 
     def _of_boxes(self, asked: dict[int, Any], ends: Mapping[int, Sequence[Floats]]) -> Answer:
         """The answer between ends in whole bins, in any order; of no bins that of some."""
-        own = {}
+        boxes = {}
         for place, (first, last) in ends.items():
             low, high = np.minimum(first, last), np.maximum(first, last)
             low = np.minimum(low, self._attribute(place).bins - 1)
-            own[place] = _ends(low, np.maximum(high, low + 1))
-        return self._of_items({**asked, **own})
+            boxes[place] = _ends(low, np.maximum(high, low + 1))
+        return self._of_items({**asked, **boxes})
 
     def _attribute(self, place: int) -> Any:
         return self.schema.attributes[place]
@@ -272,19 +272,19 @@ class SurveyEstimate:
         (34, 47)
         """
         if where is not None:
-            one, among = self._among(attribute, where)
+            ordered, among = self._among(attribute, where)
             at = fractions(phi) * among.cumulative[-1]
-            return self._value_at(one, among.bins(phi), at, among.cumulative)
-        place, one = self._ordered(attribute)
+            return self._value_at(ordered, among.bins(phi), at, among.cumulative)
+        place, ordered = self._ordered(attribute)
         wanted = fractions(phi)
-        cells = np.arange(one.bins)
+        cells = np.arange(ordered.bins)
         cdf = np.asarray(self._of_items({place: (np.zeros_like(cells), cells)}).value)
         if np.isnan(cdf).any():
             raise ValueError("no reports: there are no quantiles")
         total = self._total
-        share = 1.0 if not one.extra else float(np.clip(cdf[-1] / total, 0.0, 1.0))
-        bins = np.minimum(self._inner_quantile(wanted * share, place), one.bins - 1)
-        return self._value_at(one, bins, wanted * share * total, cdf)
+        share = 1.0 if not ordered.extra else float(np.clip(cdf[-1] / total, 0.0, 1.0))
+        bins = np.minimum(self._inner_quantile(wanted * share, place), ordered.bins - 1)
+        return self._value_at(ordered, bins, wanted * share * total, cdf)
 
     @staticmethod
     def _value_at(one: Ordered, bins: Integers, wanted: Floats, cumulative: Floats) -> Any:
@@ -299,10 +299,10 @@ class SurveyEstimate:
         self, attribute: str | None, where: Mapping[str, Any]
     ) -> tuple[Ordered, ConditionalQuantiles]:
         """The attribute, and its quantiles among the users who meet a condition."""
-        place, one = self._with_order(attribute)
+        place, ordered = self._with_order(attribute)
         asked = self._asked(where)
         if place in asked:
-            raise InvalidQuestion(f"the condition is about {printable(one.name)} itself")
+            raise InvalidQuestion(f"the condition is about {printable(ordered.name)} itself")
         for at, given in asked.items():
             if isinstance(given, Span):
                 if not (_is_whole(given.first) and _is_whole(given.last)):
@@ -311,7 +311,7 @@ class SurveyEstimate:
                         f" {printable(self.schema.names[at])}"
                     )
                 asked[at] = _ends(*given)
-        return one, ConditionalQuantiles(self._of_items, asked, place, one.bins)
+        return ordered, ConditionalQuantiles(self._of_items, asked, place, ordered.bins)
 
     def quantile_interval(
         self,
@@ -350,20 +350,22 @@ class SurveyEstimate:
         """
         normal_quantile(confidence)  # refuses what is none
         if where is not None:
-            one, among = self._among(attribute, where)
-            return self._values_of(one, among.ends(phi, confidence))
-        place, one = self._ordered(attribute)
+            ordered, among = self._among(attribute, where)
+            return self._values_of(ordered, among.ends(phi, confidence))
+        place, ordered = self._ordered(attribute)
         wanted = fractions(phi)
         shares = [1.0, 1.0]
-        if one.extra:  # the fraction of those with a value is estimated too
+        if ordered.extra:  # the fraction of those with a value is estimated too
             confidence = 1 - (1 - confidence) / 2
-            told = self._of_items({place: (0, one.bins - 1)}).interval(confidence)
-            shares = [float(np.clip(end / self._total, 0.0, 1.0)) for end in told]
+            counts = self._of_items({place: (0, ordered.bins - 1)}).interval(confidence)
+            shares = [float(np.clip(end / self._total, 0.0, 1.0)) for end in counts]
         ends = [
-            np.minimum(self._inner_interval(wanted * share, confidence, place)[side], one.bins - 1)
+            np.minimum(
+                self._inner_interval(wanted * share, confidence, place)[side], ordered.bins - 1
+            )
             for side, share in enumerate(shares)
         ]
-        return self._values_of(one, (ends[0], ends[1]))
+        return self._values_of(ordered, (ends[0], ends[1]))
 
     @staticmethod
     def _values_of(one: Ordered, ends: tuple[Integers, Integers]) -> tuple[Any, Any]:
@@ -380,25 +382,25 @@ class SurveyEstimate:
 
     def _ordered(self, attribute: str | None) -> tuple[int, Ordered]:
         """The place of an attribute with an order, of an estimate that has quantiles."""
-        place, one = self._with_order(attribute)
+        place, ordered = self._with_order(attribute)
         if not hasattr(self.estimate, "quantile"):
             raise InvalidQuestion(
                 f"a {type(self.estimate).__name__} has no quantiles: protocols for ranges have,"
                 " such as rangeq.HaarHRR"
             )
-        return place, one
+        return place, ordered
 
     def _with_order(self, attribute: str | None) -> tuple[int, Ordered]:
         names = self.schema.names
         if attribute is None and len(names) > 1:
             raise InvalidQuestion(f"there are {len(names)} attributes: name one")
         place = 0 if attribute is None else place_of(attribute, names)
-        one = self.schema.attributes[place]
-        if not isinstance(one, Ordered):
+        asked = self.schema.attributes[place]
+        if not isinstance(asked, Ordered):
             raise InvalidQuestion(
-                f"{printable(one.name)} has no order, and so no quantiles: ask for its labels"
+                f"{printable(asked.name)} has no order, and so no quantiles: ask for its labels"
             )
-        return place, one
+        return place, asked
 
     def _place(self, place: int) -> dict[str, int]:
         return {} if len(self.schema) == 1 else {"attribute": place}
@@ -434,8 +436,8 @@ class SurveyEstimate:
         """
         places = self._places(attributes)
         if self._found is not None:
-            found: Answer = self.estimate.answer(self._found)
-            return found
+            counts: Answer = self.estimate.answer(self._found)
+            return counts
         sizes = [self.schema.sizes[place] for place in places]
         if np.prod(np.array(sizes, dtype=float)) > MOST_CELLS:
             raise InvalidQuestion(f"there are more than {MOST_CELLS} combinations: ask for some")
@@ -444,16 +446,16 @@ class SurveyEstimate:
 
     @property
     def frequencies(self) -> Floats:
-        """In `measure`, of each item or combination: see `cells`."""
+        """The frequencies of items or combinations, in `measure`: see `cells`."""
         return np.asarray(self.cells().value)
 
     @property
     def variances(self) -> Floats:
-        """Of the frequencies; UnknownVariance where they are not known."""
+        """The variances of the frequencies; UnknownVariance where they are not known."""
         return np.asarray(self.cells().variance)
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
-        """Intervals for the frequencies, each by itself.
+        """Return intervals for the frequencies, each by itself.
 
         Parameters
         ----------
@@ -485,20 +487,20 @@ class SurveyEstimate:
     @property
     def _found(self) -> npt.NDArray[Any] | None:
         """The items that the estimate is about, of protocols that list some; None: all."""
-        found: npt.NDArray[Any] | None = getattr(self.estimate, "items", None)
-        return found
+        items: npt.NDArray[Any] | None = getattr(self.estimate, "items", None)
+        return items
 
     def item_labels(self, attribute: str) -> Sequence[Any]:
-        """What the items of an attribute are called; where items are listed, those found."""
-        one = self.schema[attribute]
+        """Return what the items of an attribute are called; where items are listed, those found."""
+        named = self.schema[attribute]
         if self._found is None:
-            return one.item_labels if isinstance(one, ItemAttribute) else range(one.size)
-        found: Sequence[Any] = self._found.tolist()
-        if not isinstance(one, ItemAttribute):
-            return found
+            return named.item_labels if isinstance(named, ItemAttribute) else range(named.size)
+        items: Sequence[Any] = self._found.tolist()
+        if not isinstance(named, ItemAttribute):
+            return items
         # Protocols that list frequent integers may have room for more than there are
-        labels = one.item_labels
-        return [labels[k] if k < one.size else f"no item ({k})" for k in found]
+        labels = named.item_labels
+        return [labels[k] if k < named.size else f"no item ({k})" for k in items]
 
     def columns(
         self, attributes: Sequence[str] | None = None, confidence: float = 0.95
@@ -547,7 +549,7 @@ class SurveyEstimate:
         return table | {untaken(name, names): column for name, column in results.items()}
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Synthetic rows of the table that users were asked for, in labels and units.
+        """Return synthetic rows of the table that users were asked for, in labels and units.
 
         They have the estimate's distribution, for programs that take a table. **They are not
         people**: no row is anybody's, and what the estimate does not know, such as how three
@@ -592,7 +594,7 @@ class SurveyEstimate:
     def samples(
         self, n: int, number: int, rng: np.random.Generator | None = None
     ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Several synthetic tables, whose differences tell how uncertain what they say is.
+        """Return several synthetic tables, whose differences tell how uncertain they are.
 
         Each is of another distribution that is as likely: see `frequency.of_samples`.
 
@@ -619,8 +621,8 @@ class SurveyEstimate:
         """
         generator = np.random.default_rng() if rng is None else rng
         estimate = getattr(self.estimate, "fitted", lambda: self.estimate)()
-        found = SurveyEstimate(self.schema, estimate)._sampler("samples")(n, number, generator)
-        return [self._labelled(items, generator) for items in found]
+        drawn = SurveyEstimate(self.schema, estimate)._sampler("samples")(n, number, generator)
+        return [self._labelled(items, generator) for items in drawn]
 
     def fitted(self) -> SurveyEstimate:
         """The same answers from a model that is fitted to the reports, which mostly errs less.
@@ -651,11 +653,11 @@ class SurveyEstimate:
         return getattr(self.estimate, name)
 
     def _labelled(self, items: Integers, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        """Items as values of the attributes: shape (rows,), or (rows, attributes)."""
+        """Return items as values of the attributes: shape (rows,), or (rows, attributes)."""
         columns = items.reshape(len(items), -1).T
         return {
-            one.name: _values(one, column, rng)
-            for one, column in zip(self.schema, columns, strict=True)
+            attribute.name: _values(attribute, column, rng)
+            for attribute, column in zip(self.schema, columns, strict=True)
         }
 
     def to_frame(
@@ -755,7 +757,7 @@ def _ends(first: Floats, last: Floats) -> tuple[Any, Any]:
 
 
 def _values(attribute: Any, items: Integers, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Items in the attribute's unit, or as labels."""
+    """Return items in the attribute's unit, or as labels."""
     if not isinstance(attribute, ItemAttribute):
         return items
     known = items < attribute.bins

@@ -42,19 +42,19 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import listed, printable
 
 MOST_PARTS = 8
-"""How many parts a tile of a mosaic may be divided into."""
+"""The most parts that a tile of a mosaic is divided into."""
 
 MOST_COLUMNS = 16
-"""How many columns a mosaic may have."""
+"""The largest number of columns of a mosaic."""
 
 _MOST_NAMES = 40
-"""How many items that are no numbers are named along an axis: of more every second, or third."""
+"""The most items, if no numbers, named along an axis: of more every second, or third."""
 
 _LEAST_SIDE = 0.006
-"""Of tiles that are seen between their white edges: in the panel's height and width."""
+"""The least size of tiles seen between white edges: in the panel's height and width."""
 
 _ACROSS, _UP = 4.6, 4.0
-"""How long the axes of cells are at least, in inches."""
+"""The least length of the axes of cells, in inches."""
 
 _BLACK = COLOURS[4]
 _TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
@@ -64,7 +64,7 @@ _BLANK = "0.9"
 """The colour of what is within the noise."""
 
 _SHADES = ListedColormap(colormaps["YlGnBu"](np.linspace(0.1, 1, 256)), "shades")
-"""From light to dark."""
+"""The colours, from light to dark."""
 
 
 def heat_map(
@@ -131,7 +131,7 @@ def maps(
     aspect: float,
     measure: str,
 ) -> Figure:
-    """Cells at places of the plane, by colour: a panel for each table, of one colour scale.
+    """Draw cells at places of the plane, by colour: a panel for each table, of one colour scale.
 
     Shapes: `corners` (across + 1, along + 1, 2), `panels` (across, along).
     """
@@ -168,12 +168,12 @@ def _for_all(cells: int) -> str:
 
 
 def _every(attribute: ItemAttribute) -> int:
-    """Which of the items are named: 1 for all."""
+    """Return which of the items are named: 1 for all."""
     return -(-attribute.bins // _MOST_NAMES)
 
 
 def _named(attribute: ItemAttribute) -> int:
-    """How many names an axis must have room for: numbers are left out where they have none."""
+    """Return how many names an axis must have room for: numbers without room are left out."""
     if isinstance(attribute, Ordered):
         return 0
     return -(-attribute.bins // _every(attribute)) + len(attribute.extra)
@@ -215,7 +215,7 @@ def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
 
 
 def _scaled(axis: Axis, attribute: Ordered, *places: Floats) -> list[Floats]:
-    """Places in units, on a scale where all bins are as wide as each other."""
+    """Return places in units, on a scale where all bins are as wide as each other."""
     cuts, end = bin_edges(attribute), places[-1][-1]
     widths = np.diff(cuts)
     # Straight on beyond both ends, where matplotlib looks too
@@ -320,7 +320,7 @@ def _divide(axes: Axes, x: float, width: float, shares: Floats) -> set[tuple[int
 
 
 def _look(colour: int, hatch: int) -> dict[str, Any]:
-    """How a tile looks."""
+    """Return how a tile looks."""
     return {
         "facecolor": (_TILES[colour], 0.75),
         "edgecolor": "white",
@@ -330,7 +330,7 @@ def _look(colour: int, hatch: int) -> dict[str, Any]:
 
 
 def _name_columns(axes: Axes, centres: Floats, labels: Sequence[str]) -> None:
-    """Labels below columns, apart from each other: a line leads to those that are moved."""
+    """Draw labels below columns, apart from each other: a line leads to those that are moved."""
     names = fitting(labels, 24)
     widths = [text_size(name)[0] / (72 * 4.6) for name in names]
     count = len(names)
@@ -373,10 +373,10 @@ def _name_parts(
         ([_look(k, 0) for k in range(MOST_PARTS)], "outside right upper"),
         ([_look(grey, k) for k in range(MOST_PARTS)], "outside right lower"),
     )
-    for attribute, (looks, where), own in zip(attributes, styles, seen, strict=False):
+    for attribute, (looks, where), shown_items in zip(attributes, styles, seen, strict=False):
         names = fitting(attribute.item_labels, 24)
-        named = [k for k in reversed(range(attribute.size)) if k in own]
-        small = [name for k, name in enumerate(names) if k not in own]
+        named = [k for k in reversed(range(attribute.size)) if k in shown_items]
+        small = [name for k, name in enumerate(names) if k not in shown_items]
         if small:
             remarks.append(f"no visible tile of {attribute.name} for: {listed(small)}")
         with style():
@@ -393,7 +393,7 @@ def _name_parts(
 
 
 def _changed(table: Floats, measure: str) -> str:
-    """What drawing areas changed."""
+    """Return what drawing areas changed."""
     below = table[table < 0]
     rest = rounded(table[table > 0].sum())
     if len(below):

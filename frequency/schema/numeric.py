@@ -22,12 +22,12 @@ from mechdesign.base.numbers import whole as whole_number
 from mechdesign.base.text import printable, shown
 
 LARGEST = 2.0**53 - 2
-"""Of numbers up to the next one the integers are exact, as floats and in JSON."""
+"""The largest integer of which the next one is exact, too, as floats and in JSON."""
 
 
 @dataclass(frozen=True)
 class Numeric(Ordered):
-    """Numbers, put into bins: between given edges, or from ``low`` to ``high``.
+    """An attribute of numbers, put into bins: between given edges, or from ``low`` to ``high``.
 
     Parameters
     ----------
@@ -91,10 +91,10 @@ class Numeric(Ordered):
             self._check_bounds()
 
     def _check_edges(self, given: Sequence[float]) -> None:
-        if any(one is not None for one in (self.low, self.high)) or self.spacing != "equal":
+        if any(number is not None for number in (self.low, self.high)) or self.spacing != "equal":
             raise ValueError(f"{printable(self.name)} has edges: bounds and spacing are not needed")
         several = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
-        edges = tuple(self._number(one, "an edge") for one in given) if several else ()
+        edges = tuple(self._number(number, "an edge") for number in given) if several else ()
         if not 2 <= len(edges) <= MOST_ITEMS + 1:
             raise ValueError(
                 f"{printable(self.name)} needs 2 to {MOST_ITEMS + 1} edges, and has {len(edges)}"
@@ -163,7 +163,7 @@ class Numeric(Ordered):
         if self.spacing == "logarithmic":
             # To twelve digits: beyond them the logarithms of machines may differ
             ratios = (math.log(end / low) / self.bins) * step[1:-1]
-            inner = [float(f"{low * math.exp(one):.12g}") for one in ratios.tolist()]
+            inner = [float(f"{low * math.exp(ratio):.12g}") for ratio in ratios.tolist()]
             cuts = np.array([low, *inner, end])
             return np.rint(cuts).astype(np.int64) if self.whole else cuts.astype(np.float64)
         if self.whole:

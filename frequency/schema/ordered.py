@@ -15,7 +15,7 @@ from mechdesign.base.text import printable, shown
 
 
 class Ordered(ItemAttribute):
-    """Attributes with bins between edges, in order.
+    """An attribute with bins between edges, in order.
 
     Positions are bins and parts of bins: k + t is t of the way through bin k, from 0 to `bins`.
     """
@@ -38,7 +38,7 @@ class Ordered(ItemAttribute):
 
     @abstractmethod
     def _ends(self, given: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Where a value, or each of an array, begins and ends, comparable with `cuts`.
+        """Return where a value, or each of an array, begins and ends, comparable with `cuts`.
 
         InvalidQuestion for what is none.
         """
@@ -61,7 +61,7 @@ class Ordered(ItemAttribute):
         """
 
     def drawn_in(self, items: Items, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Values drawn evenly from bins: for synthetic rows.
+        """Return values drawn evenly from bins: for synthetic rows.
 
         Parameters
         ----------
@@ -149,12 +149,12 @@ def filled(items: Items, absent: Any, words: Items | None, bins: int) -> Items:
 
 
 def _described(cuts: npt.NDArray[Any]) -> list[int | str] | dict[str, int]:
-    """Edges without floats: integers, perhaps by their step, and the texts of other numbers."""
+    """Return edges without floats: integers, perhaps by their step, and texts of other numbers."""
     if cuts.dtype.kind == "f" and (cuts % 1 != 0).any():
         return [int(cut) if cut % 1 == 0 else repr(cut) for cut in cuts.tolist()]
     whole = cuts.astype(np.int64)
     steps = np.diff(whole)
     if (steps == steps[0]).all():
         return {"first": int(whole[0]), "step": int(steps[0]), "bins": len(steps)}
-    found: list[int | str] = whole.tolist()
-    return found
+    integers: list[int | str] = whole.tolist()
+    return integers

@@ -1,4 +1,4 @@
-"""Which picture shows an estimate, and the numbers in it."""
+"""The picture that shows an estimate, and the numbers in it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import listed, shown
 
 Kind: TypeAlias = Literal["bars", "cdf", "histogram", "heat map", "mosaic"]
-"""What a picture may be."""
+"""The kinds of pictures."""
 
 _OR_THREE = {"heat map": "", "mosaic": " or three"}
 
 LARGEST = 40
-"""How many bars are drawn: of more items, the largest."""
+"""The most bars that are drawn: of more items, the largest."""
 
 
 def picture_of(
@@ -53,14 +53,16 @@ def picture_of(
     # Which cells are blank is a statement about all of them
     each = of_each(confidence, values.size) if kind == "heat map" else confidence
     around, unknown = _interval(answer, each)
-    told: dict[str, Any] = {"measure": source.measure, "confidence": confidence}
-    told["caption"] = unknown
+    options: dict[str, Any] = {"measure": source.measure, "confidence": confidence}
+    options["caption"] = unknown
     if kind == "histogram":
-        one, bins = chosen[0], chosen[0].bins
-        told["caption"] = _remarks(_besides(one, values, source.measure), unknown)
+        first, bins = chosen[0], chosen[0].bins
+        options["caption"] = _remarks(_besides(first, values, source.measure), unknown)
         inner = None if around is None else (around[0][:bins], around[1][:bins])
-        edges = one.cuts if are_dates(one.cuts) else bin_edges(one)
-        return histogram(edges, values[:bins], inner, xlabel=title(one), unit=one.unit, **told)
+        edges = first.cuts if are_dates(first.cuts) else bin_edges(first)
+        return histogram(
+            edges, values[:bins], inner, xlabel=title(first), unit=first.unit, **options
+        )
     if kind == "bars":
         labels = [", ".join(map(str, row)) for row in product(*map(estimate.item_labels, names))]
         single = len(chosen) == 1 and isinstance(chosen[0], ItemAttribute)
@@ -70,13 +72,13 @@ def picture_of(
             None if around is None else (around[0].ravel(), around[1].ravel()),
             largest=LARGEST if len(labels) > LARGEST else None,
             apart=len(chosen[0].extra) if single else 0,
-            **told,
+            **options,
         )
-    return (heat_map if kind == "heat map" else mosaic)(chosen, values, around, **told)
+    return (heat_map if kind == "heat map" else mosaic)(chosen, values, around, **options)
 
 
 def _fitting_kind(chosen: Sequence[Any]) -> Kind:
-    ordered = [isinstance(one, Ordered) for one in chosen]
+    ordered = [isinstance(attribute, Ordered) for attribute in chosen]
     if len(chosen) == 1:
         return "cdf" if ordered[0] else "bars"
     if len(chosen) == 2:
@@ -88,13 +90,13 @@ def _fitting_kind(chosen: Sequence[Any]) -> Kind:
 
 
 def _check(kind: Any, chosen: Sequence[Any]) -> None:
-    names = listed(one.name for one in chosen)
+    names = listed(attribute.name for attribute in chosen)
     if kind not in get_args(Kind):
         raise ValueError(f"a picture is one of {listed(get_args(Kind))}, got {shown(kind)}")
     if kind in ("cdf", "histogram") and not (len(chosen) == 1 and isinstance(chosen[0], Ordered)):
         raise ValueError(f"a {kind} is of one attribute with an order, got {names}")
     if kind in ("heat map", "mosaic"):
-        if not all(isinstance(one, ItemAttribute) for one in chosen):
+        if not all(isinstance(attribute, ItemAttribute) for attribute in chosen):
             raise ValueError(f"a {kind} is of attributes whose values are listed, got {names}")
         if len(chosen) != 2 and (kind, len(chosen)) != ("mosaic", 3):
             raise ValueError(f"a {kind} is of two attributes{_OR_THREE[kind]}, got {names}")
@@ -113,8 +115,8 @@ class _Source(NamedTuple):
 
     def told(self, answer: Answer) -> Answer:
         """An answer of the estimate in this measure."""
-        found: Answer = self.estimate.shares(answer) if self.shares else answer
-        return found
+        counts: Answer = self.estimate.shares(answer) if self.shares else answer
+        return counts
 
 
 def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Figure:
@@ -162,7 +164,7 @@ def _interval(
 
 
 def _besides(one: ItemAttribute, cells: Floats, measure: str) -> str:
-    """What a picture of the bins alone leaves out."""
+    """Return what a picture of the bins alone leaves out."""
     factor, unit = (1, " users") if measure == "users" else (100, "% of the users")
     return ", ".join(
         f"without {label} ({rounded(factor * value)}{unit})"

@@ -41,10 +41,10 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.text import printable
 
 _LINE, _DOT = 1.6, 3.5
-"""How wide the line of a distribution is, and the dots of its deciles, in points."""
+"""The width of the line of a distribution, and of the dots of its deciles, in points."""
 
 _SEEN = 1.0
-"""How far something must be beside a line or a dot to be seen there, in points."""
+"""The distance from a line or a dot at which something is seen beside it, in points."""
 
 
 def bars(
@@ -232,7 +232,7 @@ def _dotted(
     confidence: float,
     size: float = 4.5,
 ) -> None:
-    """Estimates as points, with their intervals along an axis."""
+    """Draw estimates as points, with their intervals along an axis."""
     centre = points[along == "y"]
     look: dict[str, Any] = {"label": "estimate"}
     if ends is not None:
@@ -241,8 +241,8 @@ def _dotted(
         *points, fmt="o", markersize=size, color=ESTIMATE, elinewidth=1.6 * size / 4.5, **look
     )
     if ends is not None:
-        told = _with_intervals("estimate", axes, along, (centre, ends), size, confidence)
-        drawn.set_label(told)
+        label = _with_intervals("estimate", axes, along, (centre, ends), size, confidence)
+        drawn.set_label(label)
 
 
 def _with_intervals(
@@ -273,19 +273,19 @@ def _is_beside_line(axes: Axes, cuts: Floats, heights: Floats, ends: Floats, ste
 
 
 def _inches(axes: Axes, along: str, places: npt.ArrayLike) -> Floats:
-    """Places along an axis, on paper: nearly, as the panel is laid out when it is drawn."""
+    """Return places along an axis, on paper: nearly, as the panel is laid out when it is drawn."""
     values = np.asarray(places, dtype=np.float64)
     (left, _), (low, _), side = axes.get_xlim(), axes.get_ylim(), int(along == "y")
     both = np.array([np.full(len(values), left), np.full(len(values), low)])
     both[side] = values
     figure = axes.get_figure(root=True)
     assert figure is not None
-    found: Floats = axes.transData.transform(both.T)[:, side] / figure.dpi
-    return found
+    inches: Floats = axes.transData.transform(both.T)[:, side] / figure.dpi
+    return inches
 
 
 def _against_noise(heights: Floats, whole: float) -> str:
-    """What noise makes of a curve that should rise from 0 to the whole."""
+    """Return what noise makes of a curve that should rise from 0 to the whole, as a note."""
     slack = 1e-9 * whole
     does = [
         text

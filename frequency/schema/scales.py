@@ -19,7 +19,7 @@ Interval: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 
 
 def finite(values: npt.ArrayLike, interval: Interval | None) -> tuple[Floats, Floats | None]:
-    """Values and the ends of their intervals, as they are drawn."""
+    """Return values and the ends of their intervals, as they are drawn."""
     centre = np.asarray(values, dtype=np.float64)
     ends = None if interval is None else np.asarray(interval, dtype=np.float64)
     if ends is not None and ends.shape != (2, *centre.shape):
@@ -52,12 +52,12 @@ def are_dates(places: npt.ArrayLike) -> bool:
 
 
 def numbers(places: npt.ArrayLike) -> Floats:
-    """Places in units as numbers: of dates the days since 1970."""
+    """Return places in units as numbers: of dates the days since 1970."""
     untyped: Any = dates
-    found: Floats = np.asarray(
+    result: Floats = np.asarray(
         untyped.date2num(places) if are_dates(places) else places, dtype=np.float64
     )
-    return found
+    return result
 
 
 def bin_edges(attribute: Ordered) -> Floats:

@@ -52,7 +52,7 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """What is asked of users: attributes with names, units, values, and what missing ones become.
+    """A schema: attributes of users with names, units, values, and what missing ones become.
 
     A schema is public. It must not be made from the private data: nothing here reads it off them.
 
@@ -88,11 +88,11 @@ class Schema:
     def __post_init__(self) -> None:
         given = self.attributes
         attributes = tuple(given) if isinstance(given, (list, tuple)) else ()
-        if not attributes or not all(isinstance(one, Attribute) for one in attributes):
+        if not attributes or not all(isinstance(attribute, Attribute) for attribute in attributes):
             raise ValueError(f"a schema is a list of attributes, got {shown(given)}")
         if len(attributes) > MOST_ATTRIBUTES:
             raise ValueError(f"there are {len(attributes)} attributes, more than {MOST_ATTRIBUTES}")
-        names = [one.name for one in attributes]
+        names = [attribute.name for attribute in attributes]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"two attributes have the name {shown(twice)}")
@@ -101,25 +101,29 @@ class Schema:
     @property
     def names(self) -> tuple[str, ...]:
         """The attributes' names, in order."""
-        return tuple(one.name for one in self.attributes)
+        return tuple(attribute.name for attribute in self.attributes)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The number of items of each attribute."""
-        return tuple(one.size for one in self.attributes)
+        return tuple(attribute.size for attribute in self.attributes)
 
     @property
     def domain(self) -> Domain:
-        """Names and numbers of items, as protocols for several attributes take them."""
+        """The names and numbers of items, as protocols for several attributes take them."""
         return Domain(dict(zip(self.names, self.sizes, strict=True)))
 
     @property
     def apart(self) -> dict[str, int]:
-        """How many of an ordered attribute's items are no neighbours of others: the last ones.
+        """The numbers of an ordered attribute's items without neighbours: the last ones.
 
         They stand for values outside, and for missing ones. Only attributes that have some.
         """
-        return {one.name: len(one.extra) for one in self if isinstance(one, Ordered) and one.extra}
+        return {
+            attribute.name: len(attribute.extra)
+            for attribute in self
+            if isinstance(attribute, Ordered) and attribute.extra
+        }
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -131,9 +135,9 @@ class Schema:
         return name in self.names
 
     def __getitem__(self, name: str) -> Attribute:
-        for one in self.attributes:
-            if one.name == name:
-                return one
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
         raise KeyError(f"the schema has no attribute {name!r}; it has {listed(self.names)}")
 
     def project(self, names: Sequence[str]) -> Schema:
@@ -191,13 +195,15 @@ class Schema:
             )
         ]
         clipped = {
-            name: one.clipped for name, one in zip(self.names, coded, strict=True) if one.clipped
+            name: coded_column.clipped
+            for name, coded_column in zip(self.names, coded, strict=True)
+            if coded_column.clipped
         }
-        columns = tuple(one.items for one in coded)
+        columns = tuple(coded_column.items for coded_column in coded)
         skipping = [
             _absent(items)
-            for one, items in zip(self.attributes, columns, strict=True)
-            if one.missing == "skip"
+            for coded_column, items in zip(self.attributes, columns, strict=True)
+            if coded_column.missing == "skip"
         ]
         reports = ~np.logical_or.reduce(skipping) if skipping else np.True_
         if reports.all():
@@ -208,13 +214,13 @@ class Schema:
     # ---------------------------------------------------------------------------------------- files
 
     def content(self) -> dict[str, Any]:
-        """What files hold: attributes with what makes them, as TOML and JSON have it."""
+        """Return what files hold: attributes with what makes them, as TOML and JSON have it."""
         source = {"public_source": self.public_source} if self.public_source else {}
-        return {**source, "attributes": [one.content() for one in self.attributes]}
+        return {**source, "attributes": [attribute.content() for attribute in self.attributes]}
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the content: of equal schemas the same."""
+        """The SHA-256 of the content: of equal schemas the same."""
         return digest_of(self.content())
 
     @staticmethod
@@ -240,7 +246,7 @@ class Schema:
         source = content.get("public_source", "")
         if not isinstance(content["attributes"], list) or not isinstance(source, str):
             raise ValueError("attributes is a list of them, and public_source a text")
-        return Schema([_attribute(one, k) for k, one in enumerate(content["attributes"])], source)
+        return Schema([_attribute(item, k) for k, item in enumerate(content["attributes"])], source)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Schema:
@@ -290,8 +296,16 @@ class Schema:
     def __str__(self) -> str:
         rows = [["name", "kind", "items", "values", "unit", "missing", "outside"]]
         rows += [
-            [one.name, one.kind, _number(one.size), one.values, one.unit, one.missing, one.outside]
-            for one in self.attributes
+            [
+                attribute.name,
+                attribute.kind,
+                _number(attribute.size),
+                attribute.values,
+                attribute.unit,
+                attribute.missing,
+                attribute.outside,
+            ]
+            for attribute in self.attributes
         ]
         source = f"\ndrafted from {self.public_source}" if self.public_source else ""
         return "\n".join(aligned(rows)) + source
@@ -301,8 +315,8 @@ def _attribute(content: Any, place: int) -> Attribute:
     where = f"attribute {place + 1}"
     name = content.get("kind") if isinstance(content, dict) else None
     if not isinstance(name, str) or name not in _KINDS:
-        found = shown(name if isinstance(content, dict) else content)
-        raise ValueError(f"{where}: its kind is one of {listed(_KINDS)}, got {found}")
+        given = shown(name if isinstance(content, dict) else content)
+        raise ValueError(f"{where}: its kind is one of {listed(_KINDS)}, got {given}")
     kind = _KINDS[content["kind"]]
     if isinstance(content.get("name"), str):
         where += f", {shown(content['name'])}"
@@ -328,7 +342,7 @@ def _require_keys(content: Any, where: str, known: set[str], needed: str) -> Non
 
 
 def _absent(items: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which rows have no item."""
+    """Return which rows have no item."""
     if items.dtype == object:
         return np.asarray(items == None)  # noqa: E711
     return np.asarray(items < 0)

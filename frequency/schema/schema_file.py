@@ -18,7 +18,7 @@ LONGEST_KEY = 32
 """The most parts of a key with dots in a TOML file."""
 
 DEEPEST = 32
-"""How deep lists and tables of a TOML file may be nested in each other."""
+"""The depth to which lists and tables of a TOML file may be nested in each other."""
 
 _WORDS = re.compile(
     r"""
@@ -54,7 +54,7 @@ def save_content(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
 
 
 def content_in(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What such a file holds."""
+    """Return what such a file holds."""
     suffix = _suffix(path)
     with opened(path) as stream:
         text = stream.read(JSON_BYTES + 1)

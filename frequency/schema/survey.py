@@ -34,7 +34,7 @@ from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 
 class ClippedValues(UserWarning):
-    """Values outside of an attribute's were put into its first or last bin, as its policy says."""
+    """The warning that values outside of an attribute's were put into its first or last bin."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class SurveyChannel(Channel):
     @cached_property
     def parameters(self) -> dict[str, Any]:
         inner = self.inner.parameters
-        own = {"protocol": "Survey", "alpha": inner["alpha"], "schema": self.digest}
-        return {**own, "channel": inner}
+        ours = {"protocol": "Survey", "alpha": inner["alpha"], "schema": self.digest}
+        return {**ours, "channel": inner}
 
     @property
     def max_ratio(self) -> Fraction:
@@ -186,7 +186,7 @@ class Survey(Protocol):
             raise ValueError(f"schema must be a frequency.Schema, got {shown(self.schema)}")
         asked = wrapped(self.protocol)
         domain, universe = domain_of(self.protocol), getattr(asked, "universe", None)
-        texts = [one for one in self.schema if isinstance(one, Text)]
+        texts = [attribute for attribute in self.schema if isinstance(attribute, Text)]
         if domain is not None:
             fits = (domain.names, domain.sizes) == (self.schema.names, self.schema.sizes)
             what = f"records of {shown(dict(zip(domain.names, domain.sizes, strict=True)))}"
@@ -202,28 +202,28 @@ class Survey(Protocol):
             what = f"one attribute of {items} items"
         fits = fits and (domain is not None or len(self.schema) == 1)
         if not fits:
-            sizes = [f"{one.name}: {one.size}" for one in self.schema]
+            sizes = [f"{attribute.name}: {attribute.size}" for attribute in self.schema]
             raise ValueError(
                 f"{type(self.protocol).__name__} asks for {what}; the schema has {listed(sizes)}"
             )
 
     @cached_property
     def channel(self) -> SurveyChannel:
-        """How a user's items become a report."""
+        """The channel by which a user's items become a report."""
         inner = channel_of(self.protocol)
         return SurveyChannel(inner.domain, inner.epsilon, inner, self.schema.digest)
 
     @property
     def takes(self) -> dict[str, Any]:
         inner = {key: value for key, value in self.protocol.takes.items() if key != "none"}
-        attributes = [one.client_values for one in self.schema]
+        attributes = [attribute.client_values for attribute in self.schema]
         return {"kind": "schema", "attributes": attributes, "as": inner}
 
     def items_of(self, values: Any) -> Any:
         return self.inner_items(self.schema.encode(values))
 
     def inner_items(self, encoded: Encoded) -> Any:
-        """Encoded rows as the channel takes them.
+        """Return encoded rows as the channel takes them.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Survey(Protocol):
         rng: np.random.Generator | None = None,
         tally: Counter[str] | None = None,
     ) -> Reports:
-        """One private report for each user who has one to send.
+        """Return a private report for each user who has one to send.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class Survey(Protocol):
         return self.channel.privatize(self.inner_items(encoded), rng)
 
     def estimate(self, aggregate: Aggregate) -> SurveyEstimate:
-        """Estimates in labels and units.
+        """Return estimates in labels and units.
 
         Parameters
         ----------
@@ -302,20 +302,20 @@ class Survey(Protocol):
         lists = hasattr(wrapped(self.protocol), "find")
         answers = self.protocol.find if lists else self.protocol.estimate
         # Those that smooth are told which items are no neighbours of the others
-        one = self.schema.attributes[0]
-        told = {}
-        if isinstance(one, ItemAttribute) and "apart" in signature(answers).parameters:
-            told["apart"] = len(one.extra)
-        return SurveyEstimate(self.schema, answers(inner, **told))
+        attribute = self.schema.attributes[0]
+        options = {}
+        if isinstance(attribute, ItemAttribute) and "apart" in signature(answers).parameters:
+            options["apart"] = len(attribute.extra)
+        return SurveyEstimate(self.schema, answers(inner, **options))
 
 
 def wrapped(protocol: Any) -> Any:
-    """What a protocol of few bits is made around; any other one itself."""
+    """Return what a protocol of few bits is made around; any other one itself."""
     return getattr(protocol, "inner", protocol)
 
 
 def domain_of(protocol: Any) -> Domain | None:
     """The attributes of the records that a protocol takes; None if it takes items."""
     asked = wrapped(protocol)
-    found = (getattr(asked, name, None) for name in ("domain", "attributes"))
-    return next((one for one in found if isinstance(one, Domain)), None)
+    candidates = (getattr(asked, name, None) for name in ("domain", "attributes"))
+    return next((domain for domain in candidates if isinstance(domain, Domain)), None)

@@ -20,7 +20,7 @@ LONGEST = 64
 
 @dataclass(frozen=True)
 class Text(Attribute):
-    """Short texts, for `frequency.heavy`: users' texts are not listed, the frequent ones are found.
+    """An attribute of short texts, of which the frequent ones are found: see `frequency.heavy`.
 
     Numbers, truths and dates are taken as labels are written: see `Categorical`.
 
@@ -64,9 +64,9 @@ class Text(Attribute):
 
     def coded(self, values: Any) -> Coded:
         column = values if isinstance(values, Column) else Column(self.name, values)
-        codes, found = column.factors()
-        written = [next(iter(texts_of(one)), None) for one in found]
-        texts = [None if one is None else self._fitting(one) for one in written]
+        codes, entries = column.factors()
+        written = [next(iter(texts_of(value)), None) for value in entries]
+        texts = [None if value is None else self._fitting(value) for value in written]
         for code, text in enumerate(texts):
             if text is None:
                 raise self._refusal(column, int(np.argmax(codes == code)), self.values)
@@ -75,7 +75,7 @@ class Text(Attribute):
             raise self._refusal(column, int(np.argmax(absent)), A_VALUE)
         lookup = np.array([*texts, "" if self.missing == "item" else None], dtype=object)
         clipped = np.array(
-            [*(one != text for one, text in zip(written, texts, strict=True)), False]
+            [*(value != text for value, text in zip(written, texts, strict=True)), False]
         )
         return Coded(lookup[codes], int(clipped[codes].sum()))
 

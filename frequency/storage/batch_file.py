@@ -37,7 +37,7 @@ _HELD = 1 << 25
 
 
 class BatchFile(ReportsFile):
-    """One batch, of the version that is written or an older one, whose files have no id."""
+    """A file of one batch, of the version that is written or an older one, without an id."""
 
     def outline(self) -> Outline:
         with opened(self.path) as stream:
@@ -66,7 +66,7 @@ class BatchFile(ReportsFile):
                     yield self.channel.accepted(np.frombuffer(content, dtype=dtype), tally)
 
     def _header(self, stream: IO[bytes]) -> Batch:
-        """What an open file says of itself; the stream is then where its reports begin."""
+        """Return what an open file says of itself; the stream is then where its reports begin."""
         try:
             header = self.channel.batch(beginning(stream, _HEADER))
         except ValueError as error:

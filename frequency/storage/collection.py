@@ -1,4 +1,4 @@
-"""From files of reports to one aggregate, in bounded memory, each file counted exactly once.
+"""The way from files of reports to one aggregate, in bounded memory, each file counted once.
 
 The integers of an aggregate add up, so the result does not depend on the order of the files, on how
 reports are batched, or on how many processes or machines share the work. A file is counted when all
@@ -179,7 +179,7 @@ def aggregate_files(
             while left:
                 copies: dict[str, str] = {}
                 calls = in_order(pool, partial(look, pickled), _calls(left))
-                looks = (found for call in calls for found in call)
+                looks = (outline for call in calls for outline in call)
                 jobs = _jobs(
                     {path: sizes[path] for path in left}, looks, state, size, copies, meter.update
                 )
@@ -227,18 +227,18 @@ def _jobs(
     copies: dict[str, str],
     done: Callable[[int], object],
 ) -> Iterator[Job]:
-    """What is to be counted of these files, as one gets to them.
+    """Yield what is to be counted of these files, as one gets to them.
 
     What need not or cannot be counted is noted.
     """
     small: list[FilePiece] = []
     weight = 0
-    for (path, size), found in zip(sizes.items(), looks, strict=True):
-        if isinstance(found, str):
-            state.refused[path] = found
+    for (path, size), outline in zip(sizes.items(), looks, strict=True):
+        if isinstance(outline, str):
+            state.refused[path] = outline
             done(size)
             continue
-        original = state.claimed.get(found.digest)
+        original = state.claimed.get(outline.digest)
         if original is not None or path in state.files:
             if original is None:
                 state.refused[path] = "it is not the file that was counted in its place before"
@@ -246,16 +246,16 @@ def _jobs(
                 copies[path] = original
             done(size)
             continue
-        state.claimed[found.digest] = path
-        if found.reports > _TASK * batch:
-            yield tuple((piece,) for piece in pieces(path, found, size, _TASK * batch))
+        state.claimed[outline.digest] = path
+        if outline.reports > _TASK * batch:
+            yield tuple((piece,) for piece in pieces(path, outline, size, _TASK * batch))
             continue
-        whole = FilePiece(path, found.digest, (0, len(found.groups)), size)
-        if _ALONE * found.reports > batch:
+        whole = FilePiece(path, outline.digest, (0, len(outline.groups)), size)
+        if _ALONE * outline.reports > batch:
             yield ((whole,),)
             continue
         small.append(whole)
-        weight += found.reports + _OPENING
+        weight += outline.reports + _OPENING
         if weight >= _TASK * batch:
             yield (tuple(small),)
             small, weight = [], 0
@@ -264,13 +264,13 @@ def _jobs(
 
 
 def _repeated(path: str, original: str, channel: Channel) -> str:
-    """Why a file that is known as another one is not counted.
+    """Return why a file that is known as another one is not counted.
 
     Somebody may have made it, or the other one, to be taken for it.
     """
     try:
         # Nobody has replaced one since
-        digests = [file_of(one, channel).outline().digest for one in (path, original)]
+        digests = [file_of(file, channel).outline().digest for file in (path, original)]
         if digests[0] == digests[1] and not filecmp.cmp(path, original, shallow=False):
             return (
                 f"it has the id of {original}, but other bytes: it was written anew, or one of them"
@@ -294,7 +294,7 @@ class _Open:
 def _settled(
     pool: Pool, counting: Callable[[Task], Part], jobs: Iterator[Job], done: Callable[[int], object]
 ) -> Iterator[Part]:
-    """The settled parts of jobs, as they come; says how many bytes are done."""
+    """Yield the settled parts of jobs, as they come; say how many bytes are done."""
     waiting: dict[Any, tuple[_Open, int]] = {}
 
     def next_ones() -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""What a worker does: it looks at files, and counts tasks made of them, as pure functions."""
+"""The work of a worker: looking at files, and counting tasks made of them, as pure functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True)
 class FilePiece:
-    """Some groups of a file's reports.
+    """A piece of a file: some groups of its reports.
 
     Attributes
     ----------
@@ -90,14 +90,14 @@ class Part:
 
 
 def look(protocol: bytes, paths: tuple[str, ...]) -> list[Outline | str]:
-    """The outline of each file, or why it is refused."""
-    channel, found = _unpickled(protocol), list[Outline | str]()
+    """Return the outline of each file, or why it is refused."""
+    channel, outlines = _unpickled(protocol), list[Outline | str]()
     for path in paths:
         try:
-            found.append(file_of(path, channel).outline())
+            outlines.append(file_of(path, channel).outline())
         except (RefusedFile, OSError) as error:
-            found.append(str(error))
-    return found
+            outlines.append(str(error))
+    return outlines
 
 
 def count(protocol: bytes, batch: int, task: Task) -> Part:
@@ -108,42 +108,42 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
     """
     channel = _unpickled(protocol)
     counts = np.zeros(channel.counts_shape, dtype=np.int64)
-    held: list[Reports] = []
+    waiting: list[Reports] = []
     entries = []
     alone = len(task) == 1
     for piece in task:
-        mark, tally, n = len(held), Counter[str](), 0
+        mark, tally, n = len(waiting), Counter[str](), 0
         try:
             file = file_of(piece.path, channel)
             for reports in file.batches(range(*piece.groups), batch, tally, piece.digest):
-                held.append(reports)
+                waiting.append(reports)
                 n += len(reports)
                 if alone:  # nothing else would be lost with these counts
-                    channel.add_counts(held.pop(), counts)
+                    channel.add_counts(waiting.pop(), counts)
         except (RefusedFile, OSError) as error:
             entries.append(FileEntry(piece.path, piece.digest, 0, {}, str(error)))
-            del held[mark:]
+            del waiting[mark:]
             if alone:
                 counts[:] = 0
             continue
         entries.append(FileEntry(piece.path, piece.digest, n, dict(tally), None))
-        if sum(map(len, held)) >= batch:
-            channel.add_counts(np.concatenate(held), counts)
-            held = []
-    if held:
-        channel.add_counts(np.concatenate(held), counts)
+        if sum(map(len, waiting)) >= batch:
+            channel.add_counts(np.concatenate(waiting), counts)
+            waiting = []
+    if waiting:
+        channel.add_counts(np.concatenate(waiting), counts)
     return Part(narrowed(counts), tuple(entries))
 
 
 @lru_cache(maxsize=4)
 def _unpickled(protocol: bytes) -> Channel:
-    """Once a process: making it anew for each task would make its tables anew."""
+    """Return the protocol, made once a process: anew for each task, its tables would be, too."""
     channel: Channel = pickle.loads(protocol)
     return channel
 
 
 def narrowed(counts: Counts) -> Counts:
-    """The same integers in as few bytes as they need, to wait and travel in less memory."""
+    """Return the same integers in as few bytes as they need, to wait and travel in less memory."""
     least, most = int(counts.min(initial=0)), int(counts.max(initial=0))
     for dtype in (np.int8, np.int16, np.int32):
         if np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max:
@@ -152,13 +152,13 @@ def narrowed(counts: Counts) -> Counts:
 
 
 def merge(first: Part, second: Part) -> Part:
-    """Two parts as one."""
+    """Return two parts as one."""
     counts = np.add(first.counts, second.counts, dtype=np.int64)
     return Part(narrowed(counts), first.entries + second.entries)
 
 
 def settle(part: Part) -> Part:
-    """The part of a job, with one entry for each file.
+    """Return the part of a job, with one entry for each file.
 
     A large file counts with all of its pieces or not at all.
     """
@@ -174,11 +174,11 @@ def settle(part: Part) -> Part:
 
 
 def pieces(path: str, outline: Outline, size: int, reports: int) -> Iterator[FilePiece]:
-    """A file in pieces of about so many reports."""
-    first = held = before = 0
+    """Yield a file in pieces of about so many reports."""
+    first = reached = before = 0
     for k, here in enumerate(outline.groups):
-        held += here
-        if held - before >= reports or k == len(outline.groups) - 1:
-            share = size * held // outline.reports - size * before // outline.reports
+        reached += here
+        if reached - before >= reports or k == len(outline.groups) - 1:
+            share = size * reached // outline.reports - size * before // outline.reports
             yield FilePiece(path, outline.digest, (first, k + 1), share)
-            first, before = k + 1, held
+            first, before = k + 1, reached

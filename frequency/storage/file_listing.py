@@ -1,4 +1,4 @@
-"""From the paths that a caller names to the files of reports: nothing is left out silently."""
+"""The files of reports below the paths that a caller names: nothing is left out silently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 @dataclass
 class Listing:
-    """What there is to read.
+    """The listing of what there is to read.
 
     Attributes
     ----------
@@ -32,24 +32,24 @@ class Listing:
 
 
 def listing_of(paths: Paths) -> Listing:
-    """Files, and of directories every file below whose name ends as those of reports do.
+    """Return files, and of directories every file below whose name ends as those of reports do.
 
     Names that begin with "." or "_" are passed over. Links are followed; a directory is listed
     once, however many links lead to it, and by its own name if it is below one that was named.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found = Listing()
+    listing = Listing()
     listed: set[tuple[int, int]] = set()
     for path in map(os.path.abspath, given):  # the same for whoever resumes elsewhere
         status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):
             os.scandir(path).close()
-            _list(path, found, listed)
+            _list(path, listing, listed)
         elif stat.S_ISREG(status.st_mode):
-            found.sizes[path] = status.st_size
+            listing.sizes[path] = status.st_size
         else:
             raise ValueError(f"{path} is no regular file")
-    return found
+    return listing
 
 
 def _list(top: str, found: Listing, listed: set[tuple[int, int]]) -> None:

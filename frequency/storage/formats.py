@@ -1,4 +1,4 @@
-"""Which formats files of reports have, and reading and writing them whatever their format is.
+"""The formats of files of reports, and reading and writing them whatever their format is.
 
 The name of a file says it: ``.ldp`` is a batch, ``.b64`` are lines, and everything else is Parquet.
 """
@@ -24,7 +24,7 @@ from mechdesign.base.files import replacing
 
 
 def _parquet() -> type[ReportsFile]:
-    """Loaded only where it is used, since it needs pyarrow, which others do without."""
+    """Return the class, loaded only where it is used: it needs pyarrow, which others do without."""
     kind: type[ReportsFile] = import_module("frequency.storage.parquet").ParquetReports
     return kind
 
@@ -36,7 +36,7 @@ _FORMATS: dict[str, Callable[[], type[ReportsFile]]] = {
 }
 
 SUFFIXES = tuple(_FORMATS)
-"""How the names of files of reports end, in any case."""
+"""The endings of the names of files of reports, in any case."""
 
 
 def _format_of(path: str | os.PathLike[str]) -> type[ReportsFile]:
@@ -44,7 +44,7 @@ def _format_of(path: str | os.PathLike[str]) -> type[ReportsFile]:
 
 
 def file_of(path: str | os.PathLike[str], channel: Channel) -> ReportsFile:
-    """A file of reports, by the format that its name says."""
+    """Return a file of reports, by the format that its name says."""
     return _format_of(path)(path, channel)
 
 
@@ -96,7 +96,7 @@ def write_reports(
 def read_reports(
     path: str | os.PathLike[str], protocol: Any, tally: Counter[str] | None = None
 ) -> Reports:
-    """All reports of a file, as an array.
+    """Return all reports of a file, as an array.
 
     Parameters
     ----------
@@ -119,5 +119,5 @@ def read_reports(
         A file of another protocol or of other parameters, of other columns, cut short, or damaged.
     """
     channel = channel_of(protocol)
-    found = file_of(path, channel).batches(None, batch_of(channel), tally)
-    return np.concatenate([np.zeros(0, dtype=channel.report_dtype), *found])
+    parts = file_of(path, channel).batches(None, batch_of(channel), tally)
+    return np.concatenate([np.zeros(0, dtype=channel.report_dtype), *parts])

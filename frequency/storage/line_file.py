@@ -41,10 +41,10 @@ from mechdesign.base.text import listed, shown
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _CHUNK = 1 << 20
-"""Bytes that are decoded at a time."""
+"""The number of bytes that are decoded at a time."""
 
 _KEYS = 1 << 20
-"""How many keys are held in memory, in about 150 bytes each: a file with more is read in turns."""
+"""The most keys held in memory, of about 150 bytes each: a file with more is read in turns."""
 
 _HELD = 1 << 25
 """Bytes of lines that wait for the next turn in memory, not in a temporary file."""
@@ -63,7 +63,7 @@ _IN_KEYS = _ALPHABET[:62] + b"._-"
 
 
 class LineFile(ReportsFile):
-    """Reports as lines in base64."""
+    """A file of reports as lines in base64."""
 
     def __init__(self, path: str | os.PathLike[str], channel: Channel) -> None:
         super().__init__(path, channel)
@@ -76,8 +76,8 @@ class LineFile(ReportsFile):
             return self._outline(stream)
 
     def _outline(self, stream: IO[bytes]) -> Outline:
-        found = _FIRST.fullmatch(stream.readline(_CHUNK))
-        digest = digest_of_id(found[1].decode()) if found else digest_of_content(stream)
+        first = _FIRST.fullmatch(stream.readline(_CHUNK))
+        digest = digest_of_id(first[1].decode()) if first else digest_of_content(stream)
         return Outline(digest, (os.fstat(stream.fileno()).st_size // (self._length + 1),))
 
     def batches(
@@ -94,15 +94,15 @@ class LineFile(ReportsFile):
             yield from _regrouped(self._accepted(stream, tally), batch)
 
     def _accepted(self, stream: IO[bytes], tally: Counter[str] | None) -> Iterator[Reports]:
-        """The valid reports of an open file; RefusedFile in the end if no line is a report."""
-        left_out, found = Counter[str](), 0
+        """Yield the valid reports of an open file; RefusedFile at its end if no line is one."""
+        left_out, accepted = Counter[str](), 0
         for content, keys, later in self._turns(stream):
             if not content.endswith(b"\n"):
                 wrong, reports = [(content, "truncated")], None
             else:
                 reports, repeated, lines = self._read(content, keys, later)
                 wrong = [(line, self._wrong(line)) for line in lines]
-                found += len(reports) + repeated
+                accepted += len(reports) + repeated
                 left_out["repeated"] += repeated
             for line, reason in wrong:
                 if tally is None:
@@ -111,7 +111,7 @@ class LineFile(ReportsFile):
             if reports is not None:
                 yield self.channel.accepted(reports, tally)
         left_out = +left_out  # without zeros
-        if not found and left_out.keys() & {"foreign", "malformed"}:
+        if not accepted and left_out.keys() & {"foreign", "malformed"}:
             what = "foreign" if "malformed" not in left_out else "it holds no report"
             reasons = listed(f"{count} {reason}" for reason, count in left_out.items())
             raise RefusedFile(f"{what}: of its lines, {reasons}")
@@ -119,7 +119,7 @@ class LineFile(ReportsFile):
             tally.update(left_out)
 
     def _turns(self, stream: IO[bytes]) -> Iterator[tuple[bytes, set[bytes], IO[bytes]]]:
-        """Whole lines, the keys that came before them, and a file for lines of the next turn.
+        """Yield whole lines, the keys that came before them, and a file for lines of the next turn.
 
         When there are as many keys as are held, all lines that follow and have none of these wait
         for the next turn, which begins without any. So their order stays, and memory is bounded;
@@ -181,7 +181,7 @@ class LineFile(ReportsFile):
         return reports, repeated, [content[starts[k] : ends[k]] for k in lines]
 
     def _wrong(self, line: bytes) -> str:
-        """Why a line is left out, which is no report of the channel."""
+        """Return why a line is left out, which is no report of the channel."""
         match = _LINE.fullmatch(line)
         try:
             content = binascii.a2b_base64(match[1], strict_mode=True) if match else b""
@@ -209,44 +209,44 @@ class LineFile(ReportsFile):
 
 
 def _whole_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """The bytes of a file, in parts of about so many that end with a line.
+    """Yield the bytes of a file, in parts of about so many that end with a line.
 
     A longer line comes as one that is malformed, or a comment, as it begins. The last part is what
     follows the last newline, if anything does.
     """
-    held = b""
+    rest = b""
     while part := stream.read(size):
         end = part.rfind(b"\n") + 1
         if end:
-            yield held + part[:end]
-            held = part[end:]
-        elif len(held) + len(part) <= size:
-            held += part
+            yield rest + part[:end]
+            rest = part[end:]
+        elif len(rest) + len(part) <= size:
+            rest += part
         else:
-            held = b"#" if (held or part).startswith(b"#") else b"!"
-    if held:
-        yield held
+            rest = b"#" if (rest or part).startswith(b"#") else b"!"
+    if rest:
+        yield rest
 
 
 def _regrouped(parts: Iterable[Reports], batch: int) -> Iterator[Reports]:
-    """The same reports, so many at a time, since counting some costs as the counts are many."""
-    held: list[Reports] = []
+    """Yield the same reports, so many at a time: counting some costs as the counts are many."""
+    waiting: list[Reports] = []
     for part in parts:
-        held.append(part)
-        number = sum(map(len, held))
+        waiting.append(part)
+        number = sum(map(len, waiting))
         if number >= batch:
-            together, whole = np.concatenate(held), number // batch * batch
+            together, whole = np.concatenate(waiting), number // batch * batch
             yield from (together[k : k + batch] for k in range(0, whole, batch))
-            held = [together[whole:]]
-    if sum(map(len, held)):
-        yield np.concatenate(held)
+            waiting = [together[whole:]]
+    if sum(map(len, waiting)):
+        yield np.concatenate(waiting)
 
 
 # ----------------------------------------------------------------------------- base64, many at once
 
 
 def encode(content: Bytes) -> Bytes:
-    """Base64 of rows of bytes.
+    """Return base64 of rows of bytes.
 
     Shapes: `content` (rows, bytes); returns (rows, characters).
     """
@@ -267,16 +267,16 @@ def encode(content: Bytes) -> Bytes:
 
 
 def decode(text: Bytes, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
-    """Rows of bytes from their base64.
+    """Return rows of bytes from their base64.
 
     Shapes: `text` (rows, characters); returns (rows, size).
     """
     padding = -size % 3
     translated = bytearray(text).translate(_DIGITS)
     digits = np.frombuffer(translated, dtype=np.uint8).reshape(text.shape)
-    own = digits[:, : text.shape[1] - padding]
-    good = (own < 64).all(axis=1) & (text[:, own.shape[1] :] == _PAD).all(axis=1)
-    digits[:, own.shape[1] :] = 0
+    kept = digits[:, : text.shape[1] - padding]
+    good = (kept < 64).all(axis=1) & (text[:, kept.shape[1] :] == _PAD).all(axis=1)
+    digits[:, kept.shape[1] :] = 0
     a, b, c, d = (digits[:, k::4] for k in range(4))
     three = np.stack([a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d], axis=2)
     content = three.reshape(len(text), size + padding)
@@ -284,13 +284,13 @@ def decode(text: Bytes, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
 
 
 def _encoded(size: int) -> int:
-    """How many characters base64 has of so many bytes."""
+    """Return how many characters base64 has of so many bytes."""
     return 4 * (-(-size // 3))
 
 
 def _windows(text: Bytes, starts: Any, size: int) -> Bytes:
-    """So many bytes from each start: shape (starts, size)."""
+    """Return so many bytes from each start: shape (starts, size)."""
     if not len(starts):
         return np.zeros((0, size), dtype=np.uint8)
-    found: Bytes = np.lib.stride_tricks.sliding_window_view(text, size)[starts]
-    return found
+    windows: Bytes = np.lib.stride_tricks.sliding_window_view(text, size)[starts]
+    return windows

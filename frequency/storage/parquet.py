@@ -75,7 +75,7 @@ _FIELDS = {
     },
     OTHERS_VERSION: {"protocol": TEXT, "id": TEXT, "count": REPORTS, "digest": TEXT},
 }
-"""Of a header, by its version, beside "format" and "version"."""
+"""The fields of a header, by its version, beside "format" and "version"."""
 
 _ANY_WIDTH = (pa.binary(), pa.large_binary(), pa.binary_view())
 
@@ -126,13 +126,13 @@ class ParquetReports(ReportsFile):
                 file = _opened(stream, ())
                 footer = _footer(stream, file, self.channel)
                 # A value that occurs often is held once, however long a forged one is
-                free = [one.name for one in file.schema_arrow if one.type in _ANY_WIDTH]
+                free = [column.name for column in file.schema_arrow if column.type in _ANY_WIDTH]
                 file = _opened(stream, free) if free else file
             if digest is not None and footer.digest != digest:
                 raise RefusedFile(REPLACED)
             chosen = range(len(footer.groups)) if groups is None else groups
-            held = range(file.num_row_groups) if footer.together and chosen else chosen
-            for reports in _intact(_read(file, self.channel, held, batch), footer, chosen):
+            taken = range(file.num_row_groups) if footer.together and chosen else chosen
+            for reports in _intact(_read(file, self.channel, taken, batch), footer, chosen):
                 yield self.channel.accepted(reports, tally)
 
     @staticmethod
@@ -174,24 +174,24 @@ def _is_plausible(reports: int, size: int, channel: Channel) -> bool:
 
 
 def _grouped(arrays: Iterable[Reports], channel: Channel) -> Iterator[Reports]:
-    """The same reports, in one array a row group, which is overwritten by the next."""
+    """Yield the same reports, in one array a row group, which is overwritten by the next."""
     group = np.empty(min(_GROUP, most(channel)), dtype=channel.report_dtype)
-    held = 0
+    filled = 0
     for array in arrays:
         start = 0
         while start < len(array):
-            part = array[start : start + len(group) - held]
-            group[held : held + len(part)] = part
-            start, held = start + len(part), held + len(part)
-            if held == len(group):
+            part = array[start : start + len(group) - filled]
+            group[filled : filled + len(part)] = part
+            start, filled = start + len(part), filled + len(part)
+            if filled == len(group):
                 yield group
-                held = 0
-    if held:
-        yield group[:held]
+                filled = 0
+    if filled:
+        yield group[:filled]
 
 
 def parquet_header(protocol: Any, reports: Reports) -> str:
-    """What another writer puts under the key ``mechdesign`` of a file's key-value metadata.
+    """Return what another writer puts under the key ``mechdesign`` of a file's metadata.
 
     Parameters
     ----------
@@ -212,20 +212,20 @@ def parquet_header(protocol: Any, reports: Reports) -> str:
         A report that no client of this protocol can have sent.
     """
     channel = channel_of(protocol)
-    own = np.ascontiguousarray(channel.accepted(reports, None))
+    accepted = np.ascontiguousarray(channel.accepted(reports, None))
     header = {
         "format": FORMAT,
         "version": OTHERS_VERSION,
         "protocol": channel.wire.hex(),
         "id": new_id(),
-        "count": len(own),
-        "digest": f"sha256:{hashlib.sha256(own.tobytes()).hexdigest()}",
+        "count": len(accepted),
+        "digest": f"sha256:{hashlib.sha256(accepted.tobytes()).hexdigest()}",
     }
     return canonical(header)
 
 
 def _opened(stream: Any, dictionaries: Sequence[str]) -> Any:
-    """A file of which some columns come as dictionaries."""
+    """Yield a file of which some columns come as dictionaries."""
     return pq.ParquetFile(
         stream,
         page_checksum_verification=True,
@@ -246,21 +246,21 @@ def _read(file: Any, channel: Channel, groups: Sequence[int], batch: int) -> Ite
 
 
 def _intact(parts: Iterable[Reports], footer: Footer, groups: Sequence[int]) -> Iterator[Reports]:
-    """The same parts; RefusedFile as soon as a row group is not what the footer says."""
+    """Yield the same parts; RefusedFile as soon as a row group is not what the footer says."""
     expected = deque((k, footer.groups[k], footer.digests[k]) for k in groups)
-    found, held = hashlib.sha256(), 0
+    hashed, filled = hashlib.sha256(), 0
     for part in parts:
         rest = part
         while len(rest) and expected:
             k, size, digest = expected[0]
-            here, rest = rest[: size - held], rest[size - held :]
-            found.update(here.data)
-            held += len(here)
-            if held == size:
-                if found.hexdigest() != digest:
+            here, rest = rest[: size - filled], rest[size - filled :]
+            hashed.update(here.data)
+            filled += len(here)
+            if filled == size:
+                if hashed.hexdigest() != digest:
                     raise RefusedFile(f"damaged: row group {k} is not what was written")
                 expected.popleft()
-                found, held = hashlib.sha256(), 0
+                hashed, filled = hashlib.sha256(), 0
         if len(rest):
             raise RefusedFile("damaged: more reports than were written")
         yield part
@@ -269,7 +269,7 @@ def _intact(parts: Iterable[Reports], footer: Footer, groups: Sequence[int]) -> 
 
 
 def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
-    """What an open file says of itself, compared with what it is.
+    """Return what an open file says of itself, compared with what it is.
 
     RefusedFile unless it is of this channel.
     """
@@ -311,7 +311,7 @@ def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Turns what pyarrow says of a damaged file into RefusedFile."""
+    """Turn what pyarrow says of a damaged file into RefusedFile."""
     try:
         yield
     except RefusedFile:
@@ -320,14 +320,14 @@ def _refusing() -> Iterator[None]:
         # A file that is missing stays so
         if isinstance(error, OSError) and type(error) is not OSError:
             raise
-        told = " ".join(str(error).split())[:200]
-        if "magic bytes" in told:
-            told = "cut short, or of another kind; of a table reports are made first (privatize)"
-        raise RefusedFile(f"damaged or no Parquet file: {told}") from error
+        message = " ".join(str(error).split())[:200]
+        if "magic bytes" in message:
+            message = "cut short, or of another kind; of a table reports are made first (privatize)"
+        raise RefusedFile(f"damaged or no Parquet file: {message}") from error
 
 
 def _header(metadata: Any) -> dict[str, Any]:
-    """What the metadata hold under our key; RefusedFile unless it is intact."""
+    """Return what the metadata hold under our key; RefusedFile unless it is intact."""
     try:
         header = from_json((metadata.metadata or {}).get(_KEY, b"null"))
     except ValueError:
@@ -349,7 +349,7 @@ def _header(metadata: Any) -> dict[str, Any]:
 
 
 def _kind(field: np.dtype[Any]) -> Any:
-    """The Arrow type of a field of a report: an integer, or binary of its width."""
+    """Return the Arrow type of a field of a report: an integer, or binary of its width."""
     whole = field.base.kind in "iu" and field.itemsize == field.base.itemsize
     return pa.from_numpy_dtype(field.base) if whole else pa.binary(field.itemsize)
 
@@ -399,13 +399,13 @@ def _from_arrow(part: Any, channel: Channel) -> Reports:
 
 
 def _of_width(column: Any, name: str, field: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The values of a column of binary of any width; RefusedFile unless all have the field's."""
+    """Return the values of a binary column; RefusedFile unless all have the field's width."""
     values = column.dictionary.cast(pa.large_binary())
     lengths = set(pa.compute.binary_length(values).to_pylist())
     if lengths - {field.itemsize}:
         raise RefusedFile(
             f"column {name!r} has values of {sorted(lengths)[:4]} bytes, not {field.itemsize}"
         )
-    held = np.frombuffer(b"".join(values.to_pylist()), dtype=field.base)
-    rows = held.reshape(len(values), field.itemsize // field.base.itemsize)
+    values_there = np.frombuffer(b"".join(values.to_pylist()), dtype=field.base)
+    rows = values_there.reshape(len(values), field.itemsize // field.base.itemsize)
     return rows[column.indices.to_numpy()]

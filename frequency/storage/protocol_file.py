@@ -57,12 +57,12 @@ _PROTOCOL = record(_ARGUMENTS)
 """A protocol within a file; `_decoded` checks each argument."""
 
 _FIELDS = {**_ARGUMENTS, "agreed": table_of(ANYTHING)}
-"""Of a file; what is agreed on is compared with that of the protocol, and so is this."""
+"""The fields of a file; what is agreed on is compared with that of the protocol, and so is this."""
 
 _CLIENT = optional(table_of(ANYTHING))
 
 _SIZES = dict.fromkeys(("attributes", "sizes"), list_of(row_of(TEXT, whole_number(1))))
-"""How a domain is written; the second in older files."""
+"""The forms in which a domain is written; the second in older files."""
 
 _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
 """Whose public classes a file can name; of other modules, only those that were imported before."""
@@ -102,7 +102,7 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
 
 
 def _text(content: dict[str, Any]) -> str:
-    """The file's text; what only programs read is on one line."""
+    """Return the file's text; what only programs read is on one line."""
     lines = []
     for key, value in content.items():
         indent = None if key == "client" else 1
@@ -111,7 +111,7 @@ def _text(content: dict[str, Any]) -> str:
 
 
 def load_protocol(path: str | os.PathLike[str]) -> Any:
-    """The protocol in a file; it equals the one that was saved.
+    """Return the protocol in a file; it equals the one that was saved.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _require_arguments(written: Any, given: Any) -> None:
 
 
 def _client(protocol: Any) -> dict[str, Any] | None:
-    """The description that clients run; None of a protocol of one's own that states none."""
+    """Return the description that clients run; None of a protocol of one's own without one."""
     try:
         described: dict[str, Any] = protocol.client()
     except TypeError:
@@ -176,7 +176,7 @@ def _agreed(protocol: Any) -> dict[str, Any]:
 
 
 def _name(kind: type) -> str:
-    """The module and name by which a file names a class.
+    """Return the module and name by which a file names a class.
 
     Of this library, those that are public; of others, those that an importable module holds by
     their own name. TypeError for the rest.
@@ -186,9 +186,9 @@ def _name(kind: type) -> str:
             module = import_module(name)
             if kind.__name__ in module.__all__ and getattr(module, kind.__name__) is kind:
                 return f"{name}.{kind.__name__}"
-    own = kind.__module__.split(".")[0] in {name.split(".")[0] for name in _MODULES}
-    held = getattr(sys.modules.get(kind.__module__), kind.__name__, None)
-    if own or held is not kind or kind.__module__ == "__main__":
+    ours = kind.__module__.split(".")[0] in {name.split(".")[0] for name in _MODULES}
+    known = getattr(sys.modules.get(kind.__module__), kind.__name__, None)
+    if ours or known is not kind or kind.__module__ == "__main__":
         raise TypeError(
             f"{kind.__module__}.{kind.__qualname__} is neither public in this library nor of a"
             " module that can be imported, and cannot be named in a file"
@@ -197,7 +197,7 @@ def _name(kind: type) -> str:
 
 
 def _named(name: Any, *bases: type) -> Any:
-    """The class that a file names, of these bases.
+    """Return the class that a file names, of these bases.
 
     A module that is not of this library must have been imported: to load a file never runs code
     that nobody asked for, nor calls anything but such a class.
@@ -205,20 +205,20 @@ def _named(name: Any, *bases: type) -> Any:
     module, _, last = name.rpartition(".")
     if module in _MODULES:
         import_module(module)
-    found = getattr(sys.modules.get(module), last, None)
-    is_class = inspect.isclass(found) and issubclass(found, bases) and _name(found) == name
-    if not is_class or inspect.isabstract(found):
+    named = getattr(sys.modules.get(module), last, None)
+    is_class = inspect.isclass(named) and issubclass(named, bases) and _name(named) == name
+    if not is_class or inspect.isabstract(named):
         missing = f"; {shown(module)} has not been imported"
         missing += f" (in a shell: --import {printable(module)})" if module else ""
         missing = missing if module not in sys.modules else ""
         raise ValueError(
             f"{shown(name)} is not a protocol of this library or of an imported module{missing}"
         )
-    return found
+    return named
 
 
 def _encoded(value: Any) -> Any:
-    """An argument as JSON.
+    """Return an argument as JSON.
 
     What JSON does not have is an object of one entry, or of a class's name and arguments.
     """
@@ -257,7 +257,9 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
     if "protocol" in value:
         _PROTOCOL.require(value)
         kind = _named(value["protocol"], Channel, Protocol)
-        arguments = {name: _decoded(one, place, work) for name, one in value["arguments"].items()}
+        arguments = {
+            name: _decoded(argument, place, work) for name, argument in value["arguments"].items()
+        }
         known = inspect.signature(kind).parameters
         for name in arguments:
             if name not in known:

@@ -1,4 +1,4 @@
-"""What files of reports have in common, whatever their format is: `ReportsFile`."""
+"""ReportsFile: the base of files of reports, whatever their format is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUP = 1 << 20
 """Reports that are handled at a time, unless they are long."""
 
 _BATCH_BYTES = 1 << 25
-"""How much of reports is held at a time, where they are long."""
+"""The amount of reports that is held at a time, where they are long."""
 
 _BLOCK = 1 << 20
 
@@ -27,7 +27,7 @@ REPLACED = "it was replaced while it was being counted"
 
 
 class RefusedFile(InvalidReport):
-    """A file that does not hold reports of this protocol, or is damaged.
+    """The error for a file that does not hold reports of this protocol, or is damaged.
 
     Nothing of it was counted.
     """
@@ -35,7 +35,7 @@ class RefusedFile(InvalidReport):
 
 @dataclass(frozen=True)
 class Outline:
-    """What a file says of the reports in it.
+    """The outline: what a file says of the reports in it.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class ReportsFile(ABC):
 
     @abstractmethod
     def outline(self) -> Outline:
-        """What the file says of itself.
+        """Return what the file says of itself.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class ReportsFile(ABC):
         tally: Counter[str] | None,
         digest: str | None = None,
     ) -> Iterator[Reports]:
-        """The valid reports of some groups.
+        """Yield the valid reports of some groups.
 
         Parameters
         ----------
@@ -118,19 +118,19 @@ class ReportsFile(ABC):
     @staticmethod
     @abstractmethod
     def write(stream: IO[bytes], channel: Channel, arrays: Iterable[Reports]) -> int:
-        """Write valid reports; how many they were.
+        """Write valid reports; return how many they were.
 
         ValueError if this format cannot hold them.
         """
 
 
 def most(channel: Channel) -> int:
-    """How many reports there is room for."""
+    """Return how many reports there is room for."""
     return max(1, _BATCH_BYTES // channel.report_dtype.itemsize)
 
 
 def batch_of(channel: Channel) -> int:
-    """How many reports to hold at a time.
+    """Return how many reports to hold at a time.
 
     As many as the counts are, so that these are not the cost, within reason.
     """
@@ -138,12 +138,12 @@ def batch_of(channel: Channel) -> int:
 
 
 def digest_of_id(name: str) -> str:
-    """The digest by which a file with this id is known, in whatever format it is."""
+    """Return the digest by which a file with this id is known, in whatever format it is."""
     return hashlib.sha256(f"mechdesign reports {name}".encode()).hexdigest()
 
 
 def digest_of_content(stream: IO[bytes]) -> str:
-    """The digest by which a file without an id is known: that of all its bytes."""
+    """Return the digest by which a file without an id is known: that of all its bytes."""
     stream.seek(0)
     digest = hashlib.sha256()
     while block := stream.read(_BLOCK):

@@ -26,7 +26,7 @@ _HELD = 1 << 18
 def shuffled(
     parts: Iterable[Reports], dtype: np.dtype[np.void], source: BitSource
 ) -> Iterator[Reports]:
-    """The same reports: each goes to a pile at random, and each pile is put in random order.
+    """Return the same reports: each goes to a random pile, and each pile into random order.
 
     Whatever their order was, the distribution of what comes out is the same.
 
@@ -48,7 +48,7 @@ def shuffled(
 
 
 def _permutation(size: int, source: BitSource) -> npt.NDArray[np.intp]:
-    """Each order of so many with the same probability."""
+    """Return a random order of so many, each with the same probability."""
     while True:
         words = source(size)
         order = np.argsort(words)

@@ -1,4 +1,4 @@
-"""What has been counted of which files: right at every moment, in memory and in its file."""
+"""The state of what has been counted of which files: right at every moment, in memory and file."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from mechdesign.base.text import reason
 _KIND = "counted files"
 
 _FIELDS = {"files": list_of(row_of(TEXT, TEXT, REPORTS, table_of(REPORTS)))}
-"""Of a state beside its aggregate: each file, its digest, what was counted and what left out."""
+"""The fields of a state beside its aggregate: files, digests, what was counted or left out."""
 
 _SHARE = 20
 """Saving the state may take one part in so many of the time."""
 
 
 class Settled(NamedTuple):
-    """What has been counted, for good: nothing in it ever changes."""
+    """The counts of files, settled for good: nothing in it ever changes."""
 
     aggregate: Aggregate
     files: int
-    """Of how many files: the first ones of the state's."""
+    """The number of files: the first ones of the state's."""
 
 
 class State:
-    """What has been counted of which files, in memory and, if there is a path, in a file.
+    """The state of what has been counted of which files, in memory and, with a path, in a file.
 
     `settled` is replaced by one assignment, and the file in one step. So whatever interrupts this,
     wherever it does, what is then saved or read again is right.

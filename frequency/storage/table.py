@@ -32,7 +32,7 @@ except ImportError as error:
 T = TypeVar("T")
 
 _SEPARATORS = {".csv": None, ".csv.gz": None, ".tsv": "\t", ".tsv.gz": "\t"}
-"""What separates cells, by the end of a file's name; None: what the header line tells."""
+"""The separators of cells, by the end of a file's name; None: what the header line tells."""
 
 _PARQUET = ".parquet"
 
@@ -44,7 +44,7 @@ _CHUNK, _BATCH = 1 << 20, 1 << 15
 
 
 def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """The rows of a table, in order, in tables that are small enough for memory.
+    """Yield the rows of a table, in order, in tables that are small enough for memory.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -
 def applied(
     path: str | os.PathLike[str], columns: Sequence[str], function: Callable[[Any], T]
 ) -> Iterator[T]:
-    """What a function makes of each block of a table.
+    """Yield what a function makes of each block of a table.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def applied(
 
 
 def _kind(source: Path) -> str:
-    """How the name of a file ends."""
+    """Return how the name of a file ends."""
     for kind in (*_SEPARATORS, _PARQUET):
         if source.name.lower().endswith(kind):
             return kind
@@ -134,7 +134,7 @@ def _kind(source: Path) -> str:
 
 
 def _places(source: Path, header: Sequence[str], columns: Sequence[str] | None) -> list[int]:
-    """Where the columns are that are needed."""
+    """Return where the columns are that are needed."""
     for name in header if columns is None else columns:
         if header.count(name) != 1:
             many = f"{header.count(name)} columns" if name in header else "no column"
@@ -146,26 +146,26 @@ def _places(source: Path, header: Sequence[str], columns: Sequence[str] | None) 
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names for a message, at most so many."""
+    """Return names for a message, at most so many."""
     most = 20
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(shown, names[:most])) + more
 
 
 def _regrouped(parts: Iterable[Any]) -> Iterator[Any]:
-    """The same rows in blocks that do not depend on the file, unless rows are long."""
-    held: list[Any] = []
+    """Yield the same rows in blocks that do not depend on the file, unless rows are long."""
+    batches: list[Any] = []
     rows = size = 0
     for part in parts:
         while len(part):
             here, part = part.slice(0, _ROWS - rows), part.slice(_ROWS - rows)
-            held.append(here)
+            batches.append(here)
             rows, size = rows + len(here), size + here.nbytes
             if rows == _ROWS or size >= _BYTES:
-                yield pa.Table.from_batches(held)
-                held, rows, size = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held)
+                yield pa.Table.from_batches(batches)
+                batches, rows, size = [], 0, 0
+    if batches:
+        yield pa.Table.from_batches(batches)
 
 
 # ---------------------------------------------------------------------------------------------- CSV
@@ -185,8 +185,8 @@ def _csv(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
         except pa.ArrowInvalid:  # whose message would show the row
             malformed = True
         if malformed or rows + 1 != stream.lines:
-            held = sum(1 for _ in strict.rows)  # says what is wrong and where, if it can
-            if held and (malformed or held != rows):
+            counted = sum(1 for _ in strict.rows)  # says what is wrong and where, if it can
+            if counted and (malformed or counted != rows):
                 raise InvalidTable(
                     f"{source} has a row of more than {_CHUNK:,} bytes, or stray quotes; nothing"
                     " was written"
@@ -194,7 +194,7 @@ def _csv(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
 
 
 def _parsed(stream: Utf8Stream, separator: str, places: Sequence[int]) -> Iterator[Any]:
-    """The columns at these places, as pyarrow parses them."""
+    """Yield the columns at these places, as pyarrow parses them."""
     names = [f"f{place}" for place in places]  # as it calls them
     with pc.open_csv(
         pa.PythonFile(stream, mode="r"),
@@ -211,7 +211,7 @@ def _parsed(stream: Utf8Stream, separator: str, places: Sequence[int]) -> Iterat
 
 
 def _place(source: Path, row: int) -> str:
-    """Where a row is, which is counted from 0: its line, counted from 1, if there are lines."""
+    """Return where a row, counted from 0, is: its line, counted from 1, if there are lines."""
     if _kind(source) != _PARQUET:
         with opened_csv(source, _SEPARATORS[_kind(source)]) as strict:
             for _, line in islice(strict.rows, row, None):

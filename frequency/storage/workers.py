@@ -1,4 +1,4 @@
-"""Where functions are called: here, or in other processes of this machine.
+"""Pools in which functions are called: here, or in other processes of this machine.
 
 A `Pool` is all that the rest knows of it; `frequency.distributed.Cluster` is one of many machines.
 """
@@ -30,14 +30,14 @@ _R = TypeVar("_R")
 
 
 class Pool(ABC):
-    """Calls functions, which are pure, and may be called again where a worker was lost.
+    """A pool that calls functions, pure ones, which may be called again where a worker was lost.
 
     Every method raises WorkersLost when there is nobody left to do the work.
     """
 
     @abstractmethod
     def width(self) -> int:
-        """How many calls to have under way, so that nobody waits for work."""
+        """The number of calls to have under way, so that nobody waits for work."""
 
     @abstractmethod
     def submit(self, function: Callable[[_T], _R], argument: _T) -> Any:
@@ -63,15 +63,15 @@ class Pool(ABC):
 
     @abstractmethod
     def finished(self, futures: Collection[Any]) -> Collection[Any]:
-        """Those of some futures that are done, as soon as there is one."""
+        """Return those of some futures that are done, as soon as there is one."""
 
     @abstractmethod
     def result(self, future: Any) -> Any:
-        """What came of a future that is done."""
+        """Return what came of a future that is done."""
 
 
 class Here(Pool):
-    """Calls at once."""
+    """A pool that calls at once."""
 
     def width(self) -> int:
         return 1
@@ -89,7 +89,7 @@ class Here(Pool):
 
 
 class Processes(Pool):
-    """Calls in processes that need nothing of the caller's script, and stay for the next call.
+    """A pool of processes that need nothing of the caller's script, and stay for the next call.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Processes(Pool):
 
 @contextmanager
 def processes(workers: int) -> Iterator[Pool]:
-    """`Processes`, which are ended at once if anything is raised while they work."""
+    """Yield `Processes`, which are ended at once if anything is raised while they work."""
     pool = Processes(workers)
     try:
         yield pool
@@ -143,7 +143,7 @@ def _lost() -> Iterator[None]:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Interrupts wait; a process that begins meanwhile never gets any, not even before `follow`."""
+    """Let interrupts wait; a process that begins meanwhile gets none, not even before `follow`."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -167,7 +167,7 @@ def follow(parent: int) -> None:
 
 
 def in_order(pool: Pool, function: Callable[[_T], _R], arguments: Iterator[_T]) -> Iterator[_R]:
-    """``map(function, arguments)``, some calls ahead of whoever takes the results."""
+    """Yield ``map(function, arguments)``, some calls ahead of whoever takes the results."""
     waiting: deque[Any] = deque()
     try:
         while True:

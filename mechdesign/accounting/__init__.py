@@ -1,4 +1,4 @@
-"""What releases and collections cost in privacy: alone, shuffled, composed, and in a ledger."""
+"""The privacy loss of releases and collections: alone, shuffled, composed, and in a ledger."""
 
 import lazy_loader
 

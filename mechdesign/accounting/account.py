@@ -1,4 +1,4 @@
-"""Account: what collections have cost each group of users, in both currencies.
+"""Account: the privacy accountant, for the losses of each group of users in both currencies.
 
 A *report* tells whoever sees it at most its local epsilon; what is released, or shuffled and then
 published, tells everybody else at most a central (epsilon, delta). Both are kept.
@@ -37,28 +37,28 @@ NUMBER_BITS = 2048
 """The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
 
 _MU_BITS, _MOST_MU_BITS = 64, 256
-"""A squared mu is kept to so many bits, and to so many binary places at most."""
+"""The number of bits to which a squared mu is kept, and of its binary places at most."""
 
 _CACHED = 4096
-"""How many groups of users, and costs, are remembered: as many as a ledger is likely to have."""
+"""The number of groups of users, and of costs, that are remembered: as many as ledgers have."""
 
 _GAIN = 1 - Fraction(1, 1 << 12)
-"""Composed collections cost at most so much of the sum of their epsilons, or else that sum."""
+"""The largest share of the sum of epsilons that a composition may cost; else that sum counts."""
 
 _ROUGH = 0.2
-"""How much is smoothed to show that a group has lost less than another."""
+"""The smoothing of bounds that show that a group has lost less than another."""
 
 _LARGE = Fraction(1 << 20)
-"""Epsilons beyond it are alike where they are compared in floats."""
+"""The epsilon beyond which all are alike where they are compared in floats."""
 
 _UNBOUNDED = Fraction(1 << (2 * NUMBER_BITS))
 
 Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies | GaussianLoss | DailyReports
-"""What a collection costs: an epsilon, or what it is worked out from."""
+"""The type of the cost of a collection: an epsilon, or what it is worked out from."""
 
 
 class BudgetExceeded(MechanismError):
-    """Spending so much would exceed the budget. Nothing was recorded.
+    """The error for a cost that exceeds what is left of the budget. Nothing was recorded.
 
     Attributes: ``asked`` and ``remaining``, exact.
     """
@@ -78,11 +78,11 @@ class BudgetExceeded(MechanismError):
 
 
 class AlreadySpent(MechanismError, ValueError):
-    """A collection of this name is in the ledger. Nothing was recorded."""
+    """The error for a collection whose name is in the ledger. Nothing was recorded."""
 
 
 class ShuffledDays(MechanismError, ValueError):
-    """Reports of one day are shuffled, whose users report on other days, too.
+    """The error for shuffled reports of one day whose users report on other days, too.
 
     Nothing was recorded.
     """
@@ -98,7 +98,7 @@ class ShuffledDays(MechanismError, ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """A collection, and what it costs.
+    """A collection, and its privacy loss.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Entry:
 
     @property
     def groups(self) -> tuple[str, ...] | None:
-        """`users` as `plain_name` has them: files may hold others."""
+        """The groups `users`, as `plain_name` has them: files may hold others."""
         return groups_of(self.users, stored=True)
 
     @property
@@ -153,7 +153,7 @@ def _loss(epsilon: Fraction, profile: tuple[tuple[Fraction, Fraction], ...]) -> 
 
 @dataclass(frozen=True)
 class Budget:
-    """What each user may lose in all.
+    """The privacy loss that each user may have in all.
 
     Attributes
     ----------
@@ -187,17 +187,19 @@ class Account:
         self._local = Sums()
 
     def left(self, groups: tuple[str, ...] | None) -> Fraction:
-        """What every user of these groups (None: every user) has at least left to release.
+        """Return what every user of these groups (None: every user) has at least left to release.
 
         Epsilons of further releases add up to what is spent already, also with a delta.
         """
         spent = self._central.largest(groups)
+        # Both are proved: basic composition with delta 0, and the composition of privacy losses at
+        # the delta of the budget. The less counts.
         if self.budget.delta:
             spent = min(spent, self._composed(groups))
         return self.budget.epsilon - spent
 
     def local(self, groups: tuple[str, ...] | None) -> Fraction:
-        """The most that the reports of any of these users tell who sees them all."""
+        """Return the most that the reports of any of these users tell who sees them all."""
         return self._local.largest(groups)
 
     def check(self, entry: Entry) -> None:
@@ -256,8 +258,11 @@ class Account:
         """Whether what these users have spent, with new entries, is within the budget."""
         pure = sum((entry.pure for entry in new), self._central.largest(users))
         most, delta = self.budget.epsilon, self.budget.delta
+        # Basic composition settles most cases in a few additions, exactly.
         if pure <= most or not delta:
             return pure <= most
+        # Each group on its own: users in different groups lose nothing to each other's collections
+        # (parallel composition).
         return all(
             _is_within(costs, delta, most) or _composed(costs, delta) <= most
             for costs in self._held(users, *new)
@@ -275,11 +280,11 @@ class Account:
         self._local.add(entry.groups, entry.local or Fraction(0))
 
     def alone(self, entry: Entry) -> Fraction:
-        """What an entry costs by itself, at the delta of the budget."""
+        """Return what an entry costs by itself, at the delta of the budget."""
         return _composed(_costs([entry]), self.budget.delta) if self.budget.delta else entry.pure
 
     def _composed(self, groups: tuple[str, ...] | None, *new: Entry) -> Fraction:
-        """The epsilon of all that any of these users has lost, at the delta of the budget."""
+        """Return the epsilon of all that any of these users has lost, at the budget's delta."""
         most, delta = Fraction(0), self.budget.delta
         # Most groups are shown to have lost less than the first, at a fraction of the cost
         for costs in sorted(self._held(groups, *new), key=_size, reverse=True):
@@ -288,24 +293,25 @@ class Account:
         return most
 
     def _held(self, groups: tuple[str, ...] | None, *new: Entry) -> set[_Costs]:
-        """The collections from each of some groups of users; None: from all, and from the rest."""
+        """Return the collections from each of some groups; None: from all, and from the rest."""
         everybody = [entry for entry in self.entries if entry.groups is None]
-        own: dict[str | None, list[Entry]] = {None: []} if groups is None else {}
-        own |= {group: [] for group in groups or ()}
+        by_group: dict[str | None, list[Entry]] = {None: []} if groups is None else {}
+        by_group |= {group: [] for group in groups or ()}
         for entry in self.entries:
             for group in entry.groups or ():
                 if groups is None:
-                    own.setdefault(group, []).append(entry)
-                elif group in own:
-                    own[group].append(entry)
-        return {_costs(everybody, entries, new) for entries in own.values()}
+                    by_group.setdefault(group, []).append(entry)
+                elif group in by_group:
+                    by_group[group].append(entry)
+        # A set: groups that have lost the same, in whatever order, are composed once.
+        return {_costs(everybody, entries, new) for entries in by_group.values()}
 
 
 _Cost: TypeAlias = tuple[Fraction, tuple[tuple[Fraction, Fraction], ...], Fraction | None]
-"""An epsilon, a profile, and a squared mu."""
+"""The type of a cost: an epsilon, a profile, and a squared mu."""
 
 _Costs: TypeAlias = frozenset[tuple[_Cost, int]]
-"""How often each cost occurs."""
+"""The type of several costs, and how often each occurs."""
 
 
 def _costs(*entries: Iterable[Entry]) -> _Costs:
@@ -316,7 +322,9 @@ def _costs(*entries: Iterable[Entry]) -> _Costs:
 
 
 def _size(costs: _Costs) -> float:
-    """By which groups are tried: about what they lose together."""
+    """Return the key by which groups are tried: about what they lose together."""
+    # Squares add up as the variances of privacy losses do: an epsilon counts as its square,
+    # Gaussian noise as its squared mu.
     return sum(
         times * float(min(epsilon, _LARGE) ** 2 if normal is None else normal)
         for (epsilon, _, normal), times in costs
@@ -333,22 +341,23 @@ def _is_within(costs: _Costs, delta: Fraction, most: Fraction) -> bool:
 
 @lru_cache(maxsize=_CACHED)
 def _composed(costs: _Costs, delta: Fraction) -> Fraction:
-    """The epsilon of collections at a delta: composed, or added up if that is less."""
+    """Return the epsilon of collections at a delta: composed, or added up if that is less."""
     pure, composition = _composition(costs)
-    found = math.inf if composition is None else composition.quick_epsilon(delta)
+    composed = math.inf if composition is None else composition.quick_epsilon(delta)
     # The sum is a number that people know, and stays where composing gains next to nothing
-    return pure if found == math.inf or found > pure * _GAIN else Fraction(found)
+    return pure if composed == math.inf or composed > pure * _GAIN else Fraction(composed)
 
 
 @lru_cache(maxsize=8)  # which hold tables of moments
 def _composition(costs: _Costs) -> tuple[Fraction, Composition | None]:
-    """The sum of epsilons, and all collections together unless nothing is proved of these."""
+    """Return the sum of epsilons, and the composition unless nothing is proved of it."""
     pure = sum((epsilon * times for (epsilon, *_), times in costs), Fraction(0))
     losses, squared_mu = Counter[PrivacyLoss](), Fraction(0)
     for (epsilon, profile, normal), times in costs:
         if normal is None:
             losses[_loss(epsilon, profile)] += times  # costs may differ, and have the same loss
         else:
+            # Gaussian noise composes in closed form: squared mu add up, whatever the order.
             squared_mu += normal * times
     if squared_mu > LARGEST_SQUARED_MU:
         return pure, None
@@ -356,17 +365,17 @@ def _composition(costs: _Costs) -> tuple[Fraction, Composition | None]:
 
 
 class Sums:
-    """Of epsilons: those from all users, and those from each group."""
+    """The sums of epsilons: those from all users, and those from each group."""
 
     def __init__(self) -> None:
         self._all_users = Fraction(0)
         self._groups: dict[str, Fraction] = {}
-        """What each group has spent on collections that were not from all users."""
+        """The sums of the groups' collections that were not from all users."""
         self._most = Fraction(0)
         """The largest of these."""
 
     def largest(self, groups: tuple[str, ...] | None) -> Fraction:
-        """The largest sum of these groups; None: of all users."""
+        """Return the largest sum of these groups; None: of all users."""
         beyond = self._most
         if groups is not None:
             beyond = max(self._groups.get(group, Fraction(0)) for group in groups)
@@ -390,7 +399,7 @@ def entry_of(
     rate: Rational | None,
     only_day: bool = False,
 ) -> Entry:
-    """The entry of a collection: see `mechdesign.Ledger.spend`."""
+    """Return the entry of a collection: see `mechdesign.Ledger.spend`."""
     groups = groups_of(users)
     if not isinstance(what, str) or not what.strip():
         raise ValueError(f"a collection needs a name, got {shown(what)}")
@@ -412,8 +421,8 @@ def entry_of(
     if isinstance(cost, DailyReports):
         if local is not None:
             raise ValueError("daily reports say themselves what all of them tell")
-        told = cost.epsilon
-        return recorded(told, what, groups, told, None, None, (), permanent=cost.permanent)
+        total = cost.epsilon
+        return recorded(total, what, groups, total, None, None, (), permanent=cost.permanent)
     if isinstance(cost, Shuffled):
         if cost.of_one_day and not only_day:
             raise ShuffledDays(what)
@@ -452,7 +461,7 @@ def recorded(
     squared_mu: Fraction | None = None,
     permanent: int | None = None,
 ) -> Entry:
-    """An entry; ValueError for what no collection costs."""
+    """Return an entry; ValueError for what no collection costs."""
     if (epsilon is None) == (squared_mu is None) or (profile and epsilon is None):
         raise ValueError("a collection costs an epsilon, or a squared mu of Gaussian noise")
     if squared_mu is not None:
@@ -472,6 +481,8 @@ def recorded(
     for value in (local or 0, rate or 0, *(value for point in profile for value in point)):
         bounded(Fraction(value), 1)
     if epsilon is not None:
+        # Beyond its pure epsilon a release has delta 0: a profile that says otherwise contradicts
+        # it.
         if any(above >= exp_below(epsilon) for above, delta in profile if delta):
             raise ValueError("a release has no delta above 0 where its epsilon holds without one")
         _loss(epsilon, profile)  # what is no profile is refused
@@ -479,7 +490,9 @@ def recorded(
 
 
 def bounded(epsilon: Fraction, denominator: int) -> int:
-    """The common denominator of an epsilon and others; ValueError if numbers become too long."""
+    """Return the common denominator of an epsilon and others; ValueError if it is too long."""
+    # Sums have the least common multiple of all denominators: it bounds the length of every sum
+    # that this ledger will ever have, so that no file can make spending slow.
     if max(epsilon.numerator, epsilon.denominator).bit_length() <= NUMBER_BITS:
         common = math.lcm(denominator, epsilon.denominator)
         if common.bit_length() <= NUMBER_BITS:
@@ -491,7 +504,7 @@ def bounded(epsilon: Fraction, denominator: int) -> int:
 
 
 def groups_of(users: str | Iterable[str] | None, stored: bool = False) -> tuple[str, ...] | None:
-    """The names of groups as `plain_name` has them, each once; None: all users."""
+    """Return the names of groups as `plain_name` has them, each once; None: all users."""
     if users is None:
         return None
     groups = (users,) if isinstance(users, str) or not isinstance(users, Iterable) else tuple(users)
@@ -503,7 +516,7 @@ def groups_of(users: str | Iterable[str] | None, stored: bool = False) -> tuple[
 
 
 def number(value: Fraction) -> str:
-    """The number in full if that is short, else rounded and with a ~ before it."""
+    """Return the number in full if that is short, else rounded and with a ~ before it."""
     short = brief(value, 12)
     if Fraction(short) == value:
         return short

@@ -1,4 +1,4 @@
-"""compose(...): what several releases about the same users tell together."""
+"""compose(...): the privacy loss of several releases about the same users together."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from mechdesign.base.numbers import Rational, ball, precision
 from mechdesign.table import Table
 
 Release: TypeAlias = Table | PrivacyLoss | Shuffled | AmongDummies | GaussianLoss
-"""What is composed: mechanisms, their privacy losses, and shuffled collections."""
+"""The type of what is composed: mechanisms, their privacy losses, and shuffled collections."""
 
 _BITS = 192
 """The precision of logarithms of ratios."""
 
 _SMOOTHINGS, _ENOUGH = (0.05, 0.02), 1.03
-"""How much is smoothed, and by which factor a bound must improve for it to be less."""
+"""The smoothings, and the factor by which a bound must improve for the finer one to be used."""
 
 _BEYOND = 1 + 2.0**-16
-"""How much further than floats say an epsilon is proved, as they are rounded."""
+"""The factor by which an epsilon from floats is enlarged before it is proved, for rounding."""
 
 
 class Composition(PrivacyCurve):
@@ -60,7 +60,7 @@ class Composition(PrivacyCurve):
 
     @precision()
     def renyi(self, order: float | Rational) -> float:
-        """An upper bound on the Renyi divergence, the largest between neighbours.
+        """Return an upper bound on the Renyi divergence, the largest between neighbours.
 
         It is that of the privacy losses themselves, without a detour by delta.
 
@@ -103,7 +103,7 @@ class Composition(PrivacyCurve):
 
     @property
     def _rho(self) -> arb:
-        """That of the Gaussian noise."""
+        """The rho of the Gaussian noise."""
         return ball(self.gaussian.rho) if self.gaussian else arb(0)
 
     @property
@@ -111,7 +111,7 @@ class Composition(PrivacyCurve):
         return RenyiCurve(tuple(self.losses.items()))
 
     def to_dp_event(self) -> Any:
-        """The composition as an event of dp_accounting, for its Renyi accountant.
+        """Return the composition as an event of dp_accounting, for its Renyi accountant.
 
         It is a ``ZCDpEvent`` with `rho`: what dp_accounting makes of it is never below the truth,
         but it is what zero-concentrated privacy knows, which is less than `epsilon` does.
@@ -131,7 +131,7 @@ class Composition(PrivacyCurve):
         return dp_event(self.rho)
 
     def to_dp_accounting(self, interval: float = 1e-4) -> Any:
-        """The composition as a privacy loss distribution of dp_accounting, to compose it there.
+        """Return the composition as a privacy loss distribution of dp_accounting.
 
         It is pessimistic: delta is at least that of the mechanisms for every epsilon, up to the
         floating-point arithmetic of dp_accounting, which composes.
@@ -160,11 +160,11 @@ class Composition(PrivacyCurve):
 
     @cached_property
     def _finite(self) -> Counter[PrivacyLoss]:
-        """All privacy losses, that of Gaussian noise bounded by one of finitely many values."""
+        """The privacy losses, that of Gaussian noise bounded by one of finitely many values."""
         return self.losses + Counter([self.gaussian.profile] if self.gaussian else [])
 
     def epsilon(self, delta: float | Rational) -> float:
-        """As `PrivacyCurve.epsilon`."""
+        """Return an epsilon as `PrivacyCurve.epsilon` does, exactly where sums can be listed."""
         if self.gaussian and not self.losses:
             return self.gaussian.epsilon(delta)
         if self._listed is not None and not self.gaussian:
@@ -172,7 +172,7 @@ class Composition(PrivacyCurve):
         return super().epsilon(delta)
 
     def quick_epsilon(self, delta: float | Rational) -> float:
-        """Like `epsilon`, in a small part of the time, and perhaps a ten-thousandth larger.
+        """Return an epsilon as `epsilon` does, quicker, and perhaps a ten-thousandth larger.
 
         Floats say where to search, and one bound in balls proves what they found.
 
@@ -196,31 +196,32 @@ class Composition(PrivacyCurve):
             return self.epsilon(delta)
         for smoothing in _SMOOTHINGS:
             crossing = self._crossing(self._in_floats, smoothing, target)[1]
-            found = min(self.largest_epsilon, crossing * _BEYOND)
-            if found == 0 or found >= self.largest_epsilon or smoothing == _SMOOTHINGS[-1]:
+            proposed = min(self.largest_epsilon, crossing * _BEYOND)
+            if proposed == 0 or proposed >= self.largest_epsilon or smoothing == _SMOOTHINGS[-1]:
                 break
-            coarse, fine = (self._in_floats(exp_below(Fraction(found)), x) for x in _SMOOTHINGS)
+            coarse, fine = (self._in_floats(exp_below(Fraction(proposed)), x) for x in _SMOOTHINGS)
             if coarse <= fine * _ENOUGH:
                 break
-        if found < math.inf and self.holds(Fraction(found), target, smoothing):
-            return found
+        # The proof: floats may be wrong in any way, and the number is returned only if this holds.
+        if proposed < math.inf and self.holds(Fraction(proposed), target, smoothing):
+            return proposed
         return super().epsilon(delta)
 
     @precision()
     def holds(self, epsilon: Fraction, delta: Fraction, smoothing: float) -> bool:
-        """Whether an epsilon at a delta is proved with this smoothing: at the cost of one bound."""
+        """Whether an epsilon at a delta is proved with this smoothing, by a single bound."""
         return bool(self.above(exp_below(epsilon), smoothing) <= ball(delta))
 
     @precision()
     def _in_floats(self, ratio: Fraction, smoothing: float) -> arb:
-        """About `above`, and no bound."""
+        """Return about `above`, in floats: no bound."""
         with np.errstate(all="ignore"):
-            found = _mean(self._summands, ratio).nearly(smoothing)
-        return arb(found if math.isfinite(found) else 1.0) + _infinite(self._finite)
+            estimate = _mean(self._summands, ratio).nearly(smoothing)
+        return arb(estimate if math.isfinite(estimate) else 1.0) + _infinite(self._finite)
 
     @cached_property
     def _listed(self) -> PrivacyLoss | None:
-        """All sums of the privacy losses, if there are few; without Gaussian noise."""
+        """The list of all sums of the privacy losses, if they are few; without Gaussian noise."""
         return PrivacyLoss.together(self.losses)
 
     @precision()
@@ -233,15 +234,17 @@ class Composition(PrivacyCurve):
 
     @precision(_BITS)
     def _by_list(self, listed: PrivacyLoss, ratio: Fraction) -> arb:
-        """Delta at the logarithm of a ratio: given each loss that is listed, the noise adds its."""
+        """Return delta at the logarithm of a ratio: the mean over listed losses of the noise's."""
         if self.gaussian is None:
             return ball(listed.delta(ratio))
         total = ball(listed.infinite)
-        for own, p in listed.ratios:
-            left = ratio / own
-            found = self.gaussian.above(max(left, 1 / left), 0.0)
+        # Independent losses add up: given one that is listed, the noise has to exceed the rest of
+        # epsilon. That may be negative, where the curve is known by symmetry only:
+        for listed_ratio, p in listed.ratios:
+            left = ratio / listed_ratio
+            delta = self.gaussian.above(max(left, 1 / left), 0.0)
             # delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta(epsilon)
-            total += ball(p) * (found if left >= 1 else 1 - ball(left) * (1 - found))
+            total += ball(p) * (delta if left >= 1 else 1 - ball(left) * (1 - delta))
         return total
 
     @precision()
@@ -254,7 +257,7 @@ class Composition(PrivacyCurve):
 
     @cached_property
     def _known(self) -> Counter[PrivacyLoss]:
-        """Of neighbours that there are."""
+        """The privacy losses of neighbours that there are, for lower bounds."""
         known = Counter[PrivacyLoss]()
         for loss, times in self.losses.items():
             known[loss.known] += times
@@ -266,7 +269,7 @@ class Composition(PrivacyCurve):
 
 
 def _summands(losses: Counter[PrivacyLoss]) -> list[Summands]:
-    """The privacy losses where both neighbours make the outputs possible."""
+    """Return the privacy losses where both neighbours make the outputs possible."""
     with precision(_BITS):
         return [
             Summands(
@@ -285,7 +288,7 @@ def _mean(summands: list[Summands], ratio: Fraction) -> Mean:
 
 
 def _infinite(losses: Counter[PrivacyLoss]) -> arb:
-    """The probability that some output is one that the second neighbour makes impossible."""
+    """Return the probability that some output is one that the second neighbour makes impossible."""
     with precision(_BITS):
         possible = arb(1)
         for loss, times in losses.items():
@@ -294,7 +297,7 @@ def _infinite(losses: Counter[PrivacyLoss]) -> arb:
 
 
 def compose(releases: Iterable[Release]) -> Composition:
-    """The privacy of several releases about the same users, with proved bounds on both sides.
+    """Return the privacy of several releases about the same users, with bounds on both sides.
 
     Each of them may be chosen after the earlier ones have been seen, and be about another count or
     value: the bounds are for the worst neighbours of each. The distribution of the total
@@ -327,11 +330,11 @@ def compose(releases: Iterable[Release]) -> Composition:
     >>> f"{many.epsilon('1e-6'):.3f}, at least {many.epsilon_at_least('1e-6'):.3f}"
     '5.054, at least 5.033'
     """
-    held = list(releases)
-    times = Counter(map(id, held))  # the same object many times is looked at once
+    listed = list(releases)
+    times = Counter(map(id, listed))  # the same object many times is looked at once
     losses: Counter[PrivacyLoss] = Counter()
     squared_mu = Fraction(0)
-    for release in {id(release): release for release in held}.values():
+    for release in {id(release): release for release in listed}.values():
         if isinstance(release, GaussianLoss):
             squared_mu += times[id(release)] * release.squared_mu
         else:
@@ -360,7 +363,7 @@ _EXPORTED_BITS = 128
 
 
 def pessimistic_pld(parts: Sequence[tuple[PrivacyLoss, int]], interval: float) -> Any:
-    """A privacy loss distribution of dp_accounting whose delta is at least that of the losses.
+    """Return a distribution of dp_accounting whose delta is at least that of the losses.
 
     A privacy loss between two multiples of ``interval`` is moved to both of them such that the
     means of 1 and of e^-loss under the first distribution are kept: a mean-preserving spread of the
@@ -372,17 +375,17 @@ def pessimistic_pld(parts: Sequence[tuple[PrivacyLoss, int]], interval: float) -
         raise ValueError(f"the step of privacy losses must be a number above 0, got {interval}")
     distributions = import_module("dp_accounting.pld.privacy_loss_distribution")
     make = distributions.PrivacyLossDistribution.create_from_rounded_probability
-    found = None
+    composed = None
     for loss, times in parts:
         with precision(_EXPORTED_BITS):
-            one = make(_on_multiples(loss, interval), float_above(ball(loss.infinite)), interval)
-        many = one if times == 1 else one.self_compose(times)
-        found = many if found is None else found.compose(many)
-    return found
+            single = make(_on_multiples(loss, interval), float_above(ball(loss.infinite)), interval)
+        many = single if times == 1 else single.self_compose(times)
+        composed = many if composed is None else composed.compose(many)
+    return composed
 
 
 def dp_event(rho: float) -> Any:
-    """The event of dp_accounting that promises rho-zCDP, or nothing if rho is infinite.
+    """Return the event of dp_accounting that promises rho-zCDP, or nothing if rho is infinite.
 
     Raises ImportError if the package dp-accounting is not installed.
     """
@@ -391,15 +394,18 @@ def dp_event(rho: float) -> Any:
 
 
 def _on_multiples(loss: PrivacyLoss, interval: float) -> dict[int, float]:
-    """The probabilities, rounded up, of multiples of the interval."""
+    """Return the probabilities, rounded up, of multiples of the interval."""
     step = arb(interval)
-    found: defaultdict[int, arb] = defaultdict(arb)
+    masses: defaultdict[int, arb] = defaultdict(arb)
     for ratio, p in loss.ratios:
         probability, value = ball(p), ball(ratio).log()
         below = int((value / step).upper().floor().fmpz())
         # One too many, where the loss is a multiple, moves up what belongs to it
+        # The share s that goes to the upper multiple keeps the mean of e^-loss under the first,
+        # which is the mass under the second: (1 - s) e^-below + s e^-(below + 1) = e^-value, in
+        # steps.
         up = ((step * below - value).exp() - 1) / ((-step).exp() - 1)
         up = up.nonnegative_part()
-        found[below] += probability * (1 - up).nonnegative_part()
-        found[below + 1] += probability * up
-    return {place: float_above(mass) for place, mass in found.items() if mass.upper() > 0}
+        masses[below] += probability * (1 - up).nonnegative_part()
+        masses[below + 1] += probability * up
+    return {place: float_above(mass) for place, mass in masses.items() if mass.upper() > 0}

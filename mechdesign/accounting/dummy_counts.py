@@ -1,4 +1,4 @@
-"""Dummy reports that a shuffler adds: how many of each kind, and the privacy of what it publishes.
+"""Dummy reports that a shuffler adds: their numbers, and the privacy of what is published.
 
 The published collection is the multiset of all reports: how many there are of each kind. Z_y
 dummies of kind y are among them, independent for each kind, with
@@ -50,10 +50,10 @@ LARGEST_CENTRE = 1 << 24
 """The most dummies of a kind that a shuffler adds on average."""
 
 _BITS = 192
-"""Of precision."""
+"""The precision in bits."""
 
 _SCALE = 1 << 40
-"""What alpha is a multiple of one part of."""
+"""The denominator of alpha."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,9 @@ class DummyCounts:
     @classmethod
     @precision()
     def hiding(cls, ratio: Fraction, delta: Fraction) -> DummyCounts:
-        """Nearly the least dummies with ``H_ratio <= delta``."""
+        """Return nearly the least dummies with ``H_ratio <= delta``."""
+        # The least multiple of 1 / _SCALE with alpha^2 ratio >= 1, rounded up in integers: then the
+        # term (1 - r alpha^2)_+ vanishes, and delta is that of the two ends alone.
         alpha = Fraction(math.isqrt(math.ceil(_SCALE**2 / ratio) - 1) + 1, _SCALE)
         if alpha < 1:
 
@@ -82,9 +84,9 @@ class DummyCounts:
                 return bool(cls(alpha, centre).divergence(ratio) <= ball(delta))
 
             centres = range(1, LARGEST_CENTRE + 1)
-            found = bisect_left(centres, True, key=enough)
-            if found < len(centres):
-                return cls(alpha, centres[found])
+            place = bisect_left(centres, True, key=enough)
+            if place < len(centres):
+                return cls(alpha, centres[place])
         raise ValueError(
             f"epsilon {math.log(ratio):.3g} with delta {brief(delta)} takes more than"
             f" {LARGEST_CENTRE} dummies of each kind"
@@ -92,12 +94,12 @@ class DummyCounts:
 
     @cached_property
     def end(self) -> arb:
-        """Pr[Z = 0], the same as Pr[Z = 2 centre]."""
+        """The probability Pr[Z = 0], the same as Pr[Z = 2 centre]."""
         return self._of(self.centre)
 
     @cached_property
     def middle(self) -> arb:
-        """Pr[Z = centre]."""
+        """The probability Pr[Z = centre]."""
         return self._of(0)
 
     def _of(self, distance: int) -> arb:
@@ -107,16 +109,19 @@ class DummyCounts:
             return alpha**distance * (1 - alpha) / whole
 
     def divergence(self, ratio: Fraction) -> arb:
-        """H_ratio, for a ratio of at least 1, as a ball."""
+        """Return H_ratio, for a ratio of at least 1, as a ball."""
         with precision(_BITS):
             beyond = (1 - ball(ratio * self.alpha**2)).max(arb(0))
             more = (1 + self.middle) / 2 - self.end
             return 2 * self.end - self.end**2 + more**2 * beyond
 
     def least_divergence(self, ratio: Fraction, kinds: Sequence[tuple[Fraction, Fraction]]) -> arb:
-        """A lower bound on the divergence of two counts when the report's kind is random."""
+        """Return a lower bound on the divergence of two counts when the report's kind is random."""
         with precision(_BITS):
             end, high, low = self.end, (1 + self.middle) / 2, (1 - self.middle) / 2
+            # Any test of the two counts gives a lower bound, Pr[guess | first] - r Pr[guess |
+            # second]: one looks at the ends only, the other also at which side of the centre the
+            # counts are on.
             # The probability of the guess if the report is of the first kind, the second, another
             tests = (
                 (2 * end - end**2, arb(0), end - end**2),
@@ -128,27 +133,29 @@ class DummyCounts:
             )
             best = arb(0)
             for own, other, neither in tests:
-                told, untold = (
+                power, level = (
                     neither + ball(first) * (own - neither) + ball(second) * (other - neither)
                     for first, second in kinds
                 )
-                best = best.max(told - ball(ratio) * untold)
+                best = best.max(power - ball(ratio) * level)
             return best
 
     @property
     def variance(self) -> float:
-        """Of the number of dummies of one kind."""
+        """The variance of the number of dummies of one kind."""
         distances = np.arange(self.centre + 1)
         weights = float(self.alpha) ** distances
         return float(2 * (weights @ distances**2) / (2 * weights.sum() - 1))
 
     def draw(self, kinds: int, source: BitSource) -> npt.NDArray[np.int64]:
-        """Independent numbers of dummies, exactly of this distribution.
+        """Return independent numbers of dummies, exactly of this distribution.
 
         The result has shape (kinds,).
         """
         noise = DiscreteLaplace(alpha=self.alpha)
         result = noise.draw(kinds, source)
+        # Rejection: the conditional law of discrete Laplace noise, exactly. Drawing again only what
+        # is beyond leaves the others as they are, which are independent.
         while len(beyond := np.flatnonzero(np.abs(result) > self.centre)):
             result[beyond] = noise.draw(len(beyond), source)
         return result + self.centre
@@ -185,7 +192,7 @@ class AmongDummies(PrivacyCurve):
         distance: Fraction,
         attack: Sequence[tuple[Fraction, Fraction]],
     ) -> AmongDummies:
-        """The one with nearly the least dummies that keeps (epsilon, delta).
+        """Return the one with nearly the least dummies that keeps (epsilon, delta).
 
         Parameters
         ----------
@@ -218,8 +225,8 @@ class AmongDummies(PrivacyCurve):
 
     def above(self, ratio: Fraction, smoothing: float) -> arb:
         with precision(_BITS):
-            own = self.counts.divergence(1 + (ratio - 1) / self.distance)
-            return ball(self.distance) * own
+            divergence = self.counts.divergence(1 + (ratio - 1) / self.distance)
+            return ball(self.distance) * divergence
 
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         return self.counts.least_divergence(ratio, self._attack)

@@ -1,4 +1,4 @@
-"""GaussianLoss: what discrete Gaussian noise on a fine grid tells, with proved bounds.
+"""GaussianLoss: the privacy loss of discrete Gaussian noise on a fine grid, with proved bounds.
 
 Independent discrete Gaussian noise Z_i of parameter sigma_i^2 is added to integers, which one user
 moves by v_i; let mu^2 = sum of v_i^2 / sigma_i^2, and let every sigma_i be at least S = 2^16. Then
@@ -25,11 +25,13 @@ most e^(mu'^2 - t^2 Im(z)^2 / 2). The transform of (e^x - e^epsilon)_+ is e^((1 
 (z - 1)), whose absolute value integrates to at most pi on that line for epsilon >= 0. So the two
 deltas differ by at most e^(-10^10 + mu'^2) + e^(mu'^2 - (t B)^2 / 2), where t B = pi 2^7: less than
 2^-100000 if mu^2 <= 400. For epsilon < 0 use delta(-epsilon) = 1 - e^-epsilon + e^-epsilon
-delta(epsilon), of the other order, whose L is the same.If parts
-of v are chosen later, each has an N of its own, so that the variance of L + N is that of the most
-that was allowed, whatever was seen. Given what was seen before, the transform of each part is then
-that of the same normal variable up to the same factors, or as small: so the transforms of the sums
-differ by at most the sum, from the last part to the first, of these differences times e^(mu'^2).
+delta(epsilon), of the other order, whose L is the same.
+
+If parts of v are chosen later, each has an N of its own, so that the variance of L + N is that of
+the most that was allowed, whatever was seen. Given what was seen before, the transform of each part
+is then that of the same normal variable up to the same factors, or as small: so the transforms of
+the sums differ by at most the sum, from the last part to the first, of these differences times
+e^(mu'^2).
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from mechdesign.base.text import brief
 from mechdesign.discrete_gaussian import DiscreteGaussian
 
 LEAST_SIGMA2 = 1 << 32
-"""Discrete Gaussian noise of a smaller sigma^2 is not on a fine grid."""
+"""The least sigma^2 of discrete Gaussian noise on a fine grid."""
 
 COARSE = (
     "the integers with this noise are too small: an epsilon with a delta is proved of noise on a"
@@ -58,29 +60,29 @@ COARSE = (
 )
 
 LARGEST_SQUARED_MU = Fraction(400)
-"""Beyond it nothing is proved here: epsilon is above 200 then."""
+"""The largest squared mu of which anything is proved here: epsilon is above 200 then."""
 
 _SPREAD = 1 + Fraction(1, 1 << 16)
-"""mu'^2 / mu^2."""
+"""The ratio mu'^2 / mu^2."""
 
 _REST = 100_000
-"""Minus the binary logarithm of what is added to delta."""
+"""The negative binary logarithm of what is added to delta."""
 
 LEAST_DELTA = Fraction(2, 1 << _REST)
-"""Of a smaller one nothing is proved here."""
+"""The least delta at which anything is proved here."""
 
 _BITS = 512
 
 _CLOSE = 2.0**-36
-"""Of an epsilon found, relative to it."""
+"""The tolerance of an epsilon, relative to it."""
 
 _LARGEST_EPSILON = 2.0**16
 
 _PLACES = 200
-"""Binary places of a delta in a profile."""
+"""The number of binary places of a delta in a profile."""
 
 _POINTS, _DEVIATIONS = 160, 14
-"""Of a profile: how many points, and how far they reach."""
+"""The number of points of a profile, and how many deviations it reaches."""
 
 
 @dataclass(frozen=True, init=False)
@@ -118,7 +120,7 @@ class GaussianLoss(PrivacyCurve):
 
     @classmethod
     def of(cls, noise: DiscreteGaussian, l2_squared: int) -> GaussianLoss:
-        """That of noise which is added to integers.
+        """Return the privacy loss of noise which is added to integers.
 
         Parameters
         ----------
@@ -149,7 +151,7 @@ class GaussianLoss(PrivacyCurve):
 
     @property
     def rho(self) -> Fraction:
-        """That of zero-concentrated privacy, which the noise keeps whatever its sigma."""
+        """The rho of zero-concentrated privacy, which the noise keeps whatever its sigma."""
         return self.squared_mu / 2
 
     @property
@@ -160,15 +162,16 @@ class GaussianLoss(PrivacyCurve):
         with precision(_BITS):
             mu = ball(self.squared_mu * _SPREAD).sqrt()
             along = ball(ratio).log() / mu
-            found = _below(mu / 2 - along) - ball(ratio) * _below(-mu / 2 - along)
-            return found.nonnegative_part() + arb(2) ** -_REST
+            # Far in the tail the two terms agree in nearly all digits: 512 bits leave enough.
+            normal = _below(mu / 2 - along) - ball(ratio) * _below(-mu / 2 - along)
+            return normal.nonnegative_part() + arb(2) ** -_REST
 
     def below(self, ratio: Fraction, smoothing: float) -> arb:
         return arb(0)
 
     @precision()
     def epsilon(self, delta: float | Rational) -> float:
-        """As `PrivacyCurve.epsilon`, and nearer to the least."""
+        """Return an epsilon as `PrivacyCurve.epsilon` does, and nearer to the least."""
         target = exact_delta(delta)
 
         def kept(epsilon: float) -> bool:
@@ -192,7 +195,7 @@ class GaussianLoss(PrivacyCurve):
         return high
 
     def _near(self, delta: float) -> float:
-        """About the epsilon at a delta, in floats; 0 where they do not reach."""
+        """Return about the epsilon at a delta, in floats; 0 where they do not reach."""
         if not delta:
             return 0.0
         # Imported here: answers of other kinds do not need them
@@ -202,6 +205,7 @@ class GaussianLoss(PrivacyCurve):
         mu = math.sqrt(self.squared_mu * _SPREAD)
 
         def apart(epsilon: float) -> float:
+            # In logarithms: the distribution functions underflow long before delta is 2^-100000.
             first, second = log_ndtr([mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu])
             return float(first + np.log1p(-np.exp(epsilon + second - first))) - math.log(delta)
 
@@ -215,8 +219,10 @@ class GaussianLoss(PrivacyCurve):
 
     @cached_property
     def profile(self) -> PrivacyLoss:
-        """A finite privacy loss of at least this delta everywhere, to be composed with others."""
+        """The finite privacy loss of at least this delta everywhere, to be composed with others."""
         mu = math.sqrt(self.squared_mu)
+        # The loss has mean mu^2 / 2 and deviation mu: the grid reaches 14 deviations beyond, where
+        # delta is about 1e-44. What is left becomes infinite loss.
         step = mu * (mu / 2 + _DEVIATIONS) / _POINTS
         ratios = [Fraction(math.exp(k * step)) for k in range(_POINTS + 1)]
         return PrivacyLoss.from_profile(
@@ -225,12 +231,12 @@ class GaussianLoss(PrivacyCurve):
 
 
 def _below(x: arb) -> arb:
-    """The standard normal distribution function."""
+    """Return the standard normal distribution function."""
     return (-x / arb(2).sqrt()).erfc() / 2
 
 
 def _rounded_up(x: arb) -> Fraction:
-    """A short rational number of at least a ball, at most 1."""
+    """Return a short rational number of at least a ball, at most 1."""
     with precision(_BITS):
         units = (x * arb(2) ** _PLACES).upper().ceil().unique_fmpz()
     assert units is not None

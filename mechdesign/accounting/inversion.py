@@ -39,33 +39,33 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import precision
 
 _UPPER_PERIOD, _LOWER_PERIOD = 16.0, 24.0
-"""The period P, relative to the standard deviation of the tilted S."""
+"""The periods P, relative to the standard deviation of the tilted S."""
 
 _FOLD = 8
-"""How many uniform variables are added for the lower bound."""
+"""The number of uniform variables that are added for the lower bound."""
 
 _NEGLIGIBLE = 28.0
-"""Minus the logarithm of what is left of an integrand where its sum ends."""
+"""The negative logarithm of what is left of an integrand where its sum ends."""
 
 _UNSEEN = 40.0
-"""The same of single terms, which are then left out."""
+"""The negative logarithm of single terms below which they are left out."""
 
 _HALVINGS = 40
-"""Steps in which the saddle point is found."""
+"""The number of bisections by which the saddle point is found."""
 
 _LEAST = arb(2) ** -150
-"""Sums that are nowhere larger are not looked at: logarithms in balls end there."""
+"""The bound below which sums are not looked at: logarithms in balls end there."""
 
 _BLOCK = 64
-"""How many terms have a factor in common."""
+"""The number of terms that have a factor in common."""
 
 _BITS = 128
-"""Of precision, beyond those that the number of summands takes."""
+"""The precision in bits, beyond those that the number of summands takes."""
 
 
 @dataclass(frozen=True)
 class Summands:
-    """Independent variables with the same distribution.
+    """A group of independent variables with the same distribution.
 
     Attributes
     ----------
@@ -87,9 +87,9 @@ class Summands:
 
     @cached_property
     def logarithms(self) -> Floats:
-        """Of the probabilities, with that of the value 0 as the last one; in floats."""
-        found = [float(p.log()) for p in self.probabilities]
-        return np.array([*found, _log(self.missing)])
+        """The logarithms of the probabilities, that of the value 0 as the last one; in floats."""
+        logs = [float(p.log()) for p in self.probabilities]
+        return np.array([*logs, _log(self.missing)])
 
     @cached_property
     def missing(self) -> arb:
@@ -103,7 +103,7 @@ class Summands:
         return np.array([*map(float, self.values), 0.0])
 
     def moments(self, tilt: float, period: float, rows: int, bits: int) -> acb_mat:
-        """E e^(zX) of one variable at z = tilt + 2 pi i j / period: row by row, of so many bits.
+        """Return E e^(zX) of one variable at z = tilt + 2 pi i j / period, row by row.
 
         Those that were asked for last are kept: another epsilon of a composition takes them again.
         """
@@ -111,6 +111,9 @@ class Summands:
         if asked not in self._kept:
             self._kept.clear()
             c, h = arb(tilt), 2 * arb.pi() / arb(period)
+            # e^((c + i h (64 r + j)) x) = e^((c + 64 i h r) x) e^(i h j x): giant steps and baby
+            # steps, whose products are one matrix product. Exponentials are most of the work, and
+            # few are left.
             pairs = list(zip(self.probabilities, self.values, strict=True))
             places = [acb(c, h * (_BLOCK * row)) for row in range(rows)]
             giant = [[p * (z * x).exp() for p, x in pairs] + [acb(self.missing)] for z in places]
@@ -134,34 +137,35 @@ def _log(p: arb) -> float:
 
 
 class Function:
-    """The positive part: f(x) = max(x, 0), with the transform 1 / z^2."""
+    """The function f(x) = max(x, 0), the positive part, with the transform 1 / z^2."""
 
     drift = 0
-    """Twice the mean, over its variance, of the normal variable whose effect is upwards."""
+    """The mean, twice and over the variance, of the normal variable whose effect is upwards."""
 
     @staticmethod
     def transform(z: Any) -> Any:
-        """F(z), of balls or of arrays."""
+        """Return F(z), of balls or of arrays."""
         return 1 / (z * z)
 
     @staticmethod
     def factor(t: arb) -> arb:
-        """At least the maximum of f(x) e^(-tx) over x, for t > 0."""
+        """Return at least the maximum of f(x) e^(-tx) over x, for t > 0."""
+        # x e^(-tx) is largest at x = 1 / t.
         return 1 / (t * arb.const_e())
 
     @staticmethod
     def slope(t: float) -> float:
-        """Minus the derivative of log F, in floats."""
+        """Return minus the derivative of log F, in floats."""
         return 2 / t
 
     @staticmethod
     def curvature(t: float) -> float:
-        """The second derivative of log F, in floats."""
+        """Return the second derivative of log F, in floats."""
         return 2 / t**2
 
 
 class Advantage(Function):
-    """f(x) = max(1 - e^(-x), 0), with the transform 1 / (z (z + 1)).
+    """The function f(x) = max(1 - e^(-x), 0), with the transform 1 / (z (z + 1)).
 
     Of a privacy loss L under the first of two distributions, E f(L - epsilon) is delta(epsilon).
     Under the second it is the mean of a convex function of e^L, so that a normal variable N, to
@@ -177,6 +181,7 @@ class Advantage(Function):
 
     @staticmethod
     def factor(t: arb) -> arb:
+        # Both factors of (1 - e^(-x)) e^(-tx) are at most 1 for x >= 0.
         return arb(1)
 
     @staticmethod
@@ -190,7 +195,7 @@ class Advantage(Function):
 
 @dataclass(frozen=True)
 class Mean:
-    """E f(S - shift) for the sum S of some summands: see the module.
+    """The mean E f(S - shift) for the sum S of some summands: see the module.
 
     Attributes
     ----------
@@ -207,7 +212,7 @@ class Mean:
     function: type[Function]
 
     def upper(self, smoothing: float) -> arb:
-        """At least the mean: a ball whose upper end is the bound."""
+        """Return at least the mean: a ball whose upper end is the bound."""
         if self._most < _LEAST:
             return self._most
         with precision(self._precision):
@@ -215,8 +220,10 @@ class Mean:
             added = smoothing * self._scale
             period = _UPPER_PERIOD * deviation
             c, variance = arb(tilt), arb(added) ** 2
+            # Where the transform e^(-variance t^2 / 2) of the added normal variable is e^-28.
             reach = math.sqrt(2 * _NEGLIGIBLE) / added
 
+            # The normal variable's moment generating function, and the shift, in one exponent.
             square, linear = variance / 2, variance * self.function.drift / 2 - self.shift
 
             def smooth(z: acb) -> acb:
@@ -224,11 +231,13 @@ class Mean:
 
             total, end = self._trapezoids(tilt, period, reach, smooth)
             # |F| is at most 1 / t^2, and what is left at most that of a normal density
+            # |M(c + it)| <= M(c), Chernoff's factor; and the integral of e^(-v t^2 / 2) / t^2
+            # beyond T is at most e^(-v T^2 / 2) / (v T^3). Both sides of the line: 2 / (2 pi).
             rest = (variance * (c * c + self.function.drift * c - end * end) / 2).exp()
             return total + self._chernoff(c) * rest / (arb.pi() * variance * end**3)
 
     def nearly(self, smoothing: float) -> float:
-        """About `upper`, in floats: where to search for bounds, not one."""
+        """Return about `upper`, in floats: where to search for bounds, not one."""
         with precision(self._precision):  # in which the parts are rounded to floats
             stacked, (tilt, deviation) = self._stacked, self._saddle
         added, step = smoothing * self._scale, 2 * math.pi / (_UPPER_PERIOD * deviation)
@@ -236,6 +245,7 @@ class Mean:
         exponents = z * (added**2 * (z + self.function.drift) / 2 - float(self.shift))
         for logarithms, values, times in stacked:
             real = logarithms + tilt * values
+            # Log-sum-exp: moments of many releases overflow, their logarithms do not.
             most = real.max(axis=1, keepdims=True)
             turned = np.exp(1j * values[..., None] * z.imag)
             powers = np.log((np.exp(real - most)[..., None] * turned).sum(axis=1))
@@ -244,7 +254,7 @@ class Mean:
         return float((terms.sum() - terms[0] / 2) * step / math.pi)
 
     def lower(self, smoothing: float) -> arb:
-        """At most the mean: a ball whose lower end is the bound."""
+        """Return at most the mean: a ball whose lower end is the bound."""
         if self._most < _LEAST:
             return arb(0)
         with precision(self._precision):
@@ -255,6 +265,9 @@ class Mean:
             reach = _FOLD * 2 / added
 
             def smooth(z: acb) -> acb:
+                # Eight uniform variables from -2 added / 8 to 0: bounded, so that at most `added` *
+                # 2 is lost, and their transform falls like t^-8, where a single one would need a
+                # far longer sum.
                 y = half * z
                 return ((-y).exp() * y.sinh() / y) ** _FOLD * (-z * self.shift).exp()
 
@@ -272,26 +285,27 @@ class Mean:
     @cached_property
     @precision()
     def _most(self) -> arb:
-        """The largest value of S less the shift, if that is above 0; f is never above it."""
+        """The largest value of S less the shift, if that is above 0; f is at most that."""
         most = sum((part.times * part.largest for part in self.parts), arb(0)) - self.shift
         return most if most.upper() > 0 else arb(0)
 
     @property
     def _precision(self) -> int:
+        # A power of n multiplies the relative error of a ball by n.
         return _BITS + max(part.times for part in self.parts).bit_length()
 
     def _chernoff(self, t: arb) -> arb:
-        """E e^(t (S - shift)) for real t."""
-        found = (-t * self.shift).exp()
+        """Return E e^(t (S - shift)) for real t."""
+        moment = (-t * self.shift).exp()
         for part in self.parts:
             terms = zip(part.probabilities, part.values, strict=True)
-            found *= sum((p * (t * x).exp() for p, x in terms), part.missing) ** part.times
-        return found
+            moment *= sum((p * (t * x).exp() for p, x in terms), part.missing) ** part.times
+        return moment
 
     def _trapezoids(
         self, tilt: float, period: float, reach: float, smooth: Callable[[acb], acb]
     ) -> tuple[arb, arb]:
-        """The trapezoidal sum on both sides up to at least ``reach``, and where it ends.
+        """Return the trapezoidal sum on both sides up to at least ``reach``, and where it ends.
 
         All factors are transforms of what is never negative, and largest on the real axis: where
         the power of one is negligible beside that at the tilt, so is the term beside the first.
@@ -308,20 +322,23 @@ class Mean:
 
         def term(j: int) -> arb:
             z = acb(c, h * j)
-            found: acb = self.function.transform(z) * smooth(z)
+            value: acb = self.function.transform(z) * smooth(z)
             for moments, times in factors:
-                found *= moments[j] ** times
-            return found.real
+                value *= moments[j] ** times
+            return value.real
 
+        # The integrand at c - it is the conjugate of that at c + it: one side, doubled, with half
+        # of the term at 0.
         first = term(0)
         total = sum(map(term, seen), first / 2)
         unseen = (rows * _BLOCK - 1 - len(seen)) * first * arb(-_UNSEEN).exp()
+        # What was left out is at most so much in absolute value, of either sign: a ball around 0.
         total += arb(0, unseen.upper())
         return total * h / arb.pi(), h * (rows * _BLOCK - 1)
 
     @cached_property
     def _stacked(self) -> list[tuple[Floats, Floats, Floats]]:
-        """Logarithms of probabilities, values, and times, of all parts with as many values."""
+        """The logarithms of probabilities, values and times, of parts with equally many values."""
         parts: dict[int, list[Summands]] = {}
         for part in self.parts:
             parts.setdefault(len(part.floats), []).append(part)
@@ -336,13 +353,13 @@ class Mean:
 
     @property
     def _scale(self) -> float:
-        """What a smoothing is relative to."""
+        """The scale to which a smoothing is relative."""
         tilt, deviation = self._saddle
         return min(deviation, max(3 / tilt, deviation / 20))
 
     @cached_property
     def _saddle(self) -> tuple[float, float]:
-        """The tilt at which the integrand is least on the real axis, and the deviation there."""
+        """The saddle point: the tilt where the integrand is least, and the deviation there."""
         size = max(float(np.abs(part.floats).max()) for part in self.parts)
         shift = float(self.shift)
         size = max(size, abs(shift) / sum(part.times for part in self.parts))
@@ -354,12 +371,15 @@ class Mean:
                 p = np.exp(exponents - exponents.max(axis=1, keepdims=True))
                 p /= p.sum(axis=1, keepdims=True)
                 # Not by a library of products: the same on every processor
-                own = (p * values).sum(axis=1)
-                mean += float((times * own).sum())
-                spread = (p * (values - own[:, None]) ** 2).sum(axis=1)
-                variance += float((times * spread).sum())
+                means = (p * values).sum(axis=1)
+                mean += float((times * means).sum())
+                variances = (p * (values - means[:, None]) ** 2).sum(axis=1)
+                variance += float((times * variances).sum())
             return mean, variance
 
+        # The logarithm of M(t) F(t) is convex: its derivative, the tilted mean minus F's slope,
+        # rises, and bisection finds its zero. On the logarithm of t, as that may be of any order of
+        # magnitude.
         low, high = (math.log(scale / size) for scale in (1e-15, 1e15))
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
@@ -373,5 +393,5 @@ class Mean:
 
 
 def _rounded(x: float) -> float:
-    """To a power of 2^(1/4): near enough, and often the same for another epsilon."""
+    """Return a number rounded to a power of 2^(1/4): often the same for another epsilon."""
     return math.exp2(round(4 * math.log2(x)) / 4)

@@ -1,4 +1,4 @@
-"""A ledger of privacy budgets: what several collections from the same users cost together."""
+"""A ledger of privacy budgets: the privacy loss of several collections from the same users."""
 
 from __future__ import annotations
 
@@ -78,19 +78,19 @@ _FIELDS = {
     }
     for version, entry in _ENTRIES.items()
 }
-"""Of a file, by its version."""
+"""The fields of a file, by its version."""
 
 SHUFFLER = f"""\
 shuffled collections: {TRUST[0].lower()}{TRUST[1:]}, of at least so many honest reports. What a\
  shuffler that fails loses is what each report tells: the local epsilon in the third column"""
-"""What is printed below the table if reports are shuffled."""
+"""The text below the table if reports are shuffled."""
 
 DAILY = """\
 permanent reports: all reports of all days are made of so many of each user, at most; the epsilon
   bounds what they tell of the values, for users whose values change on the same days. That a value
   has changed, and when, many days show; and devices with more values, or more starts, than was
   spent lose more"""
-"""What is printed below the table if reports are kept."""
+"""The text below the table if reports are kept."""
 
 NOT_COVERED = """not covered:
 - one user in two groups that were declared disjoint: such a user loses the sum
@@ -103,15 +103,15 @@ NOT_COVERED = """not covered:
 - the kind of trust: of a curator's release the curator knows the truth; an epsilon without a local\
  one beside it
   protects against readers of the releases only, as central privacy does"""
-"""What a `Ledger` does not account for."""
+"""The list of what a `Ledger` does not account for."""
 
 
 class LedgerChanged(MechanismError):
-    """The file has another budget, or lacks or adds collections. Nothing was written."""
+    """The error for a file with another budget, or other collections. Nothing was written."""
 
 
 class Ledger:
-    """The privacy budget of every user, and what collections have spent of it.
+    """A privacy accountant: the budget of every user, and what collections have spent of it.
 
     It keeps two currencies. What is released, or shuffled and then published, tells its readers at
     most a central (epsilon, delta). What users report tells whoever sees the reports with their
@@ -170,7 +170,7 @@ class Ledger:
         delta: float | Rational = 0,
         local: float | Rational | None = None,
     ) -> Ledger:
-        """The ledger in a file, from which many processes and threads may spend at once.
+        """Return the ledger in a file, from which many processes and threads may spend at once.
 
         `spend` reads the file again, and writes it durably before it returns: whenever a process
         ends, no budget is spent twice and no collection is lost. `left`, `spent` and `remaining`
@@ -311,6 +311,8 @@ class Ledger:
         with self._guard, _locked(self._path):
             self._refresh()
             self._account.check(entry)
+            # Written before it is added: if the disk fails, what is in memory is not ahead of the
+            # file, and nobody relies on a collection that is not recorded.
             _write(self._path, self._account.budget, [*self._account.entries, entry])
             self._account.add(entry)
 
@@ -338,7 +340,7 @@ class Ledger:
             raise BudgetExceeded(cost, left, what)
 
     def left(self, users: str | Iterable[str] | None = None) -> Fraction:
-        """What every user of these groups (None: every user) has at least left."""
+        """Return the epsilon that each user of these groups (None: of all users) has left."""
         groups = groups_of(users)
         with self._guard:
             self._refresh()
@@ -358,21 +360,21 @@ class Ledger:
 
     @property
     def remaining(self) -> Fraction:
-        """What every user has left: the most that a collection from all users may cost."""
+        """The epsilon that every user has left: the most that a collection from all may cost."""
         return self.left()
 
     def _refresh(self) -> None:
         """Read the file of an open ledger again."""
         if self._path is None or self._closed:
             return
-        found = _read(self._path)
-        if found.budget != self._account.budget:
+        stored = _read(self._path)
+        if stored.budget != self._account.budget:
             raise LedgerChanged(
-                f"{self._path} is a ledger of {found.budget}, not of {self._account.budget}"
+                f"{self._path} is a ledger of {stored.budget}, not of {self._account.budget}"
             )
-        if not _continues(found, self._account):
+        if not _continues(stored, self._account):
             raise LedgerChanged(f"{self._path} lacks collections that were in it before")
-        self._account = found
+        self._account = stored
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write JSON, replacing the file in one step or not at all.
@@ -396,7 +398,9 @@ class Ledger:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
-        """A ledger in memory, with what a file holds now: to look at, or to spend from and `save`.
+        """Return a ledger in memory, with what a file holds now.
+
+        It is to look at, or to spend from and `save`.
 
         Raises
         ------
@@ -433,7 +437,7 @@ class Ledger:
         return "\n".join([*aligned(rows), *notes])
 
     def _cost(self, entry: Entry) -> str:
-        """What an entry costs by itself, in words."""
+        """Return what an entry costs by itself, in words."""
         delta = self._account.budget.delta
         composed = entry.profile or entry.squared_mu
         at = f" at delta {number(delta)}" if delta and composed else ""
@@ -455,7 +459,7 @@ class Ledger:
 
 
 def _locked(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
-    """The lock of a ledger's file, which one thread of one process holds at a time.
+    """Return the lock of a ledger's file, which one thread of one process holds at a time.
 
     The lock is on a second file, since the ledger's own is replaced meanwhile. The second file is
     not removed; the system releases the lock of a process that ends.
@@ -472,7 +476,7 @@ def _budget(
 
 
 def _read(path: str | os.PathLike[str]) -> Account:
-    """What a file holds; InvalidFile unless it is a ledger within its budget."""
+    """Return the account of a file; InvalidFile unless it is a ledger within its budget."""
     content = content_of(path, FORMAT, _FIELDS, sealed=False)
     with intact(path, "not an intact ledger"):
         delta = from_text(content.get("delta", "0"))
@@ -484,8 +488,8 @@ def _read(path: str | os.PathLike[str]) -> Account:
                 None if local is None else exact_epsilon(from_text(local)),
             )
         )
-        for found in content["entries"]:
-            entry = _entry(found)
+        for stored in content["entries"]:
+            entry = _entry(stored)
             account.check_number(entry)
             account.add(entry)
         # With a delta, the next spend composes what there is

@@ -1,4 +1,4 @@
-"""Pair laws: how reports of two values of a user compare with a law that hides them."""
+"""Pair laws: the likelihoods of reports of two values, relative to a law that hides them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 
 _ATTACKS = 2
-"""How many attacks on a table are tried."""
+"""The number of attacks on a table that are tried."""
 
 LARGEST_RATIO = 1 << 900
 """The largest likelihood ratio of several pairs: floats end there.
@@ -37,7 +37,7 @@ _UNBOUNDED = (
 
 
 class PairClass(NamedTuple):
-    """Reports y with the same likelihoods, relative to omega(y).
+    """A class of reports y with the same likelihoods, relative to omega(y).
 
     omega is a measure on the reports: a blanket, at most the probability of a report under every
     value; or, of an attack, the probability under one value.
@@ -56,13 +56,13 @@ class PairClass(NamedTuple):
 
 
 PairLaw: TypeAlias = tuple[PairClass, ...]
-"""All reports in classes: ``weight * first`` adds up to 1, and so does ``weight * second``; the
-weights add up to at most 1.
+"""The type of all reports in classes: ``weight * first`` adds up to 1, and so does ``weight *
+second``; the weights add up to at most 1.
 """
 
 
 def merged(classes: Iterable[PairClass]) -> PairLaw:
-    """The same law, with the classes of equal likelihoods made one, in order of these.
+    """Return the same law, with the classes of equal likelihoods made one, in order of these.
 
     >>> half = Fraction(1, 2)
     >>> merged([PairClass(half, Fraction(1), Fraction(1))] * 2)
@@ -75,7 +75,7 @@ def merged(classes: Iterable[PairClass]) -> PairLaw:
 
 
 def require_pair_law(law: Sequence[PairClass]) -> PairLaw:
-    """The law itself; ValueError if its weights and ratios are none that reports have."""
+    """Return the law itself; ValueError if its weights and ratios are none that reports have."""
     law = tuple(PairClass(*item) for item in law)
     if any(item.weight <= 0 or min(item.first, item.second) < 0 for item in law):
         raise ValueError("the classes of a pair law have weights above 0 and ratios of at least 0")
@@ -89,7 +89,7 @@ def require_pair_law(law: Sequence[PairClass]) -> PairLaw:
 
 
 class PairLaws:
-    """Several pair laws, of which the largest delta is wanted.
+    """A collection of pair laws, of which the largest delta is wanted.
 
     Parameters
     ----------
@@ -114,13 +114,13 @@ class PairLaws:
     @cached_property
     def largest_ratio(self) -> Fraction:
         """The largest likelihood ratio of two values, at least 1."""
-        found = Fraction(1)
+        most = Fraction(1)
         for law in self._laws:
             for _, first, second in law:
                 if not first or not second:
                     raise UnboundedRatio(_UNBOUNDED)
-                found = max(found, first / second, second / first)
-        return found
+                most = max(most, first / second, second / first)
+        return most
 
     @cached_property
     def largest(self) -> Fraction:
@@ -132,17 +132,17 @@ class PairLaws:
 
     @property
     def terms(self) -> int:
-        """How many roundings a number of `floats` has seen, at most."""
+        """The number of roundings that a number of `floats` has seen, at most."""
         return 1
 
     @cached_property
     def floats(self) -> list[Floats]:
-        """Each law as weights, firsts and seconds: shape (3, classes), rounded to nearest."""
+        """The laws as weights, firsts and seconds: shape (3, classes) each, rounded to nearest."""
         return [np.array([[float(x) for x in item] for item in law]).T for law in self._laws]
 
 
 class TableLaws(PairLaws):
-    """The laws of all ordered pairs of inputs of a table, under its largest blanket.
+    """The pair laws of all ordered pairs of inputs of a table, under its largest blanket.
 
     omega is the least probability of an output under any input. Laws are made when asked for, as
     there are many pairs; pairs with the same law count once.
@@ -168,6 +168,8 @@ class TableLaws(PairLaws):
             [Fraction(w, low) for w in row]
             for row, low in zip(self._rows, self._omega, strict=True)
         ]
+        # Ratios are numbered, so that laws of thousands of pairs are compared as arrays of
+        # integers, and exact rationals are handled once each.
         self._ratios = sorted({ratio for row in ratios for ratio in row})
         if self._ratios[-1] > LARGEST_RATIO:
             raise UnboundedRatio(
@@ -179,18 +181,20 @@ class TableLaws(PairLaws):
         kind = np.array([kinds[low] for low in self._omega])
         pairs: dict[bytes, tuple[int, int]] = {}
         for pair in permutations(range(len(self._rows[0])), 2):
+            # Sorted: laws that differ by the order of outputs only are the same. With the blanket's
+            # weight in the number, equal multisets are equal laws.
             classes = self._classes(pair) * len(kinds) + kind
             classes.sort()
             pairs.setdefault(classes.tobytes(), pair)
         self._pairs = list(pairs.values())
 
     def _classes(self, pair: tuple[int, int]) -> npt.NDArray[np.int64]:
-        """A number for the two likelihoods of each output: shape (outputs,)."""
+        """Return a number for the two likelihoods of each output: shape (outputs,)."""
         first, second = pair
-        found: npt.NDArray[np.int64] = (
+        codes: npt.NDArray[np.int64] = (
             self._places[:, first] * len(self._ratios) + self._places[:, second]
         )
-        return found
+        return codes
 
     def __len__(self) -> int:
         return len(self._pairs)
@@ -223,16 +227,16 @@ class TableLaws(PairLaws):
     def floats(self) -> list[Floats]:
         omega = np.array([low / self._total for low in self._omega])
         ratios = np.array([float(ratio) for ratio in self._ratios])
-        found = []
+        laws = []
         for pair in self._pairs:
             classes, place = np.unique(self._classes(pair), return_inverse=True)
             first, second = np.divmod(classes, len(ratios))
-            found.append(np.array([np.bincount(place, omega), ratios[first], ratios[second]]))
-        return found
+            laws.append(np.array([np.bincount(place, omega), ratios[first], ratios[second]]))
+        return laws
 
 
 def attack_laws_of(weights: Sequence[Sequence[int]]) -> tuple[PairLaw, ...]:
-    """The laws when all other users hold one value, for the values that reveal a user the most.
+    """Return the laws when all others have one value, for the values that reveal a user the most.
 
     Shapes: `weights` (outputs, inputs).
     """
@@ -241,13 +245,16 @@ def attack_laws_of(weights: Sequence[Sequence[int]]) -> tuple[PairLaw, ...]:
     least = 2.0**-1000  # of rows whose probabilities are 0 in floats
     table = np.array([[max(w / total, least) for w in row] for row in rows])
     scores = []
-    for held in range(table.shape[1]):
-        scaled = table / np.sqrt(table[:, [held]])
+    for common in range(table.shape[1]):
+        # The chi-square distance sum (p_x - p_z)^2 / p_common is the variance of the likelihood
+        # ratio that the sum of n reports has to hide: the larger, the more a test of many reports
+        # tells.
+        scaled = table / np.sqrt(table[:, [common]])
         squares = (scaled**2).sum(axis=0)
         apart = squares[:, None] + squares[None, :] - 2 * scaled.T @ scaled
         first, second = np.unravel_index(np.argsort(apart, axis=None)[-_ATTACKS:], apart.shape)
         scores += [
-            (apart[x, z], held, int(x), int(z))
+            (apart[x, z], common, int(x), int(z))
             for x, z in zip(first, second, strict=True)
             if x != z
         ]
@@ -256,13 +263,13 @@ def attack_laws_of(weights: Sequence[Sequence[int]]) -> tuple[PairLaw, ...]:
         dict.fromkeys(
             merged(
                 PairClass(
-                    Fraction(row[held], total),
-                    Fraction(row[x], row[held]),
-                    Fraction(row[z], row[held]),
+                    Fraction(row[common], total),
+                    Fraction(row[x], row[common]),
+                    Fraction(row[z], row[common]),
                 )
                 for row in rows
             )
-            for _, held, x, z in best
+            for _, common, x, z in best
         )
     )
 
@@ -272,19 +279,19 @@ def attack_laws_of(weights: Sequence[Sequence[int]]) -> tuple[PairLaw, ...]:
 
 
 _CLOSE = 2e-4
-"""Of an epsilon found, relative to it."""
+"""The tolerance of an epsilon, relative to it."""
 
 _SMOOTHINGS = (0.05, 0.02)
-"""How much is smoothed for upper bounds: the less, the tighter and the slower."""
+"""The smoothings for upper bounds: the less, the tighter and the slower."""
 
 _FINEST = 0.005
-"""The same where one bound is asked for."""
+"""The smoothing where one bound is asked for."""
 
 _SHIFT = 0.03
-"""The same for lower bounds."""
+"""The smoothing for lower bounds."""
 
 _ENOUGH = 1.03
-"""If less smoothing improves a bound by no more than this factor, it is not searched with."""
+"""The factor by which less smoothing must improve a bound to be searched with."""
 
 _FIRST, _LARGEST = 2.0**-4, 2048.0
 """The first epsilon above 0 that is tried, and the largest where ratios have no bound."""
@@ -293,11 +300,11 @@ _LIMIT = Fraction(1 << 20)
 """The largest epsilon whose e^epsilon is written out."""
 
 _BITS = 128
-"""Of e^epsilon as a rational number."""
+"""The precision in bits of e^epsilon as a rational number."""
 
 
 class PrivacyCurve(ABC):
-    """Rigorous bounds on delta(epsilon), the largest hockey-stick divergence between neighbours.
+    """A privacy curve: bounds on delta(epsilon), the largest hockey-stick divergence of neighbours.
 
     The numbers are rounded to the safe side: upper bounds up, lower bounds down.
     """
@@ -305,11 +312,11 @@ class PrivacyCurve(ABC):
     @property
     @abstractmethod
     def largest_epsilon(self) -> float:
-        """Delta is 0 there: at least the logarithm of the largest likelihood ratio, or infinite."""
+        """An epsilon where delta is 0: at least the log of the largest likelihood ratio, or inf."""
 
     @abstractmethod
     def above(self, ratio: Fraction, smoothing: float) -> arb:
-        """At least delta at ln(ratio): a ball whose upper end is the bound.
+        """Return at least delta at ln(ratio): a ball whose upper end is the bound.
 
         Parameters
         ----------
@@ -320,16 +327,16 @@ class PrivacyCurve(ABC):
         """
 
     def nearly(self, ratio: Fraction, smoothing: float) -> arb:
-        """About the same as `above`, and perhaps less, in less time: where to search."""
+        """Return about the same as `above`, perhaps less, in less time: where to search."""
         return self.above(ratio, smoothing)
 
     @abstractmethod
     def below(self, ratio: Fraction, smoothing: float) -> arb:
-        """At most delta at ln(ratio): a ball whose lower end is the bound."""
+        """Return at most delta at ln(ratio): a ball whose lower end is the bound."""
 
     @precision()
     def delta(self, epsilon: float | Rational) -> float:
-        """An upper bound on delta.
+        """Return an upper bound on delta.
 
         Parameters
         ----------
@@ -346,12 +353,14 @@ class PrivacyCurve(ABC):
         ValueError
             An epsilon that is not finite or below 0.
         """
+        # Delta falls as epsilon rises: e^epsilon is rounded down for upper bounds, up for lower
+        # ones.
         ratio = exp_below(exact_epsilon(epsilon))
         return min(1.0, *(float_above(self.above(ratio, x)) for x in (*_SMOOTHINGS, _FINEST)))
 
     @precision()
     def delta_at_least(self, epsilon: float | Rational) -> float:
-        """A lower bound on delta: no better accounting could show less.
+        """Return a lower bound on delta: no better accounting could show less.
 
         Parameters
         ----------
@@ -376,7 +385,7 @@ class PrivacyCurve(ABC):
 
     @precision()
     def epsilon(self, delta: float | Rational) -> float:
-        """An epsilon that holds with this delta.
+        """Return an epsilon that holds with this delta.
 
         Parameters
         ----------
@@ -397,20 +406,21 @@ class PrivacyCurve(ABC):
         target = exact_delta(delta)
         coarse, fine = _SMOOTHINGS
 
+        # The cheap curve says where to begin; the bound itself is then computed a few times only.
         near = 0.0
         if type(self).nearly is not PrivacyCurve.nearly:
             near = self._crossing(self.nearly, coarse, target)[0]
-        found = self._crossing(self.above, coarse, target, near)[1]
-        if found in (0, math.inf):
-            return found
-        ratio = exp_below(Fraction(found))
+        proved = self._crossing(self.above, coarse, target, near)[1]
+        if proved in (0, math.inf):
+            return proved
+        ratio = exp_below(Fraction(proved))
         if self.above(ratio, coarse) <= self.above(ratio, fine) * _ENOUGH:
-            return found
-        return min(found, self._crossing(self.above, fine, target, 0.98 * found)[1])
+            return proved
+        return min(proved, self._crossing(self.above, fine, target, 0.98 * proved)[1])
 
     @precision()
     def epsilon_at_least(self, delta: float | Rational) -> float:
-        """A lower bound on the epsilon that holds with this delta.
+        """Return a lower bound on the epsilon that holds with this delta.
 
         Parameters
         ----------
@@ -428,9 +438,9 @@ class PrivacyCurve(ABC):
             A delta that is not between 0 and 1.
         """
         target = exact_delta(delta)
-        found = self._crossing(self.below, _SHIFT, target)[0]
-        if found:
-            return found
+        proved = self._crossing(self.below, _SHIFT, target)[0]
+        if proved:
+            return proved
         # Where the deviation is large for small epsilons only, little is proved of those; but what
         # is proved of a larger one holds
         most = self.epsilon(delta)
@@ -444,7 +454,7 @@ class PrivacyCurve(ABC):
         target: Fraction,
         start: float = 0.0,
     ) -> tuple[float, float]:
-        """Two epsilons, nearly equal: a bound is above the target at the first only.
+        """Return two epsilons, nearly equal: a bound is above the target at the first only.
 
         Both are 0 if it is nowhere above; if it is at the largest one that is tried, both are that.
         """
@@ -452,8 +462,8 @@ class PrivacyCurve(ABC):
 
         def bounded(epsilon: float) -> arb:
             rounded = exp_below if upward else exp_above
-            found = bound(rounded(Fraction(epsilon)), smoothing)
-            return found.upper() if upward else found.lower()
+            value = bound(rounded(Fraction(epsilon)), smoothing)
+            return value.upper() if upward else value.lower()
 
         def margin(epsilon: float) -> float:
             return _margin(bounded(epsilon), target)
@@ -466,12 +476,17 @@ class PrivacyCurve(ABC):
         top = _LARGEST if most == math.inf else most
         # For a normal privacy loss delta(0) is its deviation / sqrt(2 pi)
         step = 4 * _CLOSE * start or min(_FIRST, float(at_start) * (1 + at_low))
+        # Invariant: the bound is above the target at `low`. Steps at least double, so that a
+        # bracket is found in few bounds wherever the start is.
         while (at_high := margin(high := min(top, low + step))) > 0:
             if high == top:
                 return top, most
             # A little beyond where the line through the two points ends
             ahead = 1.1 * at_high * step / max(at_low - at_high, 1e-9)
             low, at_low, step = high, at_high, min(max(ahead, 2 * step), 64 * step)
+        # Invariant: above the target at `low`, proved not to be at `high`. Bisection would take
+        # twice as many bounds, each of which is a sum of thousands of terms in balls; plain regula
+        # falsi may keep one end for ever, and so the value there is halved when it stays twice.
         # The Illinois method (regula falsi)
         side = 0
         while high - low > _CLOSE * high:
@@ -491,7 +506,7 @@ class PrivacyCurve(ABC):
 
 
 def _margin(bound: arb, target: Fraction) -> float:
-    """Positive if the bound is above the target, else at most 0; nearly linear in epsilon."""
+    """Return a number above 0 if the bound is above the target; nearly linear in epsilon."""
     with precision(_BITS):
         goal = ball(target)
         if not bound > 0:
@@ -502,11 +517,12 @@ def _margin(bound: arb, target: Fraction) -> float:
             return math.sqrt(max(0.0, -2 * float(x.log())))
 
         apart = scale(goal) - scale(bound)
+        # The sign is that of the rigorous comparison, whatever the logarithms were rounded to.
         return max(apart, 1e-12) if not bound <= goal else min(apart, 0.0)
 
 
 def exact_delta(delta: float | Rational) -> Fraction:
-    """The exact delta, without rounding; ValueError unless it is strictly between 0 and 1."""
+    """Return the exact delta, without rounding; ValueError unless strictly between 0 and 1."""
     if isinstance(delta, float):
         if not math.isfinite(delta):
             raise ValueError(f"delta must be strictly between 0 and 1, got {delta}")
@@ -522,7 +538,7 @@ def exact_delta(delta: float | Rational) -> Fraction:
 
 
 def exp_below(epsilon: Fraction) -> Fraction:
-    """A rational number of at most e^epsilon, and of at least 1.
+    """Return a rational number of at most e^epsilon, and of at least 1.
 
     It is nearly equal to that up to an epsilon of 2^20, and the same beyond.
     """
@@ -531,30 +547,31 @@ def exp_below(epsilon: Fraction) -> Fraction:
 
 
 def exp_above(epsilon: Fraction) -> Fraction:
-    """A rational number of at least e^epsilon, nearly equal to it."""
+    """Return a rational number of at least e^epsilon, nearly equal to it."""
     with precision(_BITS + 16):
         return _fraction(ball(epsilon).exp().upper()) if epsilon else Fraction(1)
 
 
 def log_above(ratio: Fraction) -> float:
-    """The logarithm, rounded up."""
+    """Return the logarithm, rounded up."""
     with precision(_BITS):
         return float_above(ball(ratio).log()) if ratio != 1 else 0.0
 
 
 def _fraction(x: arb) -> Fraction:
-    """An exact ball as a rational number."""
+    """Return an exact ball as a rational number."""
     mantissa, exponent = x.man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 @precision()
 def float_above(x: arb) -> float:
-    """The upper end of a ball, rounded up; infinite if it has none."""
+    """Return the upper end of a ball, rounded up; infinite if it has none."""
     top = x.upper()
     if not top.is_finite():
         return math.inf
     value = float(top)
+    # float() rounds to nearest: one step up where that was downwards.
     return value if arb(value) >= top else math.nextafter(value, math.inf)
 
 

@@ -21,18 +21,18 @@ from mechdesign.privacy import EPSILON_LIMIT, Metric, Privacy, exact_epsilon
 from mechdesign.table import Table
 
 _POINTS, _UNITS = 64, 1 << 56
-"""Of a profile: how many points, and in which units their numbers are."""
+"""The number of points of a profile, and the inverse of the units of their numbers."""
 
 _RELEASES, _LISTED, _LISTED_ALONE = 16, 64, 256
-"""Of how many releases the ratios are listed, how many of these, and how many of one release."""
+"""The most releases whose ratios are listed, the most of these ratios, and of one release's."""
 
 Ratios: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
-"""Likelihood ratios, ascending, and the probability of each under the first distribution."""
+"""The type of likelihood ratios, ascending, with their probabilities under the first neighbour."""
 
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """How the likelihood ratio of two neighbours is distributed, under the first of them.
+    """The distribution of the likelihood ratio of two neighbours, under the first of them.
 
     The pair dominates: for every epsilon no neighbours of the mechanism have a larger delta. Then
     composed pairs dominate compositions, also adaptive ones (Zhu, Dong and Wang, AISTATS 2022,
@@ -75,12 +75,12 @@ class PrivacyLoss:
 
     @property
     def known(self) -> PrivacyLoss:
-        """That of neighbours that there are: compositions lose at least as much."""
+        """The privacy loss of neighbours that there are: compositions lose at least as much."""
         return self if self.attained is None else self.attained
 
     @classmethod
     def of(cls, table: Table) -> PrivacyLoss:
-        """That of a table, for all of its neighbouring inputs.
+        """Return the privacy loss of a table, for all of its neighbouring inputs.
 
         Exact if all ordered pairs of neighbours have the same distribution; otherwise the least one
         above all of them, up to rounding upwards.
@@ -108,13 +108,14 @@ class PrivacyLoss:
             )
         weights = table.sampler.weights
         total = sum(row[0] for row in weights)
-        found: dict[tuple[Ratios, Fraction], None] = {}
+        # Both orders of each pair: the hockey-stick divergence is not symmetric.
+        distinct: dict[tuple[Ratios, Fraction], None] = {}
         for j, k in table.privacy.pairs(table.inputs).tolist():
             for first, second in ((j, k), (k, j)):
-                found[_pair(weights, first, second, total)] = None
-        if not found:
+                distinct[_pair(weights, first, second, total)] = None
+        if not distinct:
             return NO_LOSS
-        pairs = [cls(ratios, infinite) for ratios, infinite in found]
+        pairs = [cls(ratios, infinite) for ratios, infinite in distinct]
         if len(pairs) == 1:
             return pairs[0]
         real = max(pairs, key=_spread)
@@ -124,6 +125,9 @@ class PrivacyLoss:
                 "an output is more than 2^900 times as likely under one input as under another"
             )
         above = max(pair.infinite for pair in pairs)
+        # The curves of several pairs cross: the least distribution above all of them belongs to no
+        # pair. Under the second neighbour delta(r) = E (ratio - r)_+ is a call function, plus the
+        # infinite part.
         law = dominating(
             [_under_second(pair) for pair in pairs],
             (Fraction(0), top),
@@ -134,7 +138,7 @@ class PrivacyLoss:
 
     @classmethod
     def pure(cls, epsilon: Privacy | float | Rational) -> PrivacyLoss:
-        """That of any mechanism of which only epsilon is known: of randomised response.
+        """Return the privacy loss of any mechanism with this epsilon: of randomised response.
 
         No mechanism with the same epsilon has a larger delta anywhere (Kairouz, Oh and Viswanath,
         ICML 2015, theorem 3.3).
@@ -161,7 +165,7 @@ class PrivacyLoss:
 
     @classmethod
     def from_profile(cls, points: Iterable[tuple[Fraction, Fraction]]) -> PrivacyLoss:
-        """The least one whose delta is at least that of a mechanism, known at some epsilons.
+        """Return the least one whose delta is at least that of a mechanism at some epsilons.
 
         Between the points delta is linear in e^epsilon, which is above, as it is convex
         (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, PETS 2022: connecting the dots).
@@ -188,6 +192,7 @@ class PrivacyLoss:
             raise ValueError(
                 "a profile has points (e^epsilon, delta) with epsilon >= 0, delta <= 1"
             )
+        # Delta never rises: bounds that do are tightened by those before them.
         falling = accumulate((delta for _, delta in upper), min)
         upper = [(ratio, delta) for (ratio, _), delta in zip(upper, falling, strict=True)]
         # delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta(epsilon), of the other order
@@ -197,18 +202,21 @@ class PrivacyLoss:
         return cls._from_second(law, upper[-1][1], NO_LOSS)
 
     def delta(self, ratio: Fraction) -> Fraction:
-        """delta at the logarithm of a ratio: exact for this pair of distributions."""
-        above = (p * (1 - ratio / own) for own, p in self.ratios if own > ratio)
+        """Return delta at the logarithm of a ratio: exact for this pair of distributions."""
+        # E (1 - e^(epsilon - L))_+ under the first neighbour: the hockey-stick divergence.
+        above = (p * (1 - ratio / value) for value, p in self.ratios if value > ratio)
         return sum(above, self.infinite)
 
     def epsilon(self, delta: Fraction) -> float:
-        """The least epsilon that holds with a delta, for this pair of distributions, rounded up.
+        """Return the least epsilon that holds with a delta, for this pair, rounded up.
 
         Between ratios delta is linear in e^epsilon, so that it is found in closed form.
         """
         if self.infinite > delta:
             return math.inf
         above = below = Fraction(0)  # of the ratios passed: their probabilities under both
+        # Invariant: delta(r) = infinite + above - r below from the ratio passed last down to the
+        # next.
         for ratio, p in reversed(((Fraction(1), Fraction(0)), *self.ratios)):
             if ratio <= 1 or self.infinite + above - ratio * below > delta:
                 break
@@ -218,7 +226,7 @@ class PrivacyLoss:
 
     @classmethod
     def together(cls, losses: Mapping[PrivacyLoss, int]) -> PrivacyLoss | None:
-        """That of several releases, exactly; None if it has too many ratios to list them.
+        """Return that of several releases, exactly; None if it has too many ratios to list.
 
         Parameters
         ----------
@@ -229,28 +237,32 @@ class PrivacyLoss:
         if releases == 1:
             (alone,) = losses
             return alone if len(alone.ratios) <= _LISTED_ALONE else None
+        # Products of two ratios r1^i r2^(times - i) are times + 1 numbers; of more, up to the
+        # power.
         sizes = (
             times + 1 if len(loss.ratios) == 2 else max(1, len(loss.ratios)) ** times
             for loss, times in losses.items()
         )
         if releases > _RELEASES or math.prod(sizes) > _LISTED:
             return None
-        found, possible = {Fraction(1): Fraction(1)}, Fraction(1)
+        listed, possible = {Fraction(1): Fraction(1)}, Fraction(1)
         for loss, times in losses.items():
             possible *= (1 - loss.infinite) ** times
             for _ in range(times):
                 product: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
-                for ratio, p in found.items():
-                    for own, q in loss.ratios:
-                        product[ratio * own] += p * q
-                found = product
-        return cls(tuple(sorted(found.items())), 1 - possible)
+                for ratio, p in listed.items():
+                    for factor, q in loss.ratios:
+                        product[ratio * factor] += p * q
+                listed = product
+        return cls(tuple(sorted(listed.items())), 1 - possible)
 
     @cached_property
     def points(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """At most 66 points of e^epsilon and delta for `from_profile`, short and rounded up."""
+        """The points of e^epsilon and delta for `from_profile`: at most 66, rounded up."""
         places = [ratio for ratio, _ in self.ratios if ratio > 1]
         step = -(-len(places) // _POINTS)
+        # Delta is exact at the rounded ratio, and rounded up there: a point of a curve that is
+        # above. Any subset of points will do, as the chord between two is above the convex curve.
         rounded = {Fraction(math.floor(ratio * _UNITS), _UNITS) for ratio in places[::-step]}
         points = {
             ratio: Fraction(math.ceil(self.delta(ratio) * _UNITS**2), _UNITS**2)
@@ -265,27 +277,29 @@ class PrivacyLoss:
     def _from_second(
         cls, law: Iterable[tuple[Fraction, Fraction]], infinite: Fraction, attained: PrivacyLoss
     ) -> PrivacyLoss:
-        """From the distribution of the ratio under the second neighbour."""
+        """Return the loss with this distribution of the ratio under the second neighbour."""
         ratios = tuple((ratio, q * ratio) for q, ratio in law if ratio)
         return cls(ratios, infinite, attained)
 
 
 NO_LOSS = PrivacyLoss(((Fraction(1), Fraction(1)),))
-"""Of what depends on no user."""
+"""The privacy loss of what depends on no user."""
 
 
 def _pair(
     weights: Sequence[Sequence[int]], first: int, second: int, total: int
 ) -> tuple[Ratios, Fraction]:
-    """The ratios of two columns, and the probability of what the second makes impossible."""
-    found: defaultdict[Fraction, int] = defaultdict(int)
+    """Return the ratios of two columns, and the probability of what the second makes impossible."""
+    masses_by_ratio: defaultdict[Fraction, int] = defaultdict(int)
     infinite = 0
     for row in weights:
         if row[first] and row[second]:
-            found[Fraction(row[first], row[second])] += row[first]
+            masses_by_ratio[Fraction(row[first], row[second])] += row[first]
         else:
             infinite += row[first]
-    ratios = tuple((ratio, Fraction(weight, total)) for ratio, weight in sorted(found.items()))
+    ratios = tuple(
+        (ratio, Fraction(weight, total)) for ratio, weight in sorted(masses_by_ratio.items())
+    )
     return ratios, Fraction(infinite, total)
 
 
@@ -296,8 +310,10 @@ def _under_second(loss: PrivacyLoss) -> tuple[Floats, Floats, float]:
 
 
 def _spread(loss: PrivacyLoss) -> tuple[Fraction, float]:
-    """By which neighbours are compared: which of them are told apart best by many outputs."""
+    """Return the key by which neighbours are compared: how well many outputs tell them apart."""
     logs = [math.log(ratio.numerator) - math.log(ratio.denominator) for ratio, _ in loss.ratios]
+    # The second moment of the loss decides in the limit of many releases (central limit theorem).
+    # This only chooses for which neighbours lower bounds are proved.
     return loss.infinite, sum(
         float(p) * log**2 for log, (_, p) in zip(logs, loss.ratios, strict=True)
     )
@@ -312,7 +328,7 @@ def _spread(loss: PrivacyLoss) -> tuple[Fraction, float]:
 
 
 _LEAST_POINTS = 512
-"""The most values of the law found."""
+"""The largest number of values of the dominating law."""
 
 
 def dominating(
@@ -322,7 +338,7 @@ def dominating(
     scale: float,
     terms: int = 1,
 ) -> list[tuple[Fraction, Fraction]]:
-    """A law that is above all of the given ones.
+    """Return a law that is above all of the given ones.
 
     Its call function is the largest of theirs, rounded up, at up to 512 points: those where it
     bends, if they are not more. Between them it is linear, which is above, as call functions are
@@ -338,14 +354,16 @@ def dominating(
         sorted_values, mass = values[order], probabilities[order]
         # Sums over the values above each point
         above = np.concatenate([np.cumsum((mass * sorted_values)[::-1])[::-1], [0.0]])
-        held = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
+        mass_above = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
         first = np.searchsorted(sorted_values, grid, side="right")
-        np.maximum(most, above[first] - grid * held[first] + constant, out=most)
+        np.maximum(most, above[first] - grid * mass_above[first] + constant, out=most)
     # A sum of m numbers errs by at most m units in the last place of the sum of absolute values,
     # and rounded numbers by as many as they were rounded: the margin is more than twice of both.
     roundings = terms + max(len(values) for _, values, _ in laws) + 64
     margin = roundings * 2.0**-50 * (scale + np.abs(grid))
     heights = [Fraction(height) for height in (most + margin).tolist()]
+    # The ends are exact, as the call function at the lower end is the mean: with margins there the
+    # law would have a mean that no distribution of likelihood ratios has.
     heights[0], heights[-1] = calls
     return masses(lower_hull(list(zip(points, heights, strict=True))))
 
@@ -354,20 +372,24 @@ def _points(
     laws: Sequence[tuple[Floats, Floats, float]], ends: tuple[Fraction, Fraction]
 ) -> list[Fraction]:
     low, high = map(float, ends)
-    found = np.unique(np.concatenate([values for _, values, _ in laws]))
-    apart = np.diff(found, prepend=-np.inf) > 1e-12 * (high - low)
-    found = found[apart & (found > low) & (found < high)]
-    if len(found) > _LEAST_POINTS:
-        found = found[np.linspace(0, len(found) - 1, _LEAST_POINTS).round().astype(int)]
-    return [ends[0], *map(Fraction, found.tolist()), ends[1]]
+    # The maximum of call functions bends where any of them does; points so close that floats hardly
+    # tell them apart are one.
+    bends = np.unique(np.concatenate([values for _, values, _ in laws]))
+    apart = np.diff(bends, prepend=-np.inf) > 1e-12 * (high - low)
+    bends = bends[apart & (bends > low) & (bends < high)]
+    if len(bends) > _LEAST_POINTS:
+        bends = bends[np.linspace(0, len(bends) - 1, _LEAST_POINTS).round().astype(int)]
+    return [ends[0], *map(Fraction, bends.tolist()), ends[1]]
 
 
 def lower_hull(points: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-    """The corners of the largest convex function below some points."""
+    """Return the corners of the largest convex function below some points."""
     hull: list[tuple[Fraction, Fraction]] = []
     for x, y in points:
         while len(hull) > 1:
             (x0, y0), (x1, y1) = hull[-2:]
+            # A turn to the left, by cross products: exact, and without divisions (Andrew's monotone
+            # chain).
             if (y1 - y0) * (x - x0) < (y - y0) * (x1 - x0):
                 break
             hull.pop()
@@ -376,7 +398,9 @@ def lower_hull(points: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, 
 
 
 def masses(hull: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-    """The law with a call function, but for what is left of that at its last corner."""
+    """Return the law with a call function, but for what is left of that at its last corner."""
+    # The second derivative of E (X - t)_+ is the law of X: its slope rises by the mass of each
+    # value, from -1 below all of them to 0 above.
     slopes = [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in pairwise(hull)]
     bends = zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], hull, strict=True)
     return [(after - before, x) for before, after, (x, _) in bends if after > before]

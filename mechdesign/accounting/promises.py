@@ -22,15 +22,15 @@ _LEAST, _LARGEST = Fraction(1, 1 << 40), Fraction(1 << 10)
 """The limits of rho and epsilon."""
 
 _MARGIN = 1 - Fraction(1, 1 << 32)
-"""So that what `GaussianLoss.epsilon` finds is no more than was promised."""
+"""The margin by which `GaussianLoss.epsilon` finds no more than was promised."""
 
 _CLOSE = 2.0**-30
-"""How near noise is to the least, relative to it."""
+"""The relative excess of noise over the least."""
 
 
 @dataclass(frozen=True, init=False)
 class ZCDP:
-    """rho-zero-concentrated differential privacy (Bun and Steinke, TCC 2016).
+    """The promise of rho-zero-concentrated differential privacy (Bun and Steinke, TCC 2016).
 
     For every order a > 1 the Renyi divergence between neighbours is at most rho a. The rho of
     several releases add up.
@@ -65,7 +65,7 @@ class ZCDP:
 
 @dataclass(frozen=True, init=False)
 class ApproximateDP:
-    """(epsilon, delta)-differential privacy.
+    """The promise of (epsilon, delta)-differential privacy.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class ApproximateDP:
     @cached_property
     @precision()
     def noise_ratio(self) -> Fraction:
-        """A sigma^2 of Gaussian noise, over the squared sensitivity, that is proved to keep it.
+        """The sigma^2 of Gaussian noise, over the squared sensitivity, that is proved to keep it.
 
         That is for discrete noise of a sigma of at least 2^16: see
         `mechdesign.accounting.gaussian_loss`. It is nearly the least.
@@ -103,6 +103,8 @@ class ApproximateDP:
         ratio = exp_below(self.epsilon * _MARGIN)
         low, high = 0.0, float(LARGEST_SQUARED_MU)
         while high > low * (1 + _CLOSE):
+            # Geometric steps until something is proved, then bisection. Invariant: `low` is proved,
+            # once it is above 0, and the inverse of it is returned: the noise errs upwards.
             middle = (low + high) / 2 if low else high / 16
             kept = GaussianLoss(Fraction(middle)).above(ratio, 0.0) <= ball(self.delta)
             low, high = (middle, high) if kept else (low, middle)
@@ -114,12 +116,12 @@ class ApproximateDP:
 
 def _within(value: float | Rational, name: str) -> Fraction:
     try:
-        found = exact_epsilon(value)
+        asked = exact_epsilon(value)
     except ValueError:
-        found = Fraction(0)
-    if not _LEAST <= found <= _LARGEST:
+        asked = Fraction(0)
+    if not _LEAST <= asked <= _LARGEST:
         raise ValueError(f"{name} must be a number from 2^-40 to 1024, got {shown(value)}")
-    return found
+    return asked
 
 
 # ------------------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ def _within(value: float | Rational, name: str) -> Fraction:
 _BITS = 192
 
 _GAIN = 2.0**-20
-"""How far the bound may be above rho, relative to it."""
+"""The relative excess of the bound over rho at which it is tight enough."""
 
 _PIECES = 400
 """The most pieces; reached only where K is as small as its rounding."""
@@ -154,7 +156,7 @@ _PIECES = 400
 
 @dataclass(frozen=True)
 class RenyiCurve:
-    """The Renyi divergence of some privacy losses, each as often as it is said, by its order.
+    """The Renyi divergence of some privacy losses, each as often as stated, by its order.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ class RenyiCurve:
     parts: Sequence[tuple[PrivacyLoss, int]]
 
     def divergence(self, order: Fraction) -> arb:
-        """The divergence of an order above 1: a ball, infinite if a loss may be."""
+        """Return the divergence of an order above 1: a ball, infinite if a loss may be."""
         if self._unbounded:
             return arb("inf")
         with precision(_BITS):
@@ -173,7 +175,7 @@ class RenyiCurve:
             return self._log_moment(s) / s
 
     def rho(self) -> arb:
-        """At least the least rho of zero-concentrated privacy; a ball whose upper end is it."""
+        """Return at least the least rho of zero-concentrated privacy: the ball's upper end."""
         if self._unbounded:
             return arb("inf")
         with precision(_BITS):
@@ -185,12 +187,16 @@ class RenyiCurve:
                     slope = self._largest
                 else:
                     slope = (moments[end] - moments[start]) / ball(end - start)
+                # The line through (start, K(start)) with this slope: B s - A with A = B start -
+                # K(start), at least 0, as K is convex and 0 at 0.
                 pieces[start, end] = _most(slope, slope * ball(start) - moments[start])
 
             cover(Fraction(0), Fraction(1))
             cover(Fraction(1), None)
             reached = arb(0)
             while True:
+                # Bound and attained value meet: `reached` is a value of the function at one order,
+                # the largest piece an upper bound for all orders.
                 worst = max(pieces, key=lambda piece: float(pieces[piece]))
                 bound = pieces[worst]
                 if not bound > reached * (1 + _GAIN) or len(pieces) == _PIECES:
@@ -220,16 +226,16 @@ class RenyiCurve:
         return sum((times * losses[-1] for _, losses, times in self._losses), arb(0))
 
     def _log_moment(self, s: arb) -> arb:
-        """K(s)."""
-        found = arb(0)
+        """Return K(s)."""
+        total = arb(0)
         for probabilities, losses, times in self._losses:
             terms = zip(probabilities, losses, strict=True)
-            found += times * sum((p * (s * x).exp() for p, x in terms), arb(0)).log()
-        return found
+            total += times * sum((p * (s * x).exp() for p, x in terms), arb(0)).log()
+        return total
 
 
 def exact_order(order: float | Rational) -> Fraction:
-    """The exact order, without rounding; ValueError unless it is finite and above 1."""
+    """Return the exact order, without rounding; ValueError unless it is finite and above 1."""
     if isinstance(order, float) and not math.isfinite(order):
         raise ValueError(f"an order of Renyi divergence must be finite and above 1, got {order}")
     value = Fraction(order) if isinstance(order, float) else exact(order, "order")
@@ -239,8 +245,9 @@ def exact_order(order: float | Rational) -> Fraction:
 
 
 def _most(slope: arb, drop: arb) -> arb:
-    """The maximum of (slope s - drop) / (s (s + 1)) over s > 0: the larger, the less drops."""
+    """Return the maximum of (slope s - drop) / (s (s + 1)) over s > 0: it falls with the drop."""
     slope, drop = slope.upper().nonnegative_part(), drop.lower().nonnegative_part()
     if slope == 0:
         return arb(0)
+    # sqrt(A + B) - sqrt(A) without cancellation, where A is far larger than B.
     return (slope / ((slope + drop).sqrt() + drop.sqrt())) ** 2

@@ -1,4 +1,4 @@
-"""shuffled(...): what locally private reports tell those who do not know who sent which.
+"""shuffled(...): the privacy of local reports towards those who do not know who sent which.
 
 Two datasets are neighbours if they differ in the value of one user; n, the number of users, is
 public. The published collection is the multiset of the n reports.
@@ -46,13 +46,13 @@ _BULK, _END = Fraction(1, 10**16), Fraction(1, 10**40)
 """The deltas up to which a profile has many points, and points at all."""
 
 _POINTS, _TAIL = 40, 12
-"""How many points a profile has up to the one, and from there to the other."""
+"""The number of points of a profile up to the one, and from there to the other."""
 
 _BRANCHES = 48
-"""How many groups of pairs are looked at for one delta."""
+"""The number of groups of pairs that are looked at for one delta."""
 
 _NEARLY = 1.02
-"""How much more than the worst pair's delta may be charged."""
+"""The largest factor over the worst pair's delta that may be charged."""
 
 TRUST = (
     "The shuffler is trusted to drop who sent what, when and from where, and to publish only the"
@@ -61,13 +61,13 @@ TRUST = (
 
 
 class StatesLikelihoods(Protocol):
-    """A local protocol that states how likely its reports are."""
+    """A local protocol that states the likelihoods of its reports."""
 
     def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
-        """Laws under a blanket, one of which bounds the privacy loss of any two values."""
+        """Return laws under a blanket, one of which bounds the privacy loss of any two values."""
 
     def attack_laws(self) -> Sequence[PairLaw]:
-        """Laws of some pairs, where all other users hold one value."""
+        """Return laws of some pairs, where all other users hold one value."""
 
 
 class Shuffled(PrivacyCurve):
@@ -97,7 +97,7 @@ class Shuffled(PrivacyCurve):
 
     @property
     def local_epsilon(self) -> float:
-        """What each report tells whoever sees it with its sender; rounded up."""
+        """The epsilon of each report towards whoever sees it with its sender; rounded up."""
         return log_above(self.largest_ratio)
 
     @property
@@ -118,6 +118,8 @@ class Shuffled(PrivacyCurve):
             return arb(0)
         # Branch and bound over the pairs: groups are split until a law above all of a group is not
         # much worse than the worst single law found.
+        # By the central limit theorem the law of the largest variance is the worst, or nearly: it
+        # gives the bound that prunes the others.
         order = self._by_variance
         best = self._delta(order[:1], ratio, smoothing)
         groups, accepted = [order[1:]] if len(order) > 1 else [], best
@@ -125,11 +127,12 @@ class Shuffled(PrivacyCurve):
             if not groups:
                 break
             group = groups.pop()
-            found = self._delta(group, ratio, smoothing)
+            # Invariant: every law is in a group of the list, or below `accepted`.
+            delta = self._delta(group, ratio, smoothing)
             if len(group) == 1:
-                best = best.max(found)
-            if len(group) == 1 or found <= best * _NEARLY:
-                accepted = accepted.max(found)
+                best = best.max(delta)
+            if len(group) == 1 or delta <= best * _NEARLY:
+                accepted = accepted.max(delta)
             else:
                 groups += [group[len(group) // 2 :], group[: len(group) // 2]]
         for group in groups:
@@ -137,16 +140,19 @@ class Shuffled(PrivacyCurve):
         return accepted.min(self._alone(ratio))
 
     def _alone(self, ratio: Fraction) -> arb:
-        """At least the delta of a single report: many tell no more, nor does a rare one among them.
+        """Return at least the delta of a single report.
 
-        In floats, and more by twice what roundings amount to.
+        Many tell no more, nor does a rare one among them. In floats, and more by twice what
+        roundings amount to.
         """
-        times, found, longest = float(ratio), 0.0, 0
+        # Post-processing: a shuffled collection is a function of the user's report and others' that
+        # do not depend on it.
+        times, most, longest = float(ratio), 0.0, 0
         for weights, first, second in self._laws.floats:
-            found = max(found, float(weights @ np.maximum(first - times * second, 0)))
+            most = max(most, float(weights @ np.maximum(first - times * second, 0)))
             longest = max(longest, len(weights))
         roundings = self._laws.terms + longest + 64
-        return arb(found) + roundings * arb(2) ** -50 * arb(1 + times)
+        return arb(most) + roundings * arb(2) ** -50 * arb(1 + times)
 
     @precision()
     def nearly(self, ratio: Fraction, smoothing: float) -> arb:
@@ -161,7 +167,7 @@ class Shuffled(PrivacyCurve):
 
     @cached_property
     def profile(self) -> PrivacyLoss:
-        """The privacy loss as one finite distribution, to be composed with others.
+        """The privacy loss as a single finite distribution, to be composed with others.
 
         It is the least one whose delta is at least the bounds at some fifty epsilons; from where
         delta is 1e-40 on it is infinite. Nothing is known of it from below.
@@ -177,7 +183,7 @@ class Shuffled(PrivacyCurve):
         return PrivacyLoss.from_profile(points)
 
     def _delta(self, group: Sequence[int], ratio: Fraction, smoothing: float) -> arb:
-        """At least the largest delta of some of the laws."""
+        """Return at least the largest delta of some of the laws."""
         if len(group) == 1:
             law = _difference(self._laws[group[0]], ratio)
         else:
@@ -193,15 +199,16 @@ class Shuffled(PrivacyCurve):
         return self._mean(law).upper(smoothing) / self.n
 
     def _mean(self, law: Iterable[tuple[Fraction, Fraction]]) -> Mean:
-        """That of the positive part of a sum of n variables."""
+        """Return the mean of the positive part of a sum of n variables with this law."""
         with precision(_BITS):
+            # W = 0 is what is missing to 1, and needs no term of its own.
             pairs = [(ball(weight), ball(value)) for weight, value in law if value]
             weights, values = tuple(w for w, _ in pairs), tuple(x for _, x in pairs)
             return Mean([Summands(weights, values, self.n, True)], arb(0), Function)
 
     @cached_property
     def _by_variance(self) -> list[int]:
-        """The laws, that of the largest variance of W first."""
+        """The numbers of the laws, that of the largest variance of W first."""
         scores = [float(w @ (u - v) ** 2) for w, u, v in self._laws.floats]
         return sorted(range(len(scores)), key=lambda k: -scores[k])
 
@@ -220,19 +227,19 @@ class Shuffled(PrivacyCurve):
 
 
 def _difference(law: PairLaw, ratio: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """The law of W = first - ratio second."""
+    """Return the law of W = first - ratio second."""
     return [(weight, first - ratio * second) for weight, first, second in law]
 
 
 def _difference_in_floats(law: Floats, ratio: float) -> tuple[Floats, Floats, float]:
-    """The same, with W = 0 for reports that no blanket hides."""
+    """Return the same in floats, with W = 0 for reports that no blanket hides."""
     weights, first, second = law
     rest = max(0.0, 1 - float(weights.sum()))
     return np.append(weights, rest), np.append(first - ratio * second, 0.0), 0.0
 
 
 def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
-    """The central privacy of n shuffled reports, with proved bounds on both sides.
+    """Return the central privacy of n shuffled reports, with proved bounds on both sides.
 
     Upper bounds are those of the privacy blanket (Balle, Bell, Gascon and Nissim, CRYPTO 2019),
     without the concentration inequalities: with probability gamma another user's report is drawn
@@ -305,7 +312,7 @@ LARGEST_PERMANENT = 10**6
 
 @dataclass(frozen=True)
 class DailyReports:
-    """Reports of any number of days, all made of a few permanent ones: a cost for a `Ledger`.
+    """The cost, for a `Ledger`, of reports of any number of days made of a few permanent ones.
 
     A device draws a permanent report for each value that it has, and again whenever it begins anew,
     as it does after its state was lost. Two users whose values change on the same days, and whose
@@ -349,12 +356,12 @@ class DailyReports:
 
     @property
     def permanent(self) -> int:
-        """How many permanent reports a user draws at most."""
+        """The largest number of permanent reports that a user draws."""
         return self.values * self.starts
 
     @property
     def epsilon(self) -> Fraction:
-        """What the reports of all days together tell about a user's values, exact."""
+        """The epsilon of the reports of all days together about a user's values, exact."""
         return Fraction(exact_epsilon(self.total) * self.permanent)
 
 
@@ -363,7 +370,7 @@ class DailyReports:
 
 
 def thinned(table: Table, rate: Rational) -> Table:
-    """The table of a count of a sample: each respondent is in it with probability ``rate``.
+    """Return the table of a count of a sample: each respondent is in it with probability ``rate``.
 
     Who is in the sample is drawn for every respondent independently, and kept secret. Then the
     count of a sample of j respondents has the binomial law B(j, rate), so that sampling and
@@ -419,21 +426,23 @@ def thinned(table: Table, rate: Rational) -> Table:
         outputs=table.output_values,
         inputs=table.input_values,
     )
-    found = made(table.privacy).audit()
-    if isinstance(found.ratio, float):
+    audit = made(table.privacy).audit()
+    if isinstance(audit.ratio, float):
         raise UnboundedRatio(
-            f"output {found.output} is possible for one of the counts {found.inputs} and impossible"
+            f"output {audit.output} is possible for one of the counts {audit.inputs} and impossible"
             " for the other, whoever is in the sample"
         )
-    return made(Privacy(alpha=1 / found.ratio, neighbours=neighbours))
+    return made(Privacy(alpha=1 / audit.ratio, neighbours=neighbours))
 
 
 def _samples(inputs: int, rate: Fraction) -> list[list[int]]:
-    """The probability of each size of the sample (rows) of so many respondents (columns).
+    """Return the probability of each sample size (rows) for each number of respondents (columns).
 
     In units of the denominator of the rate, to the power of the largest count.
     """
     kept, whole = rate.numerator, rate.denominator
+    # One respondent more: Pascal's rule with probabilities. Integers in one unit, and the divisions
+    # are exact, as column j is a multiple of whole^(inputs - 1 - j).
     columns = [[whole ** (inputs - 1), *[0] * (inputs - 1)]]
     for _ in range(inputs - 1):
         last = columns[-1]

@@ -27,21 +27,23 @@ from mechdesign.base.linear_algebra import Floats
 from mechdesign.base.numbers import ball
 
 Slope = tuple[Fraction, ...]
-"""An exact slope, one number for each argument."""
+"""The type of an exact slope, one number for each argument."""
 
 _GRID = 1 << 60
-"""Slopes are rounded to multiples of 1 / _GRID."""
+"""The grid of slopes: they are rounded to multiples of 1 / _GRID."""
 
 _TINY = 1e-30
 
 
 def rational(value: float) -> Fraction:
-    """The multiple of 1 / 2^60 nearest to a float."""
+    """Return the multiple of 1 / 2^60 nearest to a float."""
+    # A fixed grid, not `limit_denominator`: sums of slopes keep the denominator 2^60, where
+    # unrelated denominators would multiply in the exact minorant.
     return Fraction(round(Fraction(value) * _GRID), _GRID)
 
 
 class OutsideDomain(ArithmeticError):
-    """A slope at which the conjugate is infinite: no plane of that slope lies below."""
+    """The error for a slope at which the conjugate is infinite: no plane of it lies below."""
 
 
 @dataclass(frozen=True)
@@ -49,35 +51,35 @@ class Atom(ABC):
     """A convex function of ``arguments`` real numbers, infinite outside of its domain."""
 
     name: ClassVar[str]
-    """As in messages."""
+    """The name in messages."""
 
     @abstractmethod
     def value(self, u: Sequence[arb]) -> arb:
-        """A ball that contains the value; not finite where the domain may be left."""
+        """Return a ball that contains the value; not finite where the domain may be left."""
 
     @abstractmethod
     def conjugate(self, slope: Slope) -> arb:
-        """A ball that contains the largest value of ``slope u - f(u)``.
+        """Return a ball that contains the conjugate, the largest value of ``slope u - f(u)``.
 
         Raises OutsideDomain where that is infinite.
         """
 
     @abstractmethod
     def slope(self, u: Floats) -> Floats:
-        """A slope of a plane that touches the function near ``u``, in floats."""
+        """Return a slope of a plane that touches the function near ``u``, in floats."""
 
     def slopes(self, u: Floats) -> list[Floats]:
-        """Slopes of planes that are worth having near ``u``: all of them, where they are few."""
+        """Return slopes of planes that are worth having near ``u``: all, where they are few."""
         return [self.slope(u)]
 
     def rounded(self, slope: Floats) -> Slope:
-        """An exact slope near this one at which the conjugate is finite."""
+        """Return an exact slope near this one at which the conjugate is finite."""
         return tuple(map(rational, slope.tolist()))
 
 
 @dataclass(frozen=True)
 class Largest(Atom):
-    """max(u)."""
+    """The function max(u)."""
 
     name = "max"
 
@@ -85,6 +87,9 @@ class Largest(Atom):
         return reduce(lambda a, b: a.max(b), u)
 
     def conjugate(self, slope: Slope) -> arb:
+        # max is the support function of the simplex: its conjugate is 0 there and infinite
+        # elsewhere. All functions that are homogeneous of degree 1 here have a conjugate of that
+        # kind, so that the slope alone decides, exactly.
         if min(slope) < 0 or sum(slope) != 1:
             raise OutsideDomain("the slopes of max are at least 0 and sum to 1")
         return arb(0)
@@ -93,6 +98,8 @@ class Largest(Atom):
         return _unit(len(u), int(np.argmax(u)))
 
     def slopes(self, u: Floats) -> list[Floats]:
+        # All faces at once: there are as many as arguments, and the relaxation of max is then
+        # exact.
         return [_unit(len(u), k) for k in range(len(u))]
 
     def rounded(self, slope: Floats) -> Slope:
@@ -101,7 +108,7 @@ class Largest(Atom):
 
 @dataclass(frozen=True)
 class LargestSum(Atom):
-    """The sum of the ``count`` largest of u; of a fraction, so much of the next one.
+    """The function that sums the ``count`` largest of u; of a fraction, so much of the next one.
 
     Parameters
     ----------
@@ -113,6 +120,9 @@ class LargestSum(Atom):
     name = "sum_largest"
 
     def value(self, u: Sequence[arb]) -> arb:
+        # Balls that overlap have no order, so that sorting them proves nothing. Linear programming
+        # duality does: any q bounds the value from above, any admissible weights from below, and
+        # the two meet up to the radii where q is the smallest entry chosen.
         # Bounded above by count q + sum max(u - q, 0) for every q, and below by every choice.
         chosen = self.rounded(self.slope(np.array([float(each.mid()) for each in u])))
         level = min((each.mid() for each, share in zip(u, chosen, strict=True) if share), key=float)
@@ -127,6 +137,7 @@ class LargestSum(Atom):
 
     def slope(self, u: Floats) -> Floats:
         slope = np.zeros(len(u))
+        # Weights 1, ..., 1, the fractional part of count, 0, ..., 0, in decreasing order of u.
         slope[np.argsort(-u)] = np.clip(float(self.count) - np.arange(len(u)), 0.0, 1.0)
         return slope
 
@@ -136,7 +147,7 @@ class LargestSum(Atom):
 
 @dataclass(frozen=True)
 class Square(Atom):
-    """u^2."""
+    """The function u^2."""
 
     name = "square"
 
@@ -152,7 +163,7 @@ class Square(Atom):
 
 @dataclass(frozen=True)
 class QuadOverLin(Atom):
-    """u^2 / v, where v > 0."""
+    """The function u^2 / v, where v > 0."""
 
     name = "quad_over_lin"
 
@@ -171,19 +182,24 @@ class QuadOverLin(Atom):
 
     def rounded(self, slope: Floats) -> Slope:
         first = rational(slope[0])
+        # On the boundary of the conjugate's domain, where the planes touch; rounding the second
+        # slope by itself would leave the domain half of the time.
         return first, -(first**2) / 4
 
 
 @dataclass(frozen=True)
 class EuclideanNorm(Atom):
-    """(sum u^2)^(1/2)."""
+    """The function (sum u^2)^(1/2)."""
 
     name = "norm2"
 
     def value(self, u: Sequence[arb]) -> arb:
+        # Squares of balls around 0 may reach below 0 by rounding, where the root would be
+        # undefined.
         return sum((each**2 for each in u), arb(0)).nonnegative_part().sqrt()
 
     def conjugate(self, slope: Slope) -> arb:
+        # The support function of the unit ball: its conjugate is 0 there (the dual norm).
         if sum(each**2 for each in slope) > 1:
             raise OutsideDomain("the slopes of a norm have a norm of at most 1")
         return arb(0)
@@ -193,15 +209,17 @@ class EuclideanNorm(Atom):
         return u / length if length > 0 else np.zeros(len(u))
 
     def rounded(self, slope: Floats) -> Slope:
-        found = super().rounded(slope)
-        length = sum(each**2 for each in found)
+        slopes = super().rounded(slope)
+        length = sum(each**2 for each in slopes)
+        # `length` is the square of a norm. Its exact root is irrational, so that the slope is
+        # divided by the square itself, which exceeds 1 by about 2^-60 only.
         # 1 / length is at most the inverse of its root, where the length is at least 1.
-        return found if length <= 1 else tuple(each / length for each in found)
+        return slopes if length <= 1 else tuple(each / length for each in slopes)
 
 
 @dataclass(frozen=True)
 class Exponential(Atom):
-    """e^u."""
+    """The function e^u."""
 
     name = "exp"
 
@@ -209,9 +227,11 @@ class Exponential(Atom):
         return u[0].exp()
 
     def conjugate(self, slope: Slope) -> arb:
+        # f*(s) = s log s - s, attained at u = log s.
         return _times_log(slope[0], "exp") - ball(slope[0])
 
     def slope(self, u: Floats) -> Floats:
+        # Capped so that it is finite; any slope makes a valid plane.
         return np.exp(np.minimum(u, 500.0))
 
     def rounded(self, slope: Floats) -> Slope:
@@ -220,7 +240,7 @@ class Exponential(Atom):
 
 @dataclass(frozen=True)
 class MinusLog(Atom):
-    """-log(u), where u > 0."""
+    """The function -log(u), where u > 0."""
 
     name = "log"
 
@@ -230,6 +250,7 @@ class MinusLog(Atom):
     def conjugate(self, slope: Slope) -> arb:
         if slope[0] >= 0:
             raise OutsideDomain("the slope of -log is below 0")
+        # f*(s) = -1 - log(-s), attained at u = -1 / s.
         return -1 - ball(-slope[0]).log()
 
     def slope(self, u: Floats) -> Floats:
@@ -241,7 +262,7 @@ class MinusLog(Atom):
 
 @dataclass(frozen=True)
 class MinusEntropy(Atom):
-    """u log(u), 0 at 0, where u >= 0."""
+    """The function u log(u), 0 at 0, where u >= 0."""
 
     name = "entr"
 
@@ -249,6 +270,8 @@ class MinusEntropy(Atom):
         return arb(0) if u[0] == 0 else u[0] * u[0].log() if u[0] > 0 else arb.nan()
 
     def conjugate(self, slope: Slope) -> arb:
+        # f*(s) = e^(s - 1), attained at u = e^(s - 1): finite for every s, so that no slope needs
+        # care.
         return (ball(slope[0]) - 1).exp()
 
     def slope(self, u: Floats) -> Floats:
@@ -257,7 +280,7 @@ class MinusEntropy(Atom):
 
 @dataclass(frozen=True)
 class RelativeEntropy(Atom):
-    """u log(u / v), 0 where u = 0; where u >= 0 and v > 0, or both are 0."""
+    """The function u log(u / v), 0 where u = 0; where u >= 0 and v > 0, or both are 0."""
 
     name = "rel_entr"
 
@@ -273,17 +296,19 @@ class RelativeEntropy(Atom):
         return arb(0)
 
     def slope(self, u: Floats) -> Floats:
+        # A difference of logarithms, since the quotient of tiny numbers may over- or underflow.
         first = 1 + math.log(max(float(u[0]), _TINY)) - math.log(max(float(u[1]), _TINY))
         return np.array([first, -math.exp(min(first - 1, 500.0))])
 
     def rounded(self, slope: Floats) -> Slope:
         first = rational(slope[0])
+        # Rounded away from 0, to the side on which the conjugate is finite.
         return first, -upper((ball(first) - 1).exp())
 
 
 @dataclass(frozen=True)
 class LogSumExp(Atom):
-    """log(sum e^u)."""
+    """The function log(sum e^u)."""
 
     name = "log_sum_exp"
 
@@ -291,11 +316,15 @@ class LogSumExp(Atom):
         return sum((each.exp() for each in u), arb(0)).log()
 
     def conjugate(self, slope: Slope) -> arb:
+        # f*(s) = sum s log s on the simplex, infinite elsewhere: f(u + c) = f(u) + c forces the sum
+        # to 1.
         if sum(slope) != 1:
             raise OutsideDomain("the slopes of log_sum_exp sum to 1")
         return sum((_times_log(each, "log_sum_exp") for each in slope), arb(0))
 
     def slope(self, u: Floats) -> Floats:
+        # Shifted by the maximum, so that no exponential overflows (log-sum-exp); the slope is the
+        # softmax.
         weights = np.exp(u - u.max())
         result: Floats = weights / weights.sum()
         return result
@@ -306,7 +335,7 @@ class LogSumExp(Atom):
 
 @dataclass(frozen=True)
 class RealPower(Atom):
-    """u^p, or -u^p where 0 < p < 1, as cvxpy has it.
+    """The function u^p, or -u^p where 0 < p < 1, on the domain that cvxpy gives it.
 
     Parameters
     ----------
@@ -321,6 +350,8 @@ class RealPower(Atom):
     def even(self) -> bool:
         """Whether the domain is the whole line."""
         p = self.p
+        # cvxpy takes only powers of two as even; u^6 has the domain u >= 0 there, and the planes
+        # below it have to be those of the same function.
         return p > 1 and p.denominator == 1 and p.numerator & (p.numerator - 1) == 0
 
     def value(self, u: Sequence[arb]) -> arb:
@@ -340,6 +371,7 @@ class RealPower(Atom):
     def _raised(u: arb, p: Fraction) -> arb:
         if p.denominator == 1:
             return u ** int(p)
+        # Roots and integer powers of balls are tighter than exp(p log u).
         if p.denominator == 2:
             return u.sqrt() ** int(p.numerator)
         return (u.log() * ball(p)).exp()
@@ -347,6 +379,8 @@ class RealPower(Atom):
     def conjugate(self, slope: Slope) -> arb:
         # At the u where slope = f'(u), the value is (p - 1) f(u).
         p, s = self.p, slope[0]
+        # Slopes of the wrong sign: on u >= 0 the supremum of s u - u^p is at u = 0 for s <= 0, and
+        # is 0; a decreasing function has no plane that rises.
         if p > 1:
             s = abs(s) if self.even else max(s, Fraction(0))
         elif s > 0 or (s == 0 and p > 0):
@@ -360,17 +394,18 @@ class RealPower(Atom):
         p = float(self.p)
         if self.even:
             return np.asarray(p * u ** (int(self.p) - 1))
+        # So far inside the domain that u^(p - 1) stays below about 1 / _TINY.
         inside = np.maximum(u, _TINY ** (1 / (1 + abs(p))))
         return np.asarray(self._sign * p * inside ** (p - 1))
 
     def rounded(self, slope: Floats) -> Slope:
-        found = rational(slope[0])
-        return (found if self.p > 1 else min(found, Fraction(-1, _GRID)),)
+        exact = rational(slope[0])
+        return (exact if self.p > 1 else min(exact, Fraction(-1, _GRID)),)
 
 
 @dataclass(frozen=True)
 class MinusGeometricMean(Atom):
-    """-prod u^w, where u >= 0.
+    """The function -prod u^w, where u >= 0.
 
     Parameters
     ----------
@@ -393,6 +428,7 @@ class MinusGeometricMean(Atom):
         return sum((ball(w) * each.log() for w, each in pairs), arb(0))
 
     def conjugate(self, slope: Slope) -> arb:
+        # Weighted arithmetic and geometric means:
         # prod u^w <= prod (r u)^w <= sum w r u for slopes -w r, where prod r^w >= 1.
         ratios = [-s / w for s, w in zip(slope, self.weights, strict=True)]
         if min(ratios) <= 0 or not self._log_mean(map(ball, ratios)) >= 0:
@@ -411,6 +447,7 @@ class MinusGeometricMean(Atom):
             for s, w in zip(slope.tolist(), self.weights, strict=True)
         ]
         mean = self._log_mean(map(ball, ratios)).exp()
+        # Raising all ratios raises their geometric mean in proportion.
         # Enough to be at least 1 after this rounding, too.
         scale = max(Fraction(1), upper(1 / mean) + Fraction(1, 1 << 40))
         return tuple(-w * scale * ratio for w, ratio in zip(self.weights, ratios, strict=True))
@@ -418,7 +455,7 @@ class MinusGeometricMean(Atom):
 
 @dataclass(frozen=True)
 class MatrixFraction(Atom):
-    """v' M^-1 v for a positive definite M: the arguments are v, and then M row by row.
+    """The function v' M^-1 v for a positive definite M: the arguments are v, and M row by row.
 
     Parameters
     ----------
@@ -436,6 +473,8 @@ class MatrixFraction(Atom):
         for i in range(k):  # elimination; the pivots of a positive definite matrix are above 0
             if not rows[i][i] > 0:
                 return arb.nan()
+            # With L D L' = M and L w = v, v' M^-1 v = sum w_i^2 / d_i. No pivoting: a pivot that is
+            # not proved to be above 0 leaves M's definiteness undecided.
             total += right[i] ** 2 / rows[i][i]
             for r in range(i + 1, k):
                 factor = rows[r][i] / rows[i][i]
@@ -444,6 +483,7 @@ class MatrixFraction(Atom):
         return total
 
     def conjugate(self, slope: Slope) -> arb:
+        # The expanded square is v' M^-1 v - 2 w'v + w'M w, so that this plane has the constant 0:
         # (2 w, -w w'): (v - M w)' M^-1 (v - M w) >= 0.
         k = self.size
         if slope[k:] != tuple(-a * b / 4 for a in slope[:k] for b in slope[:k]):
@@ -452,6 +492,7 @@ class MatrixFraction(Atom):
 
     def slope(self, u: Floats) -> Floats:
         k = self.size
+        # Least squares, since the suggested M may be singular to rounding.
         w = np.linalg.lstsq(u[k:].reshape(k, k), u[:k], rcond=None)[0]
         result: Floats = np.concatenate([2 * w, -np.outer(w, w).ravel()])
         return result
@@ -462,12 +503,12 @@ class MatrixFraction(Atom):
 
 
 def upper(value: arb) -> Fraction:
-    """An exact number at least as large as every number in a finite ball."""
+    """Return an exact number at least as large as every number in a finite ball."""
     return _exactly(value.upper())
 
 
 def lower(value: arb) -> Fraction:
-    """An exact number at most as large as every number in a finite ball."""
+    """Return an exact number at most as large as every number in a finite ball."""
     return _exactly(value.lower())
 
 
@@ -479,6 +520,7 @@ def _exactly(point: arb) -> Fraction:
 def _times_log(value: Fraction, name: str) -> arb:
     if value < 0:
         raise OutsideDomain(f"the slopes of {name} are at least 0")
+    # 0 log 0 = 0, by continuity; the ball of log 0 would be undefined.
     return ball(value) * ball(value).log() if value else arb(0)
 
 
@@ -493,13 +535,15 @@ def _simplex(slope: Iterable[float]) -> Slope:
 
 
 def _capped(slope: Iterable[float], total: Fraction) -> Slope:
-    """Numbers in [0, 1] near these that sum to ``total``, exactly."""
-    found = [min(max(Fraction(0), rational(each)), Fraction(1)) for each in slope]
-    rest = total - sum(found)
-    for k in sorted(range(len(found)), key=lambda k: abs(found[k] - Fraction(1, 2))):
-        moved = min(max(found[k] + rest, Fraction(0)), Fraction(1))
-        rest, found[k] = rest - (moved - found[k]), moved
-    return tuple(found)
+    """Return numbers in [0, 1] near these that sum to ``total``, exactly."""
+    numbers = [min(max(Fraction(0), rational(each)), Fraction(1)) for each in slope]
+    rest = total - sum(numbers)
+    # What rounding left is absorbed by the number farthest from both bounds; the loop goes on only
+    # where that one hits a bound. Invariant: sum(numbers) + rest == total.
+    for k in sorted(range(len(numbers)), key=lambda k: abs(numbers[k] - Fraction(1, 2))):
+        moved = min(max(numbers[k] + rest, Fraction(0)), Fraction(1))
+        rest, numbers[k] = rest - (moved - numbers[k]), moved
+    return tuple(numbers)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -511,7 +555,7 @@ Number = TypeVar("Number")
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """``constant + sum terms[v] x[v]``, exact; not changed once made.
+    """An affine form ``constant + sum terms[v] x[v]``, exact and immutable.
 
     Sums, differences, multiples and quotients by exact numbers are affine forms too, so that an
     array of them, of type object, follows the arithmetic of numpy.
@@ -529,7 +573,7 @@ class Affine:
 
     @classmethod
     def of(cls, value: object) -> Affine:
-        """The form itself, or that of an exact number. TypeError for anything else."""
+        """Return the form itself, or that of an exact number. TypeError for anything else."""
         if isinstance(value, Affine):
             return value
         if isinstance(value, Rational):
@@ -538,7 +582,7 @@ class Affine:
 
     @classmethod
     def variable(cls, number: int) -> Affine:
-        """The form x[number]."""
+        """Return the form x[number]."""
         return cls(Fraction(0), {number: Fraction(1)})
 
     @property
@@ -547,7 +591,7 @@ class Affine:
         return not self.terms
 
     def at(self, x: Callable[[int], Number], convert: Callable[[Fraction], Number]) -> Number:
-        """The value at x, in the arithmetic of ``Number``: floats or balls."""
+        """Return the value at x, in the arithmetic of ``Number``: floats or balls."""
         total = convert(self.constant)
         for v, coefficient in self.terms.items():
             total = total + convert(coefficient) * x(v)  # type: ignore[operator]
@@ -561,6 +605,7 @@ class Affine:
         terms = dict(self.terms)
         for v, coefficient in right.terms.items():
             total = terms.get(v, 0) + coefficient
+            # No coefficient is 0: `is_constant` and the linearity test of statements rely on it.
             if total:
                 terms[v] = total
             else:
@@ -604,10 +649,11 @@ class Affine:
 
 
 def combined(weights: Iterable[Fraction], forms: Iterable[Affine]) -> Affine:
-    """The sum of the forms, each times its weight."""
+    """Return the sum of the forms, each times its weight."""
     terms: dict[int, Fraction] = {}
     constant = Fraction(0)
     for weight, form in zip(weights, forms, strict=True):
+        # In one dictionary: adding forms one by one would copy the sum each time, quadratically.
         if weight:
             constant += weight * form.constant
             for v, coefficient in form.terms.items():

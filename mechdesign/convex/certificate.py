@@ -1,4 +1,4 @@
-"""A proof that no mechanism has a convex objective much below that of a given one, and its check.
+"""A proof that no mechanism has a convex objective far below that of a given one, and its check.
 
 Each convex function is replaced by a plane that is proved to lie below it everywhere, so that the
 objective, with the convex constraints added, is nowhere below an affine form of the table: its
@@ -29,7 +29,7 @@ from mechdesign.losses import Costs
 from mechdesign.table import Table
 
 PRECISION = 192
-"""Bits of the balls."""
+"""The precision of the balls, in bits."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class ConvexCertificate:
         multipliers: tuple[Fraction, ...],
         linear: Certificate,
     ) -> ConvexCertificate:
-        """The certificate with the objective and the bound that follow.
+        """Return the certificate with the objective and the bound that follow.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class ConvexCertificate:
 
     @property
     def gap(self) -> Fraction:
-        """objective - bound >= 0: a bound on the excess over the optimum."""
+        """The difference objective - bound >= 0: a bound on the excess over the optimum."""
         return self.objective - self.bound
 
     @property
@@ -135,6 +135,8 @@ class ConvexCertificate:
         values = mechanism.output_values, mechanism.input_values
         if values != (program.outputs, program.inputs):
             return Verification(False, "the certificate is about other outputs or inputs")
+        # The linear certificate comes first: it checks privacy, properties and that the multipliers
+        # are dual feasible, and it is exact. What follows is about the convex part only.
         verdict = self.linear.verify(mechanism)
         if not verdict:
             return verdict
@@ -150,23 +152,31 @@ class ConvexCertificate:
         )
 
     def _refuted(self, mechanism: Table) -> str:
-        """What is not true, else an empty text."""
+        """Return the first claim that is not true as a text, else an empty text."""
         program = self.program
         sizes = [len(node.arguments) for node in program.nodes]
         if [len(plane.slope) for plane in self.planes] != sizes:
             return "the planes belong to another program"
+        # By Fenchel's inequality f(u) >= s u - f*(s): a constant of at most -f*(s) is the whole
+        # proof.
         for k, (node, plane) in enumerate(zip(program.nodes, self.planes, strict=True)):
             if not plane.proved(node.atom):
                 return f"plane {k} is not proved to lie below {node.atom.name}"
+        # Redundant where the conjugates are right: a test of their formulas against the values of
+        # the functions, at a few tables, so that a slip in one of the two is noticed.
         for table in _tried(mechanism):
             if (number := exceeded(program, self.planes, table)) is not None:
                 name = program.nodes[number].atom.name
                 return f"plane {number} exceeds {name} somewhere: a wrong gradient"
+        # Equality, not >=: the bound is recomputed by the same exact arithmetic, and a stored bound
+        # that differs at all was not made from these planes.
         bound = _bound(program, self.planes, self.multipliers, self.linear)
         if bound != self.bound:
             return f"the planes prove the bound {brief(bound, 12)}, not {brief(self.bound, 12)}"
         values = program.balls(mechanism)
         for number, form in enumerate(program.constraints):
+            # A comparison of balls is true only if it holds for all their points: `not <=` refuses
+            # what is undecided, where `>` would let it pass.
             if not values.at(form) <= 0:
                 return f"convex constraint {number} is not proved to hold"
         value = objective_of(program, mechanism)
@@ -188,7 +198,7 @@ class ConvexCertificate:
 
 
 def objective_of(program: ConvexProgram, table: Table) -> Fraction:
-    """The objective at a table, exact where it is linear, otherwise rounded up in balls.
+    """Return the objective at a table, exact where it is linear, otherwise rounded up in balls.
 
     Raises OutsideDomain where it is not finite.
     """
@@ -198,30 +208,36 @@ def objective_of(program: ConvexProgram, table: Table) -> Fraction:
     value = program.balls(table).at(program.objective)
     if not value.is_finite():
         raise OutsideDomain("the objective is not finite at this mechanism")
+    # Up, since the claim is an upper bound; to a grid, so that the number is short and does not
+    # depend on the last bits of the ball.
     return rounded_up(upper(value))
 
 
 def exceeded(
     program: ConvexProgram, planes: tuple[SupportingPlane, ...], table: Table
 ) -> int | None:
-    """The first node whose plane is above its function at a table, in balls; else None."""
+    """Return the first node whose plane is above its function at a table, in balls; else None."""
     values = program.balls(table)
     for k, plane in enumerate(planes):
         value = values.values[program.size + k]
+        # A function that is infinite here is above every plane.
         if value.is_finite():
             below = sum(
                 (ball(s) * u for s, u in zip(plane.slope, values.arguments[k], strict=True)),
                 ball(plane.constant),
             )
+            # Proved to be above. Where the plane touches, the balls overlap and nothing is claimed.
             if below > value:
                 return k
     return None
 
 
 def _tried(mechanism: Table) -> Iterator[Table]:
-    """Tables at which planes are tried: this one, the uniform one, and mixtures with the truth."""
+    """Yield tables at which planes are tried: this one, the uniform one, and nearly true ones."""
     outputs, inputs = mechanism.outputs, mechanism.inputs
     yield mechanism
+    # From no information to nearly none lost: planes that touch at the optimum are far below their
+    # functions at one end of this range or the other.
     for sharp in (0, 1, 5, 100):
         rows = [
             [1 + sharp * (i * inputs // outputs == j) for j in range(inputs)]
@@ -244,6 +260,8 @@ def _bound(
 ) -> Fraction:
     minorant = program.minorant(planes, multipliers)
     loss = linear.loss
+    # `shift_of` compares costs with the minorant entry by entry, with weight 1 / inputs each:
+    # another prior or a worst case would make that comparison meaningless.
     if not isinstance(loss, Costs) or loss.worst_case or loss.prior is not None:
         raise NoMinorant("the linear certificate is not about the minorant")
     return linear.bound + shift_of(minorant, loss)

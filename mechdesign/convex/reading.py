@@ -47,7 +47,7 @@ from mechdesign.table import Table
 from mechdesign.values import Values
 
 Forms: TypeAlias = npt.NDArray[np.object_]
-"""Affine forms or exact numbers, in the shape of an expression."""
+"""An array of affine forms or exact numbers, in the shape of an expression."""
 
 
 def load() -> ModuleType:
@@ -58,7 +58,7 @@ def load() -> ModuleType:
 
 
 class Reader:
-    """Reads expressions of one variable, and collects their nodes.
+    """A reader of expressions of one variable, which collects their nodes.
 
     Parameters
     ----------
@@ -72,19 +72,25 @@ class Reader:
         self._known: dict[int, tuple[Any, Forms]] = {}
 
     def forms(self, expression: Any) -> Forms:
-        """The forms of an expression, in its shape."""
+        """Return the forms of an expression, in its shape."""
+        # A part that is shared is read once, so that it is one node: two nodes for it would get
+        # planes of their own, and the relaxation would be weaker.
         if id(expression) not in self._known:
-            found = np.empty(expression.shape, dtype=object)
-            found[...] = np.reshape(_objects(self._read(expression)), expression.shape)
+            forms = np.empty(expression.shape, dtype=object)
+            forms[...] = np.reshape(_objects(self._read(expression)), expression.shape)
             # The expression is kept, so that its id is not given to another.
-            self._known[id(expression)] = expression, found
+            self._known[id(expression)] = expression, forms
         return self._known[id(expression)][1]
 
     def _read(self, expression: Any) -> object:
         if expression is self.variable:
             cells = np.arange(expression.size).reshape(expression.shape)
             return _mapped(Affine.variable, cells)
+        # Class names, not classes, which move between versions of cvxpy. The suffix marks how a
+        # power is handed to the conic solver; here the exact function is meant.
         kind = type(expression).__name__.removesuffix("Approx").lower()
+        # A constant such as log(2) is the float that cvxpy computes; constants of affine functions,
+        # such as 0.1 + 0.2, stay exact.
         if not expression.args or (expression.is_constant() and kind not in _AFFINE):
             return self._constant(expression)
         read = _AFFINE.get(kind) or _ATOMS.get(kind)
@@ -137,6 +143,8 @@ def decimal(value: object) -> Fraction:
     if isinstance(value, (int, Fraction)):
         return Fraction(value)
     if isinstance(value, (float, np.floating)) and math.isfinite(value):
+        # `repr` prints the shortest decimal that reads as this float: the number that the user
+        # typed. The binary fraction itself would make 3 * 0.1 == 0.3 contradict a column sum.
         return Fraction(repr(float(value)))
     raise InvalidExpression(f"constants are finite real numbers, got {shown(value)}")
 
@@ -161,7 +169,7 @@ def _brief(expression: object) -> str:
 
 
 def _along(expression: Any, array: Forms) -> Iterator[list[Any]]:
-    """The groups of entries that a function with an axis combines, in the order of its results."""
+    """Yield the groups of entries that a function with an axis combines, one for each result."""
     axis = getattr(expression, "axis", None)  # older functions have none
     if axis is None:
         yield list(array.ravel())
@@ -173,12 +181,16 @@ def _along(expression: Any, array: Forms) -> Iterator[list[Any]]:
 
 
 def _arithmetic(reader: Reader, expression: Any, *arguments: Forms) -> object:
-    """Sums and products: what cvxpy does with numbers, done with forms."""
+    """Return sums and products of forms, by what cvxpy does with numbers."""
+    # Arrays of objects follow the same numpy code as floats do, so that shapes and broadcasting
+    # cannot differ from cvxpy's, and `Affine` refuses what is not affine.
     return expression.numeric(list(arguments))
 
 
 def _rearranged(reader: Reader, expression: Any, *arguments: Forms) -> object:
-    """Entries in other places, as cvxpy moves their numbers; 0 where it puts none."""
+    """Return the entries in the places to which cvxpy moves their numbers; 0 where it puts none."""
+    # Number 0 stands for the zeros that cvxpy puts in, as beside a diagonal; floats, since some of
+    # its functions convert, and integers below 2^53 survive that.
     entries: list[object] = [Fraction(0)]
     numbered = []
     for array in arguments:
@@ -194,14 +206,15 @@ def _grouped(
     """A function of groups of entries, as a reader of expressions with an axis."""
 
     def read(reader: Reader, expression: Any, array: Forms, *_: Forms) -> object:
-        found = [combine(reader, expression, group) for group in _along(expression, array)]
-        return _mapped(found.__getitem__, np.arange(len(found)))
+        results = [combine(reader, expression, group) for group in _along(expression, array)]
+        return _mapped(results.__getitem__, np.arange(len(results)))
 
     return read
 
 
 def _largest(reader: Reader, entries: Sequence[object]) -> object:
     forms = [Affine.of(entry) for entry in entries]
+    # Without variables there is nothing to bound: a node would make a linear program convex.
     if all(form.is_constant for form in forms):
         return max(form.constant for form in forms)
     return forms[0] if len(forms) == 1 else reader.node(Largest(), forms)
@@ -217,7 +230,7 @@ def _sum_largest(reader: Reader, expression: Any, group: list[object]) -> object
 
 
 def _dotsort(reader: Reader, expression: Any, array: Forms, weights: Forms) -> object:
-    """Sorted entries times sorted weights: a sum of sums of the largest."""
+    """Return sorted entries times sorted weights, as a sum of sums of the largest."""
     entries = [Affine.of(entry) for entry in array.ravel()]
     numbers = [Affine.of(weight) for weight in weights.ravel()]
     if not all(number.is_constant for number in numbers):
@@ -225,6 +238,8 @@ def _dotsort(reader: Reader, expression: Any, array: Forms, weights: Forms) -> o
     padding = [Fraction(0)] * (len(entries) - len(numbers))
     order = sorted([*(number.constant for number in numbers), *padding], reverse=True)
     total = combined([order[-1]] * len(entries), entries)
+    # Abel's summation: sum w_k u_(k) = w_n sum u + sum_k (w_k - w_(k+1)) (sum of the k largest),
+    # where all the differences are at least 0, so that convexity is kept.
     for k, (weight, following) in enumerate(pairwise(order), 1):
         if weight > following:
             total = total + (weight - following) * reader.node(LargestSum(Fraction(k)), entries)
@@ -246,6 +261,7 @@ def _power(reader: Reader, expression: Any, array: Forms) -> object:
     if p == 2:
         return reader.each(lambda u: reader.node(Square(), [u]), array)
     atom = RealPower(p)
+    # Roots are concave: the node is -u^p, which is convex.
     sign = -1 if 0 < p < 1 else 1
     return reader.each(lambda u: sign * reader.node(atom, [u]), array)
 
@@ -254,6 +270,8 @@ def _quad_over_lin(reader: Reader, expression: Any, array: Forms, below: Forms) 
     divisor = Affine.of(below.item())
 
     def term(u: object) -> Affine:
+        # A plain square is a better node: every slope has a plane, where u^2 / v needs slopes on
+        # the boundary of the conjugate's domain.
         if divisor.is_constant:
             return reader.node(Square(), [u]) / divisor
         return reader.node(QuadOverLin(), [u, divisor])
@@ -264,17 +282,21 @@ def _quad_over_lin(reader: Reader, expression: Any, array: Forms, below: Forms) 
 
 
 def _quad_form(reader: Reader, expression: Any, vector: Forms, matrix: Forms) -> object:
-    """x' C x as a sum of squares: C = L D L' is factorised exactly."""
+    """Return x' C x as a sum of squares: C = L D L' is factorised exactly."""
     size = vector.size
     entries = [[Affine.of(entry) for entry in row] for row in matrix]
     if not all(entry.is_constant for row in entries for entry in row):
         raise InvalidExpression("the matrix of quad_form must be constant")
+    # Only the symmetric part matters for x' C x.
     rest = [
         [(entries[i][j].constant + entries[j][i].constant) / 2 for j in range(size)]
         for i in range(size)
     ]
     x = [Affine.of(entry) for entry in vector.ravel()]
     total = Affine(Fraction(0))
+    # L D L', not Cholesky: it needs no roots, so that it is exact over the rationals. A pivot of 0
+    # with a nonzero row is a negative 2x2 minor, hence not semidefinite: that decides, where an
+    # eigenvalue in floats cannot tell 0 from -1e-17. The update is the Schur complement.
     for k in range(size):
         pivot = rest[k][k]
         if pivot < 0 or (pivot == 0 and any(rest[k][k:])):
@@ -296,6 +318,8 @@ def _matrix_frac(reader: Reader, expression: Any, vectors: Forms, matrix: Forms)
     size = len(entries)
     for i in range(size):
         for j in range(i):
+            # cvxpy takes symmetry for granted; the plane in the matrix is below the function only
+            # among symmetric ones.
             apart = entries[i][j] - entries[j][i]
             if apart.terms or apart.constant:
                 raise InvalidExpression(
@@ -303,11 +327,12 @@ def _matrix_frac(reader: Reader, expression: Any, vectors: Forms, matrix: Forms)
                 )
     flat = [entry for row in entries for entry in row]
     columns = vectors.reshape(size, -1).T
-    found = (reader.node(MatrixFraction(size), [*column, *flat]) for column in columns)
-    return sum(found, Affine(Fraction(0)))
+    fractions = (reader.node(MatrixFraction(size), [*column, *flat]) for column in columns)
+    return sum(fractions, Affine(Fraction(0)))
 
 
 def _geo_mean(reader: Reader, expression: Any, vector: Forms) -> object:
+    # Factors of weight 0 are left out: they would demand u > 0 and do nothing else.
     pairs = [
         (decimal(weight), u)
         for weight, u in zip(expression.w, vector.ravel(), strict=True)
@@ -415,7 +440,7 @@ class SupportingPlane:
 
     @classmethod
     def of(cls, atom: Atom, slope: Slope) -> SupportingPlane:
-        """The plane of this slope as high as is proved, but for rounding.
+        """Return the plane of this slope as high as is proved, but for rounding.
 
         Parameters
         ----------
@@ -429,6 +454,8 @@ class SupportingPlane:
         SupportingPlane
             Proved. OutsideDomain is raised where there is none of this slope.
         """
+        # The conjugate is rounded up twice, to the end of its ball and to the grid: the constant
+        # goes down, and the plane stays below the function.
         return cls(slope, -rounded_up(upper(atom.conjugate(slope))))
 
     def proved(self, atom: Atom) -> bool:
@@ -440,17 +467,18 @@ class SupportingPlane:
 
 
 def rounded_up(value: Fraction, bits: int = 80) -> Fraction:
-    """The least multiple of 2^-bits that is not below ``value``."""
+    """Return the least multiple of 2^-bits that is not below ``value``."""
+    # Floor division of the negative is the ceiling.
     return Fraction(-((-value.numerator << bits) // value.denominator), 1 << bits)
 
 
 class NoMinorant(ValueError):
-    """Planes and multipliers from which no lower bound follows."""
+    """The error for planes and multipliers from which no lower bound follows."""
 
 
 @dataclass(frozen=True)
 class ConvexProgram:
-    """Minimise a form over the tables of one shape, where other forms are at most 0.
+    """A convex program over tables of one shape: minimise a form where others are at most 0.
 
     Attributes
     ----------
@@ -479,32 +507,34 @@ class ConvexProgram:
         return self.outputs.size * self.inputs.size
 
     def balls(self, table: Table) -> Evaluation:
-        """The values of all nodes at a table, in balls."""
+        """Return the values of all nodes at a table, in balls."""
         entries = [
             ball(Fraction(weight, table.denominator)) for row in table.weights for weight in row
         ]
-        found = Evaluation(entries, [])
+        evaluation = Evaluation(entries, [])
         for node in self.nodes:
-            arguments = [found.at(form) for form in node.arguments]
-            found.arguments.append(arguments)
-            found.values.append(node.atom.value(arguments))
-        return found
+            arguments = [evaluation.at(form) for form in node.arguments]
+            evaluation.arguments.append(arguments)
+            evaluation.values.append(node.atom.value(arguments))
+        return evaluation
 
     @precision()
     def floats(self, matrix: Floats) -> tuple[list[Floats], Floats]:
-        """The arguments of all nodes at a table of floats, and the table and their values, flat."""
+        """Return the nodes' arguments at a table of floats, and the table with their values."""
         values = matrix.ravel().tolist()
         arguments = []
         for node in self.nodes:
             u = np.array([form.at(values.__getitem__, float) for form in node.arguments])
             arguments.append(u)
+            # The same code as the rigorous values, at 53 bits: there is one definition of each
+            # function.
             values.append(float(node.atom.value([arb(each) for each in u.tolist()]).mid()))
         return arguments, np.array(values)
 
     def minorant(
         self, planes: Sequence[SupportingPlane], multipliers: Sequence[Fraction]
     ) -> Affine:
-        """An affine form of the table alone that the objective is nowhere below.
+        """Return an affine form of the table alone that the objective is nowhere below.
 
         It holds for the tables that satisfy the constraints, if every plane is below its function:
         the constraints are added to the objective with their multipliers, and each node, from the
@@ -531,12 +561,18 @@ class ConvexProgram:
             raise NoMinorant("the multipliers belong to another program")
         if min(multipliers, default=0) < 0:
             raise NoMinorant("a multiplier of a constraint is negative")
+        # The Lagrangian: constraints are at most 0 on feasible tables, so that adding them with
+        # weights of at least 0 cannot raise the objective.
         total = combined([Fraction(1), *multipliers], [self.objective, *self.constraints])
+        # Arguments of a node mention earlier nodes only: from the last one, each is final when it
+        # is replaced. Invariant: total <= objective on feasible tables, and no node above k occurs.
         for k in reversed(range(len(self.nodes))):
             weight = total.terms.get(self.size + k)
             if weight is None:
                 continue
             node, plane = self.nodes[k], planes[k]
+            # Replacing t by something smaller lowers the form only if t has a weight of at least 0.
+            # The DCP rules ensure that for planes that touch where the conic solver ends.
             if weight < 0:
                 raise NoMinorant(f"the weight of node {k}, {node.atom.name}, is negative")
             below = combined(plane.slope, node.arguments) + plane.constant
@@ -545,29 +581,32 @@ class ConvexProgram:
 
 
 class Evaluation:
-    """The entries of a table and the values of nodes, in balls."""
+    """An evaluation of a program: the entries of a table and the values of nodes, in balls."""
 
     def __init__(self, entries: Iterable[arb], arguments: list[list[arb]]) -> None:
         self.values = list(entries)
         self.arguments = arguments
 
     def at(self, form: Affine) -> arb:
-        """A ball that contains the value of a form."""
+        """Return a ball that contains the value of a form."""
         return form.at(self.values.__getitem__, ball)
 
 
 def costs_of(form: Affine, outputs: int, inputs: int) -> Costs:
-    """A form of the table as a loss, up to a constant: see `shift_of`."""
+    """Return a form of the table as a loss, up to a constant: see `shift_of`."""
     table = [
+        # A loss under the uniform prior weighs each input by 1 / inputs.
         [form.terms.get(i * inputs + j, Fraction(0)) * inputs for j in range(inputs)]
         for i in range(outputs)
     ]
+    # A constant in a column changes no comparison, as its entries sum to 1: costs are made to begin
+    # at 0, since a loss may not be negative.
     least = [min(column) for column in zip(*table, strict=True)]
     return Costs([[cost - low for cost, low in zip(row, least, strict=True)] for row in table])
 
 
 def shift_of(form: Affine, costs: Costs) -> Fraction:
-    """The largest number such that the form is at least the loss plus it, for every mechanism.
+    """Return the largest number by which the form exceeds the loss for every mechanism.
 
     The loss has the uniform prior, and each column of a mechanism sums to one.
     """

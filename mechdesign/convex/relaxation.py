@@ -1,4 +1,4 @@
-"""Linear programs below a convex one, in floats: they suggest the planes of a certificate.
+"""Linear programs that bound a convex one from below, in floats: they suggest supporting planes.
 
 Each node is a free variable above planes that touch its function. As planes are added where the
 linear program has its optimum (Kelley 1960), its value rises to that of the convex program; the
@@ -27,12 +27,12 @@ from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.constraints import Constraints
 
 _TOLERANCE = 1e-10
-"""Of the solver: the least that it accepts."""
+"""The feasibility tolerances of the solver: the least that it accepts."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What the linear program suggests.
+    """The solution of the linear program: a table, planes and multipliers, none of them proved.
 
     Attributes
     ----------
@@ -81,6 +81,8 @@ class Relaxation:
         self.owners: list[int] = []
         self.planes: list[SupportingPlane] = []
         self._known: set[tuple[int, tuple[Fraction, ...]]] = set()
+        # Linear constraints do not mention the nodes: columns of zeros on the right. They are built
+        # once, since only cuts are added from round to round.
         self._base = [
             (
                 sparse.hstack(
@@ -94,15 +96,18 @@ class Relaxation:
         flat = [form for node in program.nodes for form in node.arguments]
         self._arguments = matrix_of_forms(flat, self.columns)
         sizes = [len(node.arguments) for node in program.nodes]
+        # Arguments of all nodes in one matrix; those of node k begin at row _first[k].
         self._first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         self._objective = np.zeros(self.columns)
         for v, coefficient in program.objective.terms.items():
             self._objective[v] = float(coefficient)
         _, values = program.floats(near)
         self._units = np.ones(self.columns)
+        # Entries of the table are probabilities, of order 1 already; a node can be of any size.
         self._units[program.size :] = _unit(values[program.size :])
         value = float(self._objective @ values + float(program.objective.constant))
         self._scale = float(_unit(np.array([value]))[0])
+        # Each free node needs a plane below it, else the first program would be unbounded.
         self.touch(near)
 
     def touch(self, matrix: Floats, only: set[int] | None = None) -> int:
@@ -111,8 +116,12 @@ class Relaxation:
         before = len(self.planes)
         for k, (node, u) in enumerate(zip(self.program.nodes, arguments, strict=True)):
             if (only is None or k in only) and np.isfinite(u).all():
+                # Slopes are made exact before the plane is: its constant is the conjugate at
+                # exactly this slope, so that the plane is valid however inaccurate the gradient
+                # was.
                 for suggested in node.atom.slopes(u):
                     slope = node.atom.rounded(suggested)
+                    # A repeated row would be degenerate, and `minimise` stops when no plane is new.
                     if (k, slope) not in self._known:
                         self._known.add((k, slope))
                         self.owners.append(k)
@@ -128,6 +137,8 @@ class Relaxation:
         above, constants = self._cuts()
         convex, offsets = self._constraints
         units = sparse.diags_array(self._units)
+        # Each cut is scaled by the unit of its node, too: its slack is then of order 1, as the
+        # solver's absolute tolerance expects.
         rows = 1 / self._units[self.program.size + np.array(self.owners, dtype=np.int64)]
         result = linprog(
             self._objective * self._units / self._scale,
@@ -148,24 +159,29 @@ class Relaxation:
             raise Infeasible("no mechanism satisfies all the constraints at this privacy")
         if result.x is None or result.status:
             raise SolverFailure(f"the linear program of planes was not solved: {result.message}")
+        # SciPy's marginals are derivatives by the right side, at most 0 for `<=`: Lagrange
+        # multipliers are their negatives, in units of the objective.
         dual = -result.ineqlin.marginals * self._scale
         x = result.x * self._units
         inequalities, weights, multipliers = np.split(
             dual, [len(bounds), len(bounds) + len(constants)]
         )
+        # The multipliers of cuts are not scaled back by `rows`: a node's weights matter in
+        # proportion only, and all its cuts share the same unit.
         size = self.program.size
         return Suggestion(
             float(self._objective @ x) + float(self.program.objective.constant),
             x[:size].reshape(self.program.outputs.size, -1),
             x[size:],
             self._mixed(weights),
+            # A multiplier that is negative by rounding would invalidate the minorant; 0 does not.
             tuple(max(Fraction(0), rational(value)) for value in multipliers.tolist()),
             result.eqlin.marginals * self._scale,
             inequalities,
         )
 
     def _cuts(self) -> tuple[sparse.csr_array, Floats]:
-        """Rows ``slope u - t <= -constant`` of all planes."""
+        """Return the constraints ``slope u - t <= -constant`` of all planes: matrix and offsets."""
         arguments, constants = self._arguments
         rows, cells, values = [], [], []
         for r, (k, plane) in enumerate(zip(self.owners, self.planes, strict=True)):
@@ -180,29 +196,33 @@ class Relaxation:
             shape=(count, self.columns),
         )
         offset = np.array([float(plane.constant) for plane in self.planes])
+        # u = arguments x + constants: a plane in u becomes one in the table and in earlier nodes.
         return sparse.csr_array(slopes @ arguments - nodes), slopes @ constants + offset
 
     def _mixed(self, weights: Floats) -> tuple[SupportingPlane, ...]:
-        """One plane for each node: the mean of its planes, by their multipliers."""
+        """Return one plane for each node: the mean of its planes, weighted by their multipliers."""
         means = [np.zeros(len(node.arguments)) for node in self.program.nodes]
         totals = np.zeros(len(means))
         first: dict[int, SupportingPlane] = {}
+        # A convex combination of planes below a function is a plane below it, and at an optimum of
+        # the linear program it is as good as all of them together (linear programming duality). Its
+        # constant is proved anew from the conjugate, which is at least the mean of the constants.
         for k, plane, weight in zip(self.owners, self.planes, weights.tolist(), strict=True):
             first.setdefault(k, plane)
             means[k] += max(weight, 0.0) * np.array([float(each) for each in plane.slope])
             totals[k] += max(weight, 0.0)
-        found = []
+        mixed_planes = []
         for k, node in enumerate(self.program.nodes):
             if totals[k] <= 0:  # it adds nothing, but its weight need not be 0 exactly
-                found.append(first[k])
+                mixed_planes.append(first[k])
                 continue
             slope = node.atom.rounded(means[k] / totals[k])
-            found.append(SupportingPlane.of(node.atom, slope))
-        return tuple(found)
+            mixed_planes.append(SupportingPlane.of(node.atom, slope))
+        return tuple(mixed_planes)
 
 
 def _unit(values: Floats) -> Floats:
-    """Absolute values, and 1 in the place of those that are tiny or not finite."""
+    """Return absolute values, with 1 in the place of those that are tiny or not finite."""
     sizes = np.abs(values)
     return np.where(np.isfinite(sizes) & (sizes > 1e-12), sizes, 1.0)
 
@@ -224,7 +244,7 @@ _ATTEMPTS: tuple[tuple[str, dict[str, float]], ...] = (
 
 
 def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:
-    """The table of least objective, about; shape (outputs, inputs).
+    """Return a table with nearly the least objective, of shape (outputs, inputs).
 
     Solvers are given the objective divided by ``scale``.
     """
@@ -238,15 +258,17 @@ def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:
 
 
 def interior(statement: Statement, polytope: Polytope, tight: Booleans) -> tuple[Floats, float]:
-    """A table far from every constraint but the ``tight`` ones, and how far."""
+    """Return a table far from every constraint but the ``tight`` ones, and its margin."""
     cvxpy, table = load(), statement.variable
     margin = cvxpy.Variable()
     left, bounds = _all_inequalities(polytope)
+    # Bounded, since without inequalities that are not tight the margin could be anything.
     constraints = [*_equations(statement, polytope), margin <= 1]
     x = cvxpy.vec(table, order="C")
     constraints.append(left[~tight] @ x >= bounds[~tight] + margin)
     if tight.any():
         constraints.append(left[tight] @ x == bounds[tight])
+    # DCP form: expr <= 0 with a convex expr, so that a margin on the left keeps it convex.
     for constraint in statement.constraints:
         constraints.append(constraint.expr + margin <= 0)
     _solved(cvxpy.Problem(cvxpy.Maximize(margin), constraints))
@@ -254,7 +276,7 @@ def interior(statement: Statement, polytope: Polytope, tight: Booleans) -> tuple
 
 
 def always_tight(statement: Statement, polytope: Polytope) -> Booleans:
-    """Which inequalities hold with equality for every mechanism, entries at the end.
+    """Return which inequalities hold with equality for every mechanism, entries at the end.
 
     Each has a slack of its own in the program, small enough that all that can be slack are so at
     once.
@@ -264,6 +286,9 @@ def always_tight(statement: Statement, polytope: Polytope) -> Booleans:
     slack = cvxpy.Variable(len(bounds))
     x = cvxpy.vec(table, order="C")
     constraints = [*_equations(statement, polytope), left @ x >= bounds + slack, slack >= 0]
+    # By convexity the mean of tables, each of which makes one inequality slack, makes all of them
+    # slack at once, if the slacks asked for are small. What is wrongly taken for tight, because its
+    # largest slack is below the threshold, costs a little of the objective and no validity.
     constraints.append(slack <= 1e-3)
     _solved(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(slack)), constraints))
     return np.asarray(slack.value) < 1e-8
@@ -292,6 +317,7 @@ def _solved(problem: Any) -> None:
     cvxpy, reasons = load(), []
     for solver, options in _ATTEMPTS:
         try:
+            # Tolerances as tight as the first ones often end in "optimal_inaccurate" and a warning.
             # Filters belong to the whole process: threads take turns, and other warnings are shown
             with _FILTERS, warnings.catch_warnings():
                 # Of inaccurate solutions: they are certified later
@@ -314,7 +340,7 @@ def _solved(problem: Any) -> None:
 
 @dataclass(frozen=True)
 class Polytope:
-    """Points x >= 0 with exact linear constraints.
+    """A polyhedron of points x >= 0 with exact linear constraints.
 
     Attributes
     ----------
@@ -328,12 +354,14 @@ class Polytope:
     groups: tuple[Constraints, ...]
 
     def forms(self, equality: bool) -> Iterator[Affine]:
-        """The forms that are 0, or those that are at least 0, x >= 0 among them at the end."""
+        """Yield the forms that are 0, or those that are at least 0, with x >= 0 at the end."""
         for group in self.groups:
             if group.equality == equality:
                 for cells in group.cells.tolist():
                     terms: dict[int, Fraction] = {}
                     for v, a in zip(cells, group.coefficients, strict=True):
+                        # A variable may occur twice in a constraint, and its coefficients may
+                        # cancel.
                         terms[v] = terms.get(v, Fraction(0)) + a
                     yield Affine(-group.bound, {v: a for v, a in terms.items() if a})
         if not equality:
@@ -341,17 +369,17 @@ class Polytope:
 
     @cached_property
     def equalities(self) -> tuple[sparse.csr_array, Floats]:
-        """A and b of the constraints A x = b."""
+        """The constraint matrix A and the right side b of A x = b."""
         return matrix_of([g for g in self.groups if g.equality], self.size)
 
     @cached_property
     def inequalities(self) -> tuple[sparse.csr_array, Floats]:
-        """A and b of the constraints A x >= b, without x >= 0."""
+        """The constraint matrix A and the right side b of A x >= b, without x >= 0."""
         return matrix_of([g for g in self.groups if not g.equality], self.size)
 
 
 def matrix_of(groups: Sequence[Constraints], variables: int) -> tuple[sparse.csr_array, Floats]:
-    """The constraints of some groups as a sparse matrix and their right sides, in floats."""
+    """Return the constraint matrix of some groups, sparse, and the right sides, in floats."""
     rows, cells, values, bounds = [], [], [], []
     count = 0
     for group in groups:
@@ -364,12 +392,13 @@ def matrix_of(groups: Sequence[Constraints], variables: int) -> tuple[sparse.csr
     if not count:
         return sparse.csr_array((0, variables)), np.zeros(0)
     entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(cells)))
+    # Conversion from coordinates adds up entries at the same place, as `forms` does.
     matrix = sparse.csr_array(sparse.coo_array(entries, shape=(count, variables)))
     return matrix, np.concatenate(bounds)
 
 
 def matrix_of_forms(forms: Iterable[Affine], variables: int) -> tuple[sparse.csr_array, Floats]:
-    """The coefficients of some forms as a sparse matrix, and their constants, in floats."""
+    """Return the coefficients of some forms as a sparse matrix, and their constants, in floats."""
     rows, cells, values, constants = [], [], [], []
     for r, form in enumerate(forms):
         constants.append(float(form.constant))

@@ -1,4 +1,4 @@
-"""What a user asks of the table in expressions of cvxpy: checked, and read exactly."""
+"""Objectives and constraints of the table in expressions of cvxpy: checked, and read exactly."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from mechdesign.requirements import Inequality, Linear, Relation
 from mechdesign.values import Values
 
 Objective: TypeAlias = Callable[[Any], Any]
-"""Makes an expression of cvxpy, a number, from the table, a variable of cvxpy."""
+"""A function of the table, a variable of cvxpy, that returns a scalar expression of cvxpy."""
 
 Requirements: TypeAlias = Callable[[Any], Iterable[Any]]
-"""Makes constraints of cvxpy from the table, a variable of cvxpy."""
+"""A function of the table, a variable of cvxpy, that returns constraints of cvxpy."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """An objective and constraints, as exact programs and as cvxpy has them.
+    """An objective and constraints, both as an exact program and as expressions of cvxpy.
 
     Attributes
     ----------
@@ -54,15 +54,17 @@ class Statement:
     constraints: tuple[Any, ...]
 
     def properties(self, wanted: Sequence[Property]) -> tuple[Property, ...]:
-        """The properties that are ``wanted`` too, and then that of the linear constraints."""
+        """Return the ``wanted`` properties, followed by that of the linear constraints."""
         if not self.linear:
             return tuple(wanted)
         stated = [self._inequality(form, equality) for form, equality in self.linear]
         return tuple(dict.fromkeys([*wanted, Linear(stated)]))
 
     def _inequality(self, form: Affine, equality: bool) -> Inequality:
-        """A form that is at least 0, or 0, with a coefficient above 0 in front."""
+        """Return the constraint form >= 0, or == 0, with a leading coefficient above 0."""
         inputs = self.program.inputs.size
+        # a x + b >= 0 and -a x - b <= 0 are the same constraint: one normal form, so that the
+        # property and its text do not depend on which side of the relation the user wrote it.
         sign = 1 if form.terms[min(form.terms)] > 0 else -1
         terms = {divmod(v, inputs): sign * c for v, c in form.terms.items()}
         relation: Relation = "==" if equality else ">=" if sign > 0 else "<="
@@ -75,7 +77,7 @@ def stated(
     outputs: Values,
     inputs: Values,
 ) -> Statement:
-    """The statement of an objective and of constraints, over tables of one shape.
+    """Return the statement of an objective and of constraints, over tables of one shape.
 
     Shapes: `objective` (outputs, inputs).
     """
@@ -90,6 +92,9 @@ def stated(
         _require_callable("objective", objective)
         expression = _minimised(cvxpy, objective(variable))
         form = Affine.of(reader.forms(expression).item())
+        # Variables from `variable.size` on are values of nodes. A form without them is linear in
+        # the table, so that the exact simplex method serves, and its gap is 0 instead of about
+        # 1e-8.
         if all(v < variable.size for v in form.terms):
             loss = costs_of(form, outputs.size, inputs.size)
     linear: list[tuple[Affine, bool]] = []
@@ -98,6 +103,8 @@ def stated(
     for constraint in _listed(cvxpy, constraints, variable):
         sides, equality = _sides(constraint)
         forms = [Affine.of(entry) for entry in reader.forms(sides).ravel()]
+        # All entries of a constraint go the same way, as cvxpy has them as one: the conic solver
+        # is given either all of it or none.
         if any(v >= variable.size for each in forms for v in each.terms):
             convex += forms
             kept.append(constraint)
@@ -105,13 +112,15 @@ def stated(
         for each in forms:
             if not each.is_constant:
                 linear.append((-each, equality))
+            # A constraint without variables is decided here: as a row of zeros it would be dropped
+            # by some solvers and make the basis of others singular.
             elif each.constant > 0 or (equality and each.constant):
                 raise Infeasible(f"the constraint {_brief(constraint)} holds for no table")
     text = repr(objective) if isinstance(objective, Loss) else _brief(expression)
     program = ConvexProgram(outputs, inputs, tuple(reader.nodes), form, tuple(convex), text)
-    found = Statement(program, tuple(linear), loss, variable, expression, tuple(kept))
-    _compare(found, reader)
-    return found
+    statement = Statement(program, tuple(linear), loss, variable, expression, tuple(kept))
+    _compare(statement, reader)
+    return statement
 
 
 def _require_callable(name: str, given: object) -> None:
@@ -120,7 +129,7 @@ def _require_callable(name: str, given: object) -> None:
 
 
 def _of_loss(loss: Loss, reader: Reader, outputs: Values, inputs: Values) -> tuple[Affine, Any]:
-    """An ordinary loss as a form, and as cvxpy has it."""
+    """Return an ordinary loss as an exact form, and as an expression of cvxpy."""
     cvxpy, table = reader.cvxpy, reader.variable
     weights = loss.weights(inputs.size)
     costs = [
@@ -128,6 +137,7 @@ def _of_loss(loss: Loss, reader: Reader, outputs: Values, inputs: Values) -> tup
         for row in loss.costs(outputs, inputs)
     ]
     forms = reader.forms(table).T
+    # One form per input: the expected loss of that input, times its weight.
     columns = [combined(*pair) for pair in zip(zip(*costs, strict=True), forms, strict=True)]
     each = cvxpy.sum(cvxpy.multiply(np.array(costs, dtype=np.float64), table), axis=0)
     if loss.worst_case:
@@ -175,7 +185,7 @@ def _listed(cvxpy: Any, constraints: Requirements | None, variable: Any) -> list
 
 
 def _sides(constraint: Any) -> tuple[Any, bool]:
-    """The expression that is at most 0, or 0 where the second is True."""
+    """Return the expression that is at most 0, or 0 where the second value is True."""
     kind = type(constraint).__name__
     if kind in ("Inequality", "Equality"):
         return constraint.expr, kind == "Equality"
@@ -188,7 +198,7 @@ def _sides(constraint: Any) -> tuple[Any, bool]:
 
 
 def _culprit(expression: Any) -> Any:
-    """The smallest part of an expression that has no curvature."""
+    """Return the smallest part of an expression that has no curvature."""
     for part in expression.args:
         if part.curvature == "UNKNOWN":
             return _culprit(part)
@@ -210,6 +220,9 @@ def _compare(statement: Statement, reader: Reader) -> None:
             expected = np.asarray(expression.value, dtype=np.float64).ravel()
             forms = reader.forms(expression).ravel()
             read = np.array([Affine.of(each).at(values.__getitem__, float) for each in forms])
+            # Outside of a domain cvxpy returns inf or nan as its atoms see fit; only finite values
+            # can contradict each other. Any of the differences looked for is of the order of the
+            # value.
             both = np.isfinite(expected) & np.isfinite(read)
             if not np.allclose(expected[both], read[both], rtol=1e-6, atol=1e-9):
                 raise InvalidExpression(
@@ -221,6 +234,8 @@ def _compare(statement: Statement, reader: Reader) -> None:
 
 def _tables(outputs: int, inputs: int) -> Iterable[Floats]:
     i, j = np.indices((outputs, inputs))
+    # All entries are above 0, so that logarithms are finite, and neither table is symmetric in a
+    # way that would hide a transposed axis or a permuted argument.
     for table in (1.0 + (i + 2 * j) % 3, 1.0 / (1.0 + abs(i - j))):
         yield table / table.sum(axis=0)
 

@@ -1,4 +1,4 @@
-"""Upper bounds on the values of patterns that are not priced one by one."""
+"""Upper bounds on the reduced costs of patterns that are not priced one by one."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from mechdesign.local.patterns import Patterns
 _LARGEST_LOG = 300.0
 
 _COARSE, _RANGE = 80, (-4.0, 6.0)
-"""Points of a grid, and where it begins and ends, in logarithms of odds."""
+"""The number of points of a grid, and its ends, in logarithms of odds."""
 
 _SPLITS, _PIECES = 6, 8
-"""How often intervals are split for the bound, and in how many."""
+"""The number of times that intervals are split for the bound, and into how many."""
 
 _SHARPNESS = (30.0, 300.0, 3000.0)
-"""Of the smooth maxima, one after another."""
+"""The sharpness of the smooth maxima, one after another."""
 
 
 @dataclass(frozen=True)
 class MomentProgram:
-    """The least average variance, for uniform inputs, under a bound on the moments.
+    """The program of the least average variance, for uniform inputs, under a bound on the moments.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class MomentProgram:
     moment: float
 
     def bound(self, table: Floats) -> float:
-        """A lower bound on the variance of all tables, found from a good one; at least 0.
+        """Return a lower bound on the variance of all tables, from a good one; at least 0.
 
         Shapes: `table` (outputs, domain).
         """
@@ -76,6 +76,9 @@ class MomentProgram:
             return 0.0
         u = table / table.mean(axis=1)[:, None]
         inverse = np.linalg.inv(table.T @ u)
+        # At an optimum the multiplier of the information is the slope, S = M^-1 G M^-1 (the
+        # gradient of tr(G M^-1)): that of the given table is a warm start, restricted to the
+        # eigenvectors of G.
         begin = np.einsum("ij,ij->j", vectors, inverse @ self.gram @ inverse @ vectors)
         total = float(np.sum(self.gram * inverse))
         excess = total - float(np.trace(self.gram)) / k
@@ -83,10 +86,17 @@ class MomentProgram:
             return 0.0
         # All multipliers may have the same factor: with this one they are of order 1
         logs = np.log(np.maximum(begin, 1e-9 * begin.max()) * (k / total))
+        # In logarithms, since S and c have to be at least 0 and differ by orders of magnitude. The
+        # start of c makes its price c * moment the share of the variance that the table has in
+        # excess.
         z = np.concatenate([logs, [np.log(excess / total / self.moment)], np.zeros(k)])
         # Least entries around those of the table
         grid = expit(logit(float(u.min())) + np.linspace(*_RANGE, _COARSE))
         grid[-1] = 1.0
+        # A maximum has no gradient where it is attained twice, as it is at the optimum. A
+        # log-sum-exp in its place errs by the unit times the logarithm of the number of terms:
+        # sharper each time, from the last solution on, as a sharp one is ill-conditioned far from
+        # it.
         for sharpness in _SHARPNESS:
             z = minimize(
                 self._objective,
@@ -96,31 +106,36 @@ class MomentProgram:
                 method="L-BFGS-B",
                 options={"maxiter": 400, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-9},
             ).x
+        # Weak duality: whatever multipliers the descent ended with, those prove a bound.
         return max(0.0, self._proved(z, grid))
 
     @property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        """The eigenvalues above 0 of the centred Gram matrix over k, and the eigenvectors."""
+        """Return the eigenvalues above 0 of the centred Gram matrix over k, with eigenvectors."""
         k = len(self.gram)
         centred = self.gram - self.gram.mean(axis=0)
         centred = (centred - centred.mean(axis=1)[:, None]) / k
+        # Symmetrised: rounding of the two subtractions differs, and eigh reads one triangle only.
         values, vectors = np.linalg.eigh((centred + centred.T) / 2)
+        # Centring leaves the eigenvalue 0 of the constant vector, here of the order of rounding.
         kept = values > 1e-12 * max(float(values[-1]), float(np.trace(self.gram)) / k**2)
         return values[kept], vectors[:, kept]
 
     @property
     def _charge(self) -> float:
-        """What the variance of a row costs, relative to its square."""
+        """The factor of the variance V(u) of a row in its second moment of W."""
         return 1 + self.ratio**2 + 2 * self.ratio / (len(self.gram) - 1)
 
     def _multipliers(self, z: Floats) -> tuple[Floats, float, Floats]:
-        """The eigenvalues of S, c and l."""
+        """Return the multipliers: the eigenvalues of S, c and l."""
         *logs, c = np.clip(z[: -len(self.gram)], -_LARGEST_LOG, _LARGEST_LOG)
         shift: Floats = z[-len(self.gram) :]
+        # The bound does not change with a constant in l (sum pi u = 1): it is taken out, so that
+        # the numbers l add up to 0 and their gradient is centred, too.
         return np.exp(logs), float(np.exp(c)), shift - shift.mean()
 
     def _objective(self, z: Floats, grid: Floats, sharpness: float) -> tuple[float, Floats]:
-        """Minus the logarithm of a bound, with a smooth maximum, and its gradient.
+        """Return minus the logarithm of a bound, with a smooth maximum, and its gradient.
 
         Scaling all multipliers by t makes the bound 2 t^(1/2) A - t B: at most A^2 / B.
         """
@@ -128,17 +143,25 @@ class MomentProgram:
         values, vectors = self._spectrum
         s, c, shift = self._multipliers(z)
         squares, left = vectors**2, 1 - grid
+        # For a row that is m but for one high entry, u - 1 is (1 - m) (k e_x - 1): the quadratic
+        # form is (1 - m)^2 k times the squared components of the eigenvectors, as the sum of u - 1
+        # is 0.
         above = np.maximum(s - c * self._charge / grid[:, None], 0.0)
         rows = k * (left**2)[:, None] * (above @ squares.T) + np.outer(left, shift)
         rows -= (c * drift / grid)[:, None]
+        # The temperature is a fraction of the price of the moment, which makes sharpness
+        # dimensionless.
         unit = c * self.moment / sharpness
         top = float(rows.max())
+        # Shifted by the maximum (log-sum-exp): the largest exponent is 0. Normalised, these are the
+        # derivatives of the smooth maximum by its terms.
         odds = np.exp((rows - top) / unit)
         total = float(odds.sum())
         odds /= total
         most = top + unit * np.log(total)
         price = c * self.moment + most
         by_above = np.where(above > 0, k * (left**2)[:, None] * (odds @ squares), 0.0)
+        # The temperature depends on c, and the smooth maximum on it, by the entropy of `odds`.
         by_unit = (most - float(np.sum(odds * rows))) / unit
         by_c = self.moment + by_unit * self.moment / sharpness
         by_c -= drift * float(odds.sum(axis=1) @ (1 / grid))
@@ -155,7 +178,7 @@ class MomentProgram:
         return float(np.log(price) - 2 * np.log(root.sum())), gradient
 
     def _proved(self, z: Floats, grid: Floats) -> float:
-        """The bound of these multipliers.
+        """Return the bound that these multipliers prove.
 
         The largest m is sought in intervals, with every term at its largest in each. Those whose
         value exceeds one that is reached are split.
@@ -165,6 +188,9 @@ class MomentProgram:
         s, c, shift = self._multipliers(z)
 
         def most(low: Floats, high: Floats) -> Floats:
+            # Each term is monotone or linear in m: it takes its largest value at an end of the
+            # interval, and the sum of the largest is an upper bound, which tends to the maximum as
+            # intervals shrink.
             above = np.maximum(s - c * self._charge / high[:, None], 0.0)
             rows = k * ((1 - low) ** 2)[:, None] * (above @ (vectors**2).T)
             rows += np.maximum(np.outer(1 - low, shift), np.outer(1 - high, shift))
@@ -174,10 +200,11 @@ class MomentProgram:
         high, low = grid, np.append(0.0, grid[:-1])
         price, reached = np.inf, -np.inf
         for _ in range(_SPLITS):
-            found = most(low, high)
+            bounds = most(low, high)
             reached = max(reached, float(most(high, high).max()))
-            price = max(reached, float(found.max()))
-            open_ = found > reached
+            price = max(reached, float(bounds.max()))
+            # Intervals whose bound is below a value that is attained cannot contain the maximum.
+            open_ = bounds > reached
             low, high = low[open_], high[open_]
             if not len(low):
                 break
@@ -200,7 +227,7 @@ class MomentProgram:
 
 
 _CLASSES = 64
-"""So many classes of patterns are parted at a time."""
+"""The number of classes of patterns that are parted at a time."""
 
 
 def most_valued(
@@ -211,36 +238,47 @@ def most_valued(
     close: float,
     rounds: int,
 ) -> float:
-    """An upper bound on `Criterion.priced` over all patterns with both a zero and a one.
+    """Return an upper bound on `Criterion.priced` over all patterns with both a zero and a one.
 
     Shapes: `slope` (domain, domain), `multipliers` (domain,).
     """
     k, extra, p = criterion.domain, criterion.ratio - 1, criterion.prior
+    # Fractional programming (Dinkelbach 1967): a ratio exceeds T if and only if its numerator minus
+    # T times its denominator is above 0. So the ratio of quadratics becomes one quadratic, for T =
+    # standing.
     form = slope - (np.outer(multipliers, p) + np.outer(p, multipliers)) / 2
     form -= standing * np.outer(p, p)
     quadratic, linear, constant = extra**2 * form, 2 * extra * form.sum(axis=1), float(form.sum())
+    # (p'q)^2 is least for the inputs of least prior: dividing by it makes a difference of values of
+    # an excess of the form. Where the form is negative that is no upper bound, but neither is it
+    # above `close`, and is dropped.
     lightest = (1 + extra * np.cumsum(np.sort(p))) ** 2
 
     def excess(held: Patterns, free: Patterns, left: npt.NDArray[np.int64]) -> Floats:
-        """How much the patterns of each class exceed the guess at most."""
+        """Return an upper bound on the excess of the patterns of each class over the guess."""
         value = _most(quadratic, linear, held, free, left) + constant
         result: Floats = value / lightest[held.sum(axis=1) + left - 1]
         return result
 
+    # Classes by size to begin with: with the size the bound of Gilmore and Lawler has a meaning.
     # A class: the patterns that have all inputs held, and so many of those that are free
     left = np.arange(1, k)
     held, free = np.zeros((k - 1, k), dtype=np.bool_), np.ones((k - 1, k), dtype=np.bool_)
     over = excess(held, free, left)
     for _ in range(rounds):
+        # Invariant: each pattern is in a class of the list, or is worth at most `standing + close`.
         single = (left == 0) | (free.sum(axis=1) == left)  # whose bound is its value
         close = max(close, float(over[single].max(initial=close)))
         kept = (over > close) & ~single
         held, free, left, over = held[kept], free[kept], left[kept], over[kept]
         if not len(over):
             break
+        # Best first: the bound that is returned is the largest of those left, and only splitting
+        # that one lowers it. Several at a time, for the sake of numpy.
         order = np.argsort(-over)
         parted, rest = order[:_CLASSES], order[_CLASSES:]
         # By the input that is worth the most
+        # The change of b'A b + a'b as input x is added to the inputs that are held.
         gains = np.diag(quadratic) + linear + 2 * held[parted] @ quadratic
         item = np.argmax(np.where(free[parted], gains, -np.inf), axis=1)
         at = np.arange(len(parted)), item
@@ -251,6 +289,7 @@ def most_valued(
             np.concatenate([without, without]),
             np.concatenate([left[parted] - 1, left[parted]]),
         )
+        # A part cannot exceed the whole, whose bound may happen to be smaller.
         bounds = np.minimum(excess(*new), np.tile(over[parted], 2))
         held, free, left, over = (
             np.concatenate([old[rest], part])
@@ -266,16 +305,19 @@ def _most(
     free: Patterns,
     left: npt.NDArray[np.int64],
 ) -> Floats:
-    """An upper bound on b'A b + a'b for each class of patterns; -inf for those without any."""
+    """Return an upper bound on b'A b + a'b for each class of patterns; -inf for empty ones."""
     by_held = held @ quadratic
     base = (held * (by_held + linear)).sum(axis=1)
-    own = np.where(free, np.diag(quadratic) + linear + 2 * by_held, -np.inf)
+    gains = np.where(free, np.diag(quadratic) + linear + 2 * by_held, -np.inf)
+    # Each chosen input brings its gain and its entries with the left - 1 other chosen ones: at most
+    # the largest of its row. Inputs choose their companions independently, which makes it a bound.
     others = np.where(free[:, None, :], quadratic, -np.inf)
+    # An input is no companion of itself: the diagonal is in its gain.
     others[:, np.arange(len(linear)), np.arange(len(linear))] = -np.inf
     others = np.cumsum(-np.sort(-others, axis=2), axis=2)
     count = np.maximum(left - 2, 0)
     best = np.take_along_axis(others, count[:, None, None], axis=2)[:, :, 0]
-    own = np.cumsum(-np.sort(-(own + np.where(left[:, None] >= 2, best, 0.0)), axis=1), axis=1)
-    most = np.take_along_axis(own, np.maximum(left - 1, 0)[:, None], axis=1)[:, 0]
+    gains = np.cumsum(-np.sort(-(gains + np.where(left[:, None] >= 2, best, 0.0)), axis=1), axis=1)
+    most = np.take_along_axis(gains, np.maximum(left - 1, 0)[:, None], axis=1)[:, 0]
     result: Floats = base + np.where(left > 0, most, 0.0)
     return result

@@ -29,10 +29,10 @@ from mechdesign.lp.highs import FloatProgram, solve, to_float
 from mechdesign.utilities.sublinear_utility import Pattern, Utility, upper
 
 Counts: TypeAlias = tuple[int, ...]
-"""A pattern up to swaps of interchangeable items: how many items of each class are at level 1."""
+"""A pattern up to swaps of interchangeable items: the number of each class at level 1."""
 
 ENUMERATED = 1 << 16
-"""Up to this many patterns, symmetric ones counted once, are enumerated."""
+"""The largest number of patterns, symmetric ones counted once, that are enumerated."""
 
 _MAX_ROUNDS = 200
 _AT_ONCE = 40
@@ -53,7 +53,7 @@ class Candidates:
         self._worth: dict[Counts, fmpq] = {}
 
     def everything(self) -> list[Counts]:
-        """All patterns but the one with no item at level 1, a multiple of the one with all."""
+        """Return all patterns but the one with no item at level 1, a multiple of that with all."""
         if self.alpha == 1:
             return [tuple(self.sizes)]
         return [
@@ -61,59 +61,65 @@ class Candidates:
         ]
 
     def counts(self, pattern: Pattern) -> Counts:
-        """How many items of each class are at the higher level of a pattern."""
+        """Return the number of items of each class that are at the higher level of a pattern."""
         return tuple(sum(pattern[x] for x in each) for each in self.classes)
 
     def by_item(self, prices: Sequence[fmpq]) -> list[fmpq]:
-        """A price for each item from one for each class."""
+        """Return a price for each item from one for each class."""
         by_item = [ZERO] * self.utility.items
         for members, y in zip(self.classes, prices, strict=True):
             for x in members:
+                # The constraint of a class is the mean of those of its items: its price is their
+                # sum.
                 by_item[x] = y / len(members)
         return by_item
 
     def averages(self, counts: Counts) -> list[fmpq]:
-        """The average level of each class."""
+        """Return the average level of each class."""
         return [
             self.alpha + (1 - self.alpha) * fmpq(count, size)
             for count, size in zip(counts, self.sizes, strict=True)
         ]
 
     def float_averages(self, every: Sequence[Counts]) -> Floats:
-        """The same in floats, a row for each element of ``every``."""
+        """Return the average levels in floats, a row for each element of ``every``."""
         averages: Floats = to_float(self.alpha) + to_float(1 - self.alpha) * (
             np.array(every) / np.array(self.sizes)
         )
         return averages
 
     def worth(self, counts: Counts) -> fmpq:
-        """An upper bound on the utility of the row, the least that is known."""
+        """Return an upper bound on the utility of the row, the least that is known."""
         if counts not in self._worth:
             row = [self.alpha] * self.utility.items
             for items, count in zip(self.classes, counts, strict=True):
+                # Any representative: the utility does not change with swaps within a class.
                 for x in items[:count]:
                     row[x] = ONE
             self._worth[counts] = upper(self.utility.worth(row))
         return self._worth[counts]
 
     def excess(self, counts: Counts, prices: Sequence[fmpq]) -> fmpq:
-        """The reduced cost of the row: its utility less its price, given a price for each class."""
+        """Return the reduced cost of the row: its utility less its price, by a price per class."""
         return self.worth(counts) - sum(
             (y * a for y, a in zip(prices, self.averages(counts), strict=True)), ZERO
         )
 
     def rows(self, weights: dict[Counts, Fraction]) -> dict[Pattern, Fraction]:
-        """Patterns with weights such that all items of a class have the wanted average.
+        """Return patterns with weights such that all items of a class have the wanted average.
 
         Systematic sampling: for a phase u in [0, 1), item j of a class is chosen if there is an
         integer in [j c/n - u, (j + 1) c/n - u). That chooses c items of n, each for a measure c/n
         of phases, and few sets in all.
         """
-        found: dict[Pattern, Fraction] = {}
+        patterns: dict[Pattern, Fraction] = {}
         for counts, weight in weights.items():
             steps = [
                 size // gcd(size, count) for size, count in zip(self.sizes, counts, strict=True)
             ]
+            # Between neighbouring multiples of 1 / step no ceiling below changes: a pattern for
+            # each interval of phases, with its length as the weight. The number of items is not
+            # exponential as that of all orders would be.
             for start, end in pairwise(
                 sorted({Fraction(j, step) for step in steps for j in range(step + 1)})
             ):
@@ -124,30 +130,32 @@ class Candidates:
                     for x, (left, right) in zip(items, pairwise(edges), strict=True):
                         pattern[x] = right > left
                 key = tuple(pattern)
-                found[key] = found.get(key, Fraction(0)) + weight * (end - start)
-        return found
+                patterns[key] = patterns.get(key, Fraction(0)) + weight * (end - start)
+        return patterns
 
 
 def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """The weights of an optimal mechanism's patterns, and a price for every item.
+    """Return the weights of an optimal mechanism's patterns, and a price for every item.
 
     At these prices no row has a positive reduced cost, which proves the bound.
     """
     price = _by_enumeration(patterns) if patterns.few else _by_utility(patterns)
     items = patterns.utility.items
+    # The constant row is a mechanism by itself: every master program is feasible.
     pool = {tuple(patterns.sizes)}
     best: tuple[fmpq, list[fmpq]] | None = None
 
     def improved(trial: Sequence[fmpq]) -> set[Counts]:
-        """Patterns with a positive reduced cost that are not in the pool.
+        """Return patterns with a positive reduced cost that are not in the pool.
 
         If this proves a bound, it is kept if it is the best so far.
         """
         nonlocal best
-        excess, found = price(trial)
+        excess, priced = price(trial)
         if excess is not None:
-            # Every row that is not constant sums to at least 1 + alpha (items - 1): raising every
-            # price by this much covers the excess.
+            # Dual feasibility from any prices (Farley's bound): every row sums to at least
+            # 1 + alpha (items - 1), so that raising every price by this much covers the excess.
+            # The sum of feasible prices bounds the utility, whatever the pool is.
             more = max(excess, ZERO) / (1 + patterns.alpha * (items - 1))
             total = sum(trial, more * items)
             if best is None or total < best[0]:
@@ -155,12 +163,13 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
                     total,
                     [y + more * size for y, size in zip(trial, patterns.sizes, strict=True)],
                 )
-        return set(found) - pool
+        return set(priced) - pool
 
     if not patterns.few and (start := patterns.utility.warm_start(patterns.alpha)):
         candidates, trial = start
         pool |= {counts for counts in map(patterns.counts, candidates) if any(counts)}
         pool |= improved([sum((trial[x] for x in each), ZERO) for each in patterns.classes])
+    # Prices from floats while the pool grows; exact ones at the end, when no pattern is new.
     rough = not patterns.few
     with ProgressMeter(f"extremal k = {items}", unit="rounds", shown=progress) as meter:
         for _ in range(_MAX_ROUNDS):
@@ -168,6 +177,8 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
             weights, prices = (_guessed if rough else _master)(patterns, list(pool))
             new = improved(prices)
             meter.say(f"{len(pool)} patterns")
+            # Tiny utilities in the tail of the pool can go on for ever; the bound shows what they
+            # are worth.
             close = (
                 not patterns.few
                 and best is not None
@@ -188,8 +199,9 @@ def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fracti
 def _master(
     patterns: Candidates, pool: Sequence[Counts]
 ) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """The best weights of these patterns, and a price for each class, exactly."""
+    """Return the best weights of these patterns, and a price for each class, exactly."""
     worth = [patterns.worth(counts) for counts in pool]
+    # Costs of order 1: the tolerances of the solver are absolute.
     largest = max(map(abs, worth)) or ONE
     cells = np.arange(len(pool))[None, :]
     averages = zip(*(patterns.averages(counts) for counts in pool), strict=True)
@@ -207,7 +219,7 @@ def _master(
 def _guessed(
     patterns: Candidates, pool: Sequence[Counts]
 ) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """The same prices in floats, which is quicker, and no weights.
+    """Return nearly the same prices in floats, which is quicker, and no weights.
 
     Any prices prove a bound, so these need not be exact.
     """
@@ -217,17 +229,19 @@ def _guessed(
     matrix = patterns.float_averages(pool).T
     ones = np.ones(len(matrix))
     try:
+        # Only the basis is taken from the solver. Prices solve its system anew, B'y = c: by least
+        # squares, as the basis may contain slacks and have fewer columns than rows.
         basic = solve(
             FloatProgram(sparse.csr_array(matrix), ones, ones, np.zeros(len(cost)), cost)
         ).basis.columns
     except (Infeasible, SolverFailure):
         return _master(patterns, pool)
-    found = np.linalg.lstsq(matrix[:, basic].T, -cost[basic])[0]
-    return {}, [largest * to_fmpq(Fraction(value)) for value in found.tolist()]
+    prices = np.linalg.lstsq(matrix[:, basic].T, -cost[basic])[0]
+    return {}, [largest * to_fmpq(Fraction(value)) for value in prices.tolist()]
 
 
 _Pricing: TypeAlias = Callable[[Sequence[fmpq]], tuple[fmpq | None, list[Counts]]]
-"""Pricing: from a price for each class to a bound and to patterns.
+"""The type of pricing: from a price for each class to a bound and to patterns.
 
 The bound, if known, is a proved upper bound on the reduced cost of any row. The patterns are some
 with a positive reduced cost.
@@ -243,14 +257,16 @@ def _by_enumeration(patterns: Candidates) -> _Pricing:
     def price(prices: Sequence[fmpq]) -> tuple[fmpq | None, list[Counts]]:
         floats = worth - averages @ np.array([to_float(y) for y in prices])
         seen = [every[int(v)] for v in np.argsort(-floats)[:_AT_ONCE] if floats[v] > slack]
-        if found := [counts for counts in seen if patterns.excess(counts, prices) > 0]:
-            return None, found
+        # Floats find candidates; exact arithmetic over all patterns is needed for the proof only,
+        # in the last round. Utilities beyond `slack` cannot be mistaken by rounding.
+        if improving := [counts for counts in seen if patterns.excess(counts, prices) > 0]:
+            return None, improving
         exact = {counts: patterns.excess(counts, prices) for counts in every}
-        found = sorted(
+        improving = sorted(
             (counts for counts, excess in exact.items() if excess > 0),
             key=lambda counts: -exact[counts],
         )
-        return max(exact.values()), found[:_AT_ONCE]
+        return max(exact.values()), improving[:_AT_ONCE]
 
     return price
 
@@ -264,10 +280,10 @@ def _by_utility(patterns: Candidates) -> _Pricing:
             if any(counts)
         }
         # If the bound is far above what patterns reach, more patterns would not lower it.
-        found = sorted(
+        improving = sorted(
             (counts for counts, excess in exact.items() if excess > bound / 10),
             key=lambda counts: -exact[counts],
         )
-        return bound, found[:_AT_ONCE]
+        return bound, improving[:_AT_ONCE]
 
     return price

@@ -51,7 +51,7 @@ class Extremal:
 
     @property
     def gap(self) -> Fraction:
-        """bound - value >= 0. Exactly 0 for rational utilities; see `extremal` for others."""
+        """The difference bound - value >= 0: exactly 0 for rational utilities; see `extremal`."""
         return self.bound - self.value
 
     @property
@@ -74,7 +74,7 @@ class Extremal:
 def extremal(
     domain: int, privacy: Privacy | float | Rational, utility: Utility, *, progress: bool = False
 ) -> Extremal:
-    """The locally private mechanism of largest utility, with any number of outputs.
+    """Return the locally private mechanism of largest utility, with any number of outputs.
 
     Some optimal mechanism has only rows with entries 1 and alpha, up to a factor, and no more
     outputs than items (Kairouz, Oh and Viswanath, JMLR 17, 2016): a linear program over 2^domain
@@ -127,6 +127,8 @@ def extremal(
         raise ValueError(f"the utility is about {utility.items} items, not {domain}")
     alpha = to_fmpq(privacy.alpha)
     merged = utility.merged()
+    # Near alpha = 1 all rows are nearly constant, and utilities cancel in their leading digits:
+    # four bits for each bit of 1 - alpha are twice what the square loses.
     # The differences between rows shrink with the square of 1 - alpha.
     with precision(
         PRECISION + 4 * max(0, int(alpha.q).bit_length() - int(alpha.q - alpha.p).bit_length())
@@ -145,7 +147,7 @@ def extremal(
 
 
 def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
-    """A table with these patterns, reweighted to have no more outputs than items.
+    """Return a table with these patterns, reweighted to have no more outputs than items.
 
     All the patterns have reduced cost 0, so all weights that make a mechanism are optimal.
     """
@@ -160,6 +162,8 @@ def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
             Constraints(cells, column, Fraction(1), True, f"item {x}")
             for x, column in enumerate(zip(*levels, strict=True))
         )
+        # A vertex of a program with one equation per item has at most that many positive weights
+        # (Caratheodory): any feasible basic solution will do, hence the objective 0.
         weights = certify(Program((Fraction(0),) * len(chosen), tuple(program))).x
     return [
         [weight * level for level in row]
@@ -169,12 +173,12 @@ def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
 
 
 def whole_domain(domain: int) -> int:
-    """The number of items; ValueError for what is none."""
+    """Return the number of items; ValueError for what is none."""
     return whole(domain, "the domain", 1, what="a whole number of items")
 
 
 def local_privacy(privacy: Privacy | float | Rational) -> Privacy:
-    """The privacy given as such or by epsilon; ValueError unless every two items are neighbours."""
+    """Return the privacy, given as such or by epsilon; ValueError unless all are neighbours."""
     if not isinstance(privacy, Privacy):
         return Privacy.from_epsilon(privacy, neighbours="all")
     if privacy.neighbours != "all":

@@ -1,4 +1,4 @@
-"""Patterns: which inputs a row of an extremal mechanism favours.
+"""Patterns: the sets of inputs that rows of an extremal mechanism favour.
 
 This module has families of patterns to start from, and a local search for better ones.
 """
@@ -23,28 +23,33 @@ from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 
 Patterns: TypeAlias = npt.NDArray[np.bool_]
-"""Shape (outputs, domain): True where an output favours an input."""
+"""The type of patterns, shape (outputs, domain): True where an output favours an input."""
 
 # A balanced set of patterns favours every input equally often: its rows, with equal weights, are a
 # mechanism.
 
 
 def flat(size: int, ratio: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """A subset of a cycle that is nearly a difference set.
+    """Return a subset of a cycle that is nearly a difference set.
 
     It has about 1 / (ratio + 1) of the elements, and its differences are about equally frequent.
     """
-    held = max(1, min(size - 1, round(size / (1 + ratio))))
+    count = max(1, min(size - 1, round(size / (1 + ratio))))
 
     def unevenness(chosen: npt.NDArray[np.bool_]) -> int:
+        # The number of pairs at each distance is the autocorrelation (Wiener-Khinchin), rounded to
+        # the integers that it consists of. Their sum is fixed: the sum of squares is least where
+        # they are all equal, as in a difference set.
         differences = np.rint(np.fft.irfft(np.abs(np.fft.rfft(chosen)) ** 2, size)).astype(np.int64)
         return int((differences[1:] ** 2).sum())
 
-    best = np.arange(size) < held
+    best = np.arange(size) < count
     for _ in range(3):
         chosen = np.zeros(size, dtype=np.bool_)
-        chosen[rng.permutation(size)[:held]] = True
+        chosen[rng.permutation(size)[:count]] = True
         value, stale = unevenness(chosen), 0
+        # Exchanges keep the size. A local search from three starts: difference sets exist for few
+        # sizes.
         while stale < 3 * size:
             other = chosen.copy()
             other[rng.choice(np.flatnonzero(chosen))] = False
@@ -57,14 +62,14 @@ def flat(size: int, ratio: float, rng: np.random.Generator) -> npt.NDArray[np.bo
 
 
 def turned(pattern: npt.NDArray[np.bool_]) -> Patterns:
-    """All rotations of a pattern around the domain: balanced."""
+    """Return all rotations of a pattern around the domain, a balanced set."""
     place = np.arange(len(pattern))
     result: Patterns = pattern[(place[None, :] + place[:, None]) % len(pattern)]
     return result
 
 
 def balanced(domain: int, ratio: float, rng: np.random.Generator) -> Iterator[Patterns]:
-    """Balanced sets from which mechanisms are mixed and the search starts.
+    """Yield balanced sets from which mechanisms are mixed and the search starts.
 
     There are three families: blocks of adjacent items, of all sizes and in all rotations, as in
     `rangeq.CircularHistogram`; partitions of the items into cells of all widths and offsets, where
@@ -95,13 +100,15 @@ def balanced(domain: int, ratio: float, rng: np.random.Generator) -> Iterator[Pa
 def climb(
     criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """A local maximum of `Criterion.priced`, reached from a given pattern.
+    """Return a local maximum of `Criterion.priced`, reached from a given pattern.
 
     No change of one input and no exchange of two increases the value.
     """
     p, extra, chosen = criterion.prior, criterion.ratio - 1, pattern.copy()
     row = 1 + extra * chosen
     diagonal, by_slope = np.diag(slope), slope @ row
+    # Invariant: q'S q, S q, l'q and p'q of the current row q = 1 + (r - 1) b. From them the value
+    # of each neighbour takes constant time, and a whole sweep of exchanges k^2 instead of k^4.
     square, linear, mass = float(row @ by_slope), float(multipliers @ row), float(p @ row)
 
     def value(squares: Floats, linears: Floats, masses: Floats) -> Floats:
@@ -115,6 +122,7 @@ def climb(
             linear + step * multipliers,
             mass + step * p,
         )
+        # The empty pattern is the constant row, as the full one is, and informs of nothing.
         single[chosen.sum() + np.where(chosen, -1, 1) == 0] = -np.inf
         out, into = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         gained = by_slope[into][None, :] - by_slope[out][:, None]
@@ -124,14 +132,17 @@ def climb(
             linear + extra * (multipliers[into][None, :] - multipliers[out][:, None]),
             mass + extra * (p[into][None, :] - p[out][:, None]),
         )
-        one, two = int(np.argmax(single)), int(np.argmax(double)) if double.size else -1
-        best_double = double.flat[two] if two >= 0 else -np.inf
-        if max(single[one], best_double) <= best + 1e-12 * abs(best):
+        flip, swap = int(np.argmax(single)), int(np.argmax(double)) if double.size else -1
+        best_double = double.flat[swap] if swap >= 0 else -np.inf
+        # More than rounding, so that the search ends.
+        if max(single[flip], best_double) <= best + 1e-12 * abs(best):
             return chosen
         changed = (
-            [one] if single[one] >= best_double else [out[two // len(into)], into[two % len(into)]]
+            [flip]
+            if single[flip] >= best_double
+            else [out[swap // len(into)], into[swap % len(into)]]
         )
-        best = max(float(single[one]), float(best_double))
+        best = max(float(single[flip]), float(best_double))
         for place in changed:
             move = -extra if chosen[place] else extra
             square += 2 * move * by_slope[place] + move**2 * diagonal[place]
@@ -143,19 +154,22 @@ def climb(
 def turn_climb(
     criterion: Criterion, slope: Floats, pattern: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """The same for all rotations of a pattern together, keeping its size.
+    """Return a local maximum for all rotations of a pattern together, keeping its size.
 
     All rotations are taken to have the same mass.
     """
     k, chosen = len(pattern), pattern.copy()
     place = np.arange(k)
     kernel = np.zeros(k)
+    # The sum over all rotations of b'S b depends on S through its sums along cyclic diagonals: a
+    # circulant matrix, symmetrised.
     np.add.at(kernel, (place[:, None] - place[None, :]) % k, slope)
     turns = kernel[(place[:, None] - place[None, :]) % k]
     turns = (turns + turns.T) / 2
     by_turns = turns @ chosen
     for _ in range(4 * k):
         out, into = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        # Half of the change of b'T b when `out` leaves and `into` enters.
         gain = (
             by_turns[into][None, :]
             - by_turns[out][:, None]
@@ -172,7 +186,7 @@ def turn_climb(
 
 
 def best_of(new: Patterns, worth: Floats, enough: float, present: Patterns, count: int) -> Patterns:
-    """The ``count`` patterns of largest value, of those above a threshold and not yet present."""
+    """Return the ``count`` patterns of largest value above a threshold that are not present."""
     known = {bytes(pattern) for pattern in present}
     better = [place for place in np.flatnonzero(worth > enough) if bytes(new[place]) not in known]
     best: Patterns = np.unique(new[sorted(better, key=worth.__getitem__)[-count:]], axis=0)
@@ -191,7 +205,7 @@ def square(
     *,
     progress: bool = False,
 ) -> Design:
-    """The best locally private mechanism whose outputs are the items, with a proof.
+    """Return the best locally private mechanism whose outputs are the items, with a proof.
 
     For `L0` and the uniform prior this is generalised randomized response, `named.krr`; `L1` and
     `L2` alone leave outputs unused, which properties forbid. Source: thesis 6.8, eqs. 6.17-6.20.
@@ -233,17 +247,19 @@ def square(
 
 
 NAMES = ("histogram", "prefixes", "ranges")
-"""The workloads known by name: all single items; 0 .. b for all b; a .. b for all a <= b."""
+"""The names of workloads: all single items; 0 .. b for all b; a .. b for all a <= b."""
 
 
 def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
-    """The Gram matrix W'W of a workload, shape (domain, domain), and its number of queries.
+    """Return the Gram matrix W'W of a workload, (domain, domain), and its number of queries.
 
     Shapes: `workload` (queries, domain).
     """
     if isinstance(workload, str):
         item = np.arange(domain, dtype=np.float64)
         least, most = np.minimum.outer(item, item), np.maximum.outer(item, item)
+        # In closed form: entry (x, y) is the number of queries that contain both items, b >= max(x,
+        # y) for prefixes, and a <= min(x, y) besides for ranges, of which there are domain^2 / 2.
         if workload == "histogram":
             return np.eye(domain), domain
         if workload == "prefixes":
@@ -273,7 +289,7 @@ def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
 
 
 def marginals(cardinalities: Sequence[int], way: int) -> Floats:
-    """All cells of all marginals of ``way`` attributes: a matrix of shape (cells, items).
+    """Return all cells of all marginals of ``way`` attributes, of shape (cells, items).
 
     Items are numbered with the last attribute fastest.
     """
@@ -292,7 +308,7 @@ def marginals(cardinalities: Sequence[int], way: int) -> Floats:
 
 
 def parities(attributes: int, way: int) -> Floats:
-    """All parities of 1 .. ``way`` bits: a matrix of shape (queries, 2^attributes).
+    """Return all parities of 1 .. ``way`` bits, Walsh-Hadamard rows of shape (queries, items).
 
     A query is the sum over items of (-1)^(the sum of the chosen bits).
     """
@@ -307,7 +323,7 @@ def parities(attributes: int, way: int) -> Floats:
 
 
 def product(*workloads: npt.ArrayLike) -> Floats:
-    """Queries on several attributes: every product of one query of each.
+    """Return queries on several attributes: every product of one query of each.
 
     Items are numbered with the last attribute fastest.
     """

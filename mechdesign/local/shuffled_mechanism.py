@@ -34,13 +34,13 @@ _UNITS = 1 << 62
 """Weights of the table are integers that add up to this in every column."""
 
 _LEAST_BLANKET = 1e-6
-"""The blanket has at least this mass, also if less would keep (epsilon, delta)."""
+"""The least mass of the blanket, also if less would keep (epsilon, delta)."""
 
 _CLOSE = 1e-3
-"""Of the odds of the blanket found, relative to them."""
+"""The tolerance of the odds of the blanket, relative to them."""
 
 _CLOSE_ENOUGH = 0.01
-"""Randomised response is not improved on if it is no further above the bound, relatively."""
+"""The relative excess over the bound up to which randomised response is not improved on."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class ShuffleDesign:
 
     @property
     def n(self) -> int:
-        """How many users must follow the protocol."""
+        """The number of users who must follow the protocol."""
         return self.central.n
 
     @property
@@ -112,7 +112,7 @@ def shuffle_optimal(
     *,
     progress: bool = False,
 ) -> ShuffleDesign:
-    """A local mechanism of little total variance for a workload, whose reports are shuffled.
+    """Return a local mechanism of little total variance for a workload of shuffled reports.
 
     What is charged is the (epsilon, delta) of the collection, not the likelihood ratio of a report
     as by `workload_optimal`. So a report may be nearly truthful if it is lost among others that are
@@ -161,6 +161,9 @@ def shuffle_optimal(
         return ShuffleDesign(only, shuffled(only, users), asked, allowed, queries, 0.0, 0.0, matrix)
     ratio = float(np.exp(float(asked)))
     with ProgressMeter(f"shuffled design of {k} inputs", unit="tables", shown=progress) as meter:
+        # Three steps: the moment for which a normal distribution gives this delta, randomised
+        # response with the exact delta, and windows that are optimised for the moment which that
+        # one has.
         moment = _normal_moment(users, ratio, float(allowed))
         response = randomised_response(k)
         mechanism, central = _hidden(response, users, asked, allowed, moment, meter)
@@ -169,13 +172,16 @@ def shuffle_optimal(
         # have is what others are allowed
         moment = largest_moment(mechanism.matrix, ratio)
         bound = MomentProgram(matrix, ratio, moment).bound(mechanism.matrix)
+        # For histograms the bound shows that nothing is to be gained, and the descent is spared.
         if variance > (1 + _CLOSE_ENOUGH) * bound:
             windows = optimised(Target(matrix, ratio, moment))
             other, its_central = _hidden(windows, users, asked, allowed, moment, meter)
+            # The bound falls as the moment rises: with the larger of the two it holds for either
+            # table.
             moment = max(moment, largest_moment(other.matrix, ratio))
             bound = MomentProgram(matrix, ratio, moment).bound(other.matrix)
-            if (found := _average_variance(other, matrix)) < variance:
-                mechanism, central, variance = other, its_central, found
+            if (improved := _average_variance(other, matrix)) < variance:
+                mechanism, central, variance = other, its_central, improved
     return ShuffleDesign(
         mechanism,
         central,
@@ -194,19 +200,22 @@ def _average_variance(mechanism: Mechanism, matrix: Floats) -> float:
 
 
 def _normal_moment(n: int, ratio: float, delta: float) -> float:
-    """The second moment of W for which delta is reached, if the mean of n is normal."""
+    """Return the second moment of W for which delta is reached, if the mean of n is normal."""
     drift = ratio - 1
 
     def excess(log_variance: float) -> float:
         deviation = float(np.exp(log_variance / 2))
+        # delta = E[max(0, mean of W)]; the mean of W is 1 - e^epsilon, and E[max(0, N)] for a
+        # normal N with mean -drift is deviation phi(x) - drift Phi(-x).
         x = drift / deviation
         return deviation * float(norm.pdf(x)) - drift * float(norm.sf(x)) - delta
 
+    # In logarithms, around the variance drift^2 where x = 1: delta rises with the variance.
     low, high = 2 * np.log(drift) - 20, 2 * np.log(drift) + 20
     while excess(high) < 0:
         high += 20
-    found = brentq(excess, low, high) if excess(low) < 0 else low
-    return n * float(np.exp(found)) + drift**2
+    solution = brentq(excess, low, high) if excess(low) < 0 else low
+    return n * float(np.exp(solution)) + drift**2
 
 
 def _hidden(
@@ -217,7 +226,7 @@ def _hidden(
     moment: float,
     meter: ProgressMeter,
 ) -> tuple[Mechanism, Shuffled]:
-    """The table with about the least blanket whose shuffled reports keep (epsilon, delta).
+    """Return the table with nearly the least blanket whose shuffled reports keep (epsilon, delta).
 
     With so much that reports keep epsilon alone, delta is 0: that is where the search ends at the
     latest.
@@ -229,17 +238,22 @@ def _hidden(
         meter.update()
         gamma = float(expit(log_odds))
         weights = windows.weights(gamma, _UNITS)
+        # Weights are rounded before the privacy is computed: it is that of the very table returned.
         alpha = min(Fraction(min(row), max(row)) for row in weights)
         mechanism = Mechanism.from_weights(weights, _UNITS, Privacy(alpha=alpha, neighbours="all"))
         central = shuffled(mechanism, n)
-        found = central.delta(epsilon)
-        if found <= delta:
+        reached = central.delta(epsilon)
+        if reached <= delta:
             kept[gamma] = mechanism, central
-        return _scale(float(delta)) - _scale(found)
+        # Above 0 where the collection is not private enough.
+        return _scale(float(delta)) - _scale(reached)
 
+    # At `last` each report keeps epsilon: (1 - gamma) s <= (e - 1) gamma b for every output.
     first, last = float(logit(_LEAST_BLANKET)), float(np.log(most / (ratio - 1))) + 1e-9
     begin = Target(np.eye(2), ratio, moment).blanket(windows.apart(ratio))[0]
     low = high = min(max(float(logit(begin)), first), last)
+    # The start is good, and each delta takes long: a bracket is sought with small steps that grow
+    # by three, instead of bisection between `first` and `last`.
     step = 0.05
     if excess(low) > 0:
         while high < last and excess(high := min(last, high + step)) > 0:
@@ -249,6 +263,7 @@ def _hidden(
             high, step = low, 3 * step
     if low < high:
         root = brentq(excess, low, high, xtol=_CLOSE / 2)
+        # The root itself may be on the wrong side by its tolerance: one more point, slightly above.
         if min(kept) > expit(root + _CLOSE):
             excess(root + _CLOSE / 2)
     mechanism, central = kept[min(kept)]
@@ -257,5 +272,7 @@ def _hidden(
 
 
 def _scale(delta: float) -> float:
-    """About linear in the logarithm of the odds of the blanket."""
+    """Return a function of delta that is nearly linear in the log odds of the blanket."""
+    # About the quantile of a normal tail of probability delta (Chernoff): delta itself changes by
+    # orders of magnitude, and a secant of it would be useless to Brent's method.
     return float(np.sqrt(-2 * np.log(max(delta, 1e-300))))

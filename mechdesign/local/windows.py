@@ -32,21 +32,21 @@ _STEPS = 500
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 
 _WIDEST = (8, 64)
-"""Of the windows to start from: where few are drawn at random, wide ones lead astray."""
+"""The widest windows to start from: where few are drawn at random, wide ones lead astray."""
 
 _NEGLIGIBLE = 0.05
-"""Truthful reports that are likely less than this, relative to the blanket, are left out; where
-none is likely more than the blanket, relative to the likeliest."""
+"""The likelihood of truthful reports, relative to the blanket, below which they are left out;
+where none is likelier than the blanket, relative to the likeliest."""
 
 _RARE = 1e-3
-"""A width that fewer truthful reports have is left out."""
+"""The share of truthful reports below which a width is left out."""
 
 _LOWEST = -28.0
 """The least logarithm of a share or a height, relative to the largest."""
 
 
 class Target(NamedTuple):
-    """What the variance of a workload is minimised under.
+    """A target: the workload whose variance is minimised, and the constraint on the moment.
 
     Attributes
     ----------
@@ -63,13 +63,17 @@ class Target(NamedTuple):
     moment: float
 
     def blanket(self, apart: float) -> tuple[float, float]:
-        """The least gamma for which the moment is reached, and its derivative.
+        """Return the least gamma for which the moment is reached, and its derivative.
 
         ``apart`` is the largest sum of (s_x - e s_z)^2 / b; the derivative is by it.
         """
         drift = (self.ratio - 1) ** 2
         half = apart - drift + self.moment / 2
+        # (A - D) gamma^2 - 2 half gamma + A = 0, where D = (e - 1)^2. The usual formula would
+        # subtract nearly equal numbers for a small gamma, and divide by A - D, which may be 0.
         gamma = apart / (half + np.sqrt(max(half**2 - apart * (apart - drift), 0.0)))
+        # Minus the derivative of the moment by gamma; that by A is (1 - gamma)^2 / gamma (implicit
+        # function).
         slope = apart * (1 - gamma**2) / gamma**2 + drift
         return gamma, (1 - gamma) ** 2 / gamma / slope
 
@@ -98,17 +102,17 @@ class Windows:
 
     @property
     def places(self) -> Integers:
-        """How many windows there are of each width."""
+        """The number of windows of each width."""
         return np.array(self.widths) + self.domain - 1
 
     @property
     def part(self) -> Integers:
-        """Which of the widths each output has: shape (outputs,)."""
+        """The number of the width of each output: shape (outputs,)."""
         return np.repeat(np.arange(len(self.widths)), self.places)
 
     @property
     def index(self) -> Integers:
-        """Which of the heights each output has for each item: shape (outputs, domain).
+        """The number of the height that each output has for each item: shape (outputs, domain).
 
         Where a window does not cover an item that is the number of heights.
         """
@@ -122,31 +126,36 @@ class Windows:
 
     @property
     def truth(self) -> Floats:
-        """The law of truthful reports, for each item: shape (outputs, domain)."""
+        """The distribution of truthful reports, for each item: shape (outputs, domain)."""
+        # The height after the last is 0: a window that does not cover the item is never truthful.
         result: Floats = np.append(self.heights, 0.0)[self.index]
         return result
 
     @property
     def blanket(self) -> Floats:
-        """The law of the others: shape (outputs,)."""
+        """The distribution of the blanket: shape (outputs,)."""
         result: Floats = (self.shares / self.places)[self.part]
         return result
 
     def apart(self, ratio: float) -> float:
-        """The largest sum of (s_x - e s_z)^2 / b over pairs, of at least two items."""
+        """Return the largest sum of (s_x - e s_z)^2 / b over pairs, of at least two items."""
         return float(_pairs(self.truth, self.blanket, ratio).max())
 
     def weights(self, gamma: float, units: int) -> list[list[int]]:
-        """The table with a blanket of about ``gamma``, in units: every column adds up to ``units``.
+        """Return the table with a blanket of about ``gamma``; each column adds up to ``units``.
 
         The rounding is the same for all items, so that what is alike stays alike.
         """
         low = [
+            # At least one unit each, so that every output is possible under every item: alpha is
+            # above 0.
             max(1, round(gamma * share / count * units))
             for share, count in zip(self.shares.tolist(), self.places.tolist(), strict=True)
         ]
         left = units - sum(map(int.__mul__, low, self.places.tolist()))
         heights = [int(height * left) for height in self.heights.tolist()]
+        # Columns are sums of the same heights: one correction, where it is relatively least, makes
+        # all of them exact.
         heights[int(self.heights.argmax())] += left - sum(heights)
         heights.append(0)
         return [
@@ -155,12 +164,12 @@ class Windows:
         ]
 
     def most(self) -> float:
-        """The largest likelihood of a truthful report, relative to the blanket."""
+        """Return the largest likelihood of a truthful report, relative to the blanket."""
         part = np.repeat(np.arange(len(self.widths)), self.widths)
         return float((self.heights * (self.places / self.shares)[part]).max())
 
     def trimmed(self, gamma: float) -> Windows:
-        """The same without windows and ends of windows that are hardly ever sent."""
+        """Return the same without windows and ends of windows that are hardly ever sent."""
         least = _NEGLIGIBLE * min(1.0, (1 - gamma) / gamma * self.most())
         widths, heights, shares, before = [], [], [], 0
         for width, share, count in zip(self.widths, self.shares, self.places, strict=True):
@@ -168,6 +177,7 @@ class Windows:
             before += width
             kept = np.flatnonzero((1 - gamma) * mine > least * gamma * share / count)
             if len(kept) and mine.sum() > _RARE:
+                # Only ends are cut: a window stays an interval.
                 mine = mine[kept[0] : kept[-1] + 1]
                 widths.append(len(mine))
                 heights.append(mine)
@@ -179,31 +189,35 @@ class Windows:
 
 
 def randomised_response(domain: int) -> Windows:
-    """Windows of one item each."""
+    """Return windows of one item each."""
     return Windows(domain, (1,), np.ones(1), np.ones(1))
 
 
 def optimised(target: Target) -> Windows:
-    """Windows of little variance: the best of what is found from a few starts."""
-    found = [
+    """Return windows of little variance: the best local minimum from a few starts."""
+    minima = [
         _descended(target, [width for width in _WIDTHS if width <= min(most, len(target.gram))])
         for most in _WIDEST
     ]
-    return min(found, key=lambda pair: pair[0])[1]
+    return min(minima, key=lambda pair: pair[0])[1]
 
 
 def _descended(target: Target, widths: Sequence[int]) -> tuple[float, Windows]:
-    """A local minimum and its value, from windows of these widths, nearly even."""
+    """Return a local minimum and its value, from windows of these widths, nearly even."""
     domain = len(target.gram)
     rng = np.random.default_rng(0)  # so that a design is reproducible
+    # Slightly uneven: from windows that are their own mirror images the gradient would lead to such
+    # ones only, if the workload is symmetric, too.
     heights = np.concatenate([rng.uniform(0.8, 1.2, size=width) / width for width in widths])
     shares = np.full(len(widths), 1 / len(widths))
     windows, value = Windows(domain, tuple(widths), heights / heights.sum(), shares), np.inf
+    # The second descent is over fewer windows: those that the first has driven to almost nothing
+    # would be outputs of the table all the same.
     for _ in range(2):
         program = _Program(target, windows)
         z = np.log(np.maximum(np.concatenate([windows.shares, windows.heights]), 1e-12))
         for sharpness in _SHARPNESS:
-            found = minimize(
+            descent = minimize(
                 program.objective,
                 z,
                 args=(sharpness,),
@@ -211,7 +225,7 @@ def _descended(target: Target, widths: Sequence[int]) -> tuple[float, Windows]:
                 method="L-BFGS-B",
                 options={"maxiter": _STEPS, "maxcor": 30, "ftol": 1e-11, "gtol": 1e-10},
             )
-            z, value = found.x, float(found.fun)
+            z, value = descent.x, float(descent.fun)
         shares, heights = program.split(z)
         windows = Windows(domain, windows.widths, heights, shares)
         windows = windows.trimmed(target.blanket(windows.apart(target.ratio))[0])
@@ -247,6 +261,8 @@ class _Program:
         powers = (sums / most) ** sharpness
         mean = float(powers.sum()) / (k * (k - 1))
         apart = most * mean ** (1 / sharpness)
+        # The power mean of all pairs in place of their maximum: smooth, at most the maximum, and
+        # equal to it in the limit. Divided by the maximum first, so that no power overflows.
         by_sums = np.divide(powers, sums, out=np.zeros_like(sums), where=sums > 0)
         by_sums *= apart / mean / (k * (k - 1))
         # The variance, and its gradient by the table
@@ -256,9 +272,12 @@ class _Program:
         inverse = np.linalg.inv(table.T @ u)
         value = float(np.sum(self.gram * inverse) - np.trace(self.gram) / k)
         by_slope = u @ (inverse @ self.gram @ inverse)
+        # M depends on each entry directly, and through the mean of its row.
         by_table = np.einsum("ij,ij->i", by_slope, u)[:, None] / k - 2 * by_slope
         # And by truth and blanket: through the table, gamma and the pairs
         by_sums *= by_apart * float(np.sum(by_table * (blanket[:, None] - truth)))
+        # sums[x, z] = P_xx + e^2 P_zz - 2 e P_xz for the products P = s'(s / b): chain rule,
+        # backwards.
         by_products = -2 * ratio * by_sums
         by_products[np.diag_indices(k)] += by_sums.sum(axis=1) + ratio**2 * by_sums.sum(axis=0)
         scaled = truth / blanket[:, None]
@@ -269,6 +288,7 @@ class _Program:
         by_heights = np.bincount(self.index.ravel(), by_truth.ravel())[: len(heights)]
         by_shares = np.bincount(self.part, by_blanket) / self.places
         gradient = [
+            # The derivative of the softmax.
             shares * (by_shares - by_shares @ shares),
             heights * (by_heights - by_heights @ heights),
         ]
@@ -276,17 +296,18 @@ class _Program:
 
 
 def _pairs(laws: Floats, blanket: Floats, ratio: float) -> Floats:
-    """The sums over outputs of (p_x - e p_z)^2 / b for all pairs of laws, 0 for equal ones."""
+    """Return the sums over outputs of (p_x - e p_z)^2 / b for all pairs, 0 on the diagonal."""
     products = (laws.T / blanket) @ laws
-    own = np.diag(products)
-    sums: Floats = own[:, None] + ratio**2 * own - 2 * ratio * products
-    sums[np.diag_indices(len(own))] = 0.0
+    squares = np.diag(products)
+    sums: Floats = squares[:, None] + ratio**2 * squares - 2 * ratio * products
+    sums[np.diag_indices(len(squares))] = 0.0
     return sums
 
 
 def largest_moment(table: Floats, ratio: float) -> float:
-    """The largest second moment of W over all pairs of inputs, under the largest blanket.
+    """Return the largest second moment of W over all pairs of inputs, under the largest blanket.
 
     Shapes: `table` (outputs, inputs).
     """
+    # The blanket, unnormalised: the least entry of each row, which all inputs share.
     return float(_pairs(table, table.min(axis=1), ratio).max())

@@ -35,16 +35,16 @@ _UNITS = 1 << 62
 """Weights of the table are integers that add up to this in every column."""
 
 _REPAIR = Fraction(1, 1 << 20)
-"""The share of users who answer by a weaker mechanism, which absorbs all rounding."""
+"""The share of users who answer by a weaker mechanism, which takes up all rounding."""
 
 _ALL_PATTERNS = 16
-"""Up to this many inputs every pattern is priced, and the equivalence theorem gives a bound."""
+"""The largest number of inputs with which every pattern is priced, for an exact bound."""
 
 _AT_ONCE = 8
-"""Up to this many inputs all patterns are weighed at once for the worst input."""
+"""The largest number of inputs with which all patterns are weighed at once for the worst one."""
 
 _ONE_BY_ONE = 64
-"""Up to so many inputs rows are weighed one by one; beyond, in balanced sets.
+"""The largest number of inputs with which rows are weighed one by one; beyond, in balanced sets.
 
 Up to twice as many inputs, rows are weighed one by one at the end only.
 """
@@ -52,16 +52,17 @@ Up to twice as many inputs, rows are weighed one by one at the end only.
 _LEAST_SHARE = 1e-3
 
 _CLOSE, _QUICK, _THOROUGH = 2e-3, (4,), (60, 2000)
-"""How close, and for how many rounds, branch and bound bounds the values of all patterns: every
-time, and every `_PATIENCE` rounds, where a second try is for gaps that are not small after the
-first.
+"""The tolerance and the rounds of branch and bound over all patterns: every time, and every
+`_PATIENCE` rounds, where a second try is for gaps that are not small after the first.
 """
 
 _PATIENCE, _ENOUGH = 30, 0.01
-"""After so many rounds of pricing this gap is enough."""
+"""The number of rounds of pricing after which a larger gap is enough, and that gap."""
 
 _NEGLIGIBLE = 1e-5
-"""Rows of less probability are dropped, relative to the largest, and so is less of the variance."""
+"""The probability, relative to the largest, below which rows are dropped, if no more variance
+than that is lost.
+"""
 
 _ROUNDING = 5e-13
 """The rounding error of a variance of 0, relative to the variance of a histogram."""
@@ -117,7 +118,7 @@ class WorkloadDesign:
 
     @cached_property
     def variances(self) -> Floats:
-        """The sum of variances for each input: shape (domain,)."""
+        """The total variance over all queries for each input: shape (domain,)."""
         return variances_by_input(self.mechanism.matrix, self.gram, self.prior)
 
     def __str__(self) -> str:
@@ -141,7 +142,7 @@ def workload_optimal(
     rounds: int = 200,
     progress: bool = False,
 ) -> WorkloadDesign:
-    """The local mechanism of nearly least total variance for a workload.
+    """Return the local mechanism of nearly least total variance for a workload.
 
     An optimal mechanism has rows of two values, 1 and e^epsilon up to scale (Kairouz, Oh and
     Viswanath, JMLR 2016): a convex program over the 2^domain patterns, see
@@ -216,18 +217,19 @@ def workload_optimal(
     table = _exact(patterns[:, place], theta, privacy)
     mechanism = Mechanism.from_weights(table, _UNITS, privacy)
     mechanism.audit().require()
-    held = search.criterion.prior
+    inputs_prior = search.criterion.prior
     if criterion == "worst" and len(first) <= 2 * _ONE_BY_ONE:
-        held = least_favourable(asked.gram, mechanism.matrix[:, first], held)
-    held = held[place] * p / shares[place]
-    variances = variances_by_input(mechanism.matrix, matrix, held)
+        inputs_prior = least_favourable(asked.gram, mechanism.matrix[:, first], inputs_prior)
+    # Merged inputs share the probability of their class in proportion to their own.
+    inputs_prior = inputs_prior[place] * p / shares[place]
+    variances = variances_by_input(mechanism.matrix, matrix, inputs_prior)
     variance = max(float(variances.max()) if criterion == "worst" else float(p @ variances), 0.0)
     bound = max(min(bound, variance), 0.0)
-    return WorkloadDesign(mechanism, criterion, queries, variance, bound, matrix, held)
+    return WorkloadDesign(mechanism, criterion, queries, variance, bound, matrix, inputs_prior)
 
 
 class _Search:
-    """Patterns and their weights, improved round by round."""
+    """The search: patterns and their weights, improved round by round."""
 
     def __init__(
         self,
@@ -253,13 +255,15 @@ class _Search:
         return rows
 
     def _information(self, patterns: Patterns) -> Floats:
-        """The information matrix of a balanced set, taken as a mechanism."""
+        """Return the information matrix of a balanced set, taken as a mechanism."""
         rows = self._rows(patterns)
+        # Balanced: all columns have the same sum, so that one factor makes them sum to 1.
         return self.criterion.information(rows, 1 / float(rows[:, 0].sum()))
 
     def _mix(self, steps: int) -> Floats:
         """Weigh the balanced sets, and drop those with a negligible weight."""
         slope: Floats = np.zeros(0)
+        # Twice: without the sets that were dropped the others' weights move a little.
         for _ in range(2):
             parts = np.array([self._information(part) for part in self.sets])
             self.shares, slope = mixture(self.criterion, list(parts), self.shares, steps)
@@ -271,7 +275,7 @@ class _Search:
         return slope
 
     def _needed(self, parts: Floats) -> Patterns:
-        """Which sets are kept, shape (sets,).
+        """Return which sets are kept, shape (sets,).
 
         These are the sets with a weight above a threshold. The threshold is lowered until the
         smallest eigenvalue of the information matrix keeps a tenth of its value: frequencies that
@@ -288,7 +292,7 @@ class _Search:
             threshold /= 10
 
     def _theta(self) -> tuple[Patterns, Floats]:
-        """The rows of all balanced sets, equal ones together, and their weights."""
+        """Return the rows of all balanced sets, equal ones together, and their weights."""
         parts = zip(self.sets, self.shares, strict=True)
         weights = [
             np.full(len(part), share / self._rows(part)[:, 0].sum()) for part, share in parts
@@ -303,7 +307,7 @@ class _Search:
         return float(np.sum(self.criterion.gram * inverse)) - self.criterion.held
 
     def _ideal(self) -> float:
-        """The bound that holds for all sizes, without the added identity."""
+        """Return the bound that holds for all sizes, without the added identity."""
         asked = Criterion(self.gram, self.criterion.prior, self.criterion.ratio)
         return asked.ideal() - asked.held
 
@@ -322,14 +326,17 @@ class _Search:
             ratio, k = self.criterion.ratio, self.criterion.domain
             new = []
             for _ in range(12):
+                # Randomised rounding of the size at which a row has the largest variance (`ideal`).
                 size = int(k / (1 + ratio) + self.rng.random())
                 cells = 2 ** int(self.rng.integers(1, k.bit_length()))
+                # Random blocks of random widths: starts at every scale of the order of items.
                 order = self.rng.permutation(cells)[np.arange(k) * cells // k]
                 start = order < np.sort(order)[min(max(size, 1), k - 1)]
                 if start.any():
                     new.append(turned(turn_climb(self.criterion, slope, start)))
             best = np.argsort([float(np.sum(slope * self._information(part))) for part in new])[-4:]
             self.sets += [new[place] for place in best]
+            # Multiplicative updates never raise a share from 0: new sets need some to begin with.
             self.shares = np.concatenate([0.9 * self.shares, np.full(len(best), 0.1 / len(best))])
             slope = self._mix(100)
             patterns, theta = self._theta()
@@ -352,25 +359,32 @@ class _Search:
             self.meter.update()
             pi = theta * (self._rows(patterns) @ self.criterion.prior)
             least = 0.0 if worst else 1e-7 * pi.max()
+            # A Newton step costs the cube of the number of rows: at most so many, the likeliest
+            # ones. An optimal design needs at most k (k + 1) / 2 rows, and far fewer in practice.
             kept = pi >= max(least, np.sort(pi)[-min(256 + 16 * k, len(pi))])
             patterns, rows = patterns[kept], self._rows(patterns[kept])
             theta, slope, multipliers = weighed(rows, theta[kept])
             criterion = self.criterion
-            found = self._variance(patterns, theta)
+            variance = self._variance(patterns, theta)
             new = (
                 self._candidates(patterns, slope, multipliers) if everything is None else everything
             )
             last, thorough = round_ == rounds - 1, round_ % _PATIENCE == _PATIENCE - 1
             enough = tolerance if round_ < _PATIENCE - 1 else max(tolerance, _ENOUGH)
+            # The bound of any prior holds for the worst input (minimax), and each round has another
+            # prior.
             bound = max(bound, self._ideal()) if worst else bound
             tries = _THOROUGH if last or thorough else _QUICK
             bound = max(bound, self._bound(rows, theta, multipliers, new, tries))
-            if found <= (1 + enough) * bound or last:
+            if variance <= (1 + enough) * bound or last:
                 break
             pi = theta * (rows @ criterion.prior)
+            # The equivalence theorem: all rows with positive weights have this value at the
+            # optimum, and a pattern above it lowers the variance.
             standing = float(pi @ criterion.priced(slope, multipliers, rows)) / float(pi.sum())
             worth = criterion.priced(slope, multipliers, self._rows(new))
-            least_worth = standing + 1e-7 * (found + criterion.held)
+            # More than rounding and than the barrier's inexactness, so that rounds do not repeat.
+            least_worth = standing + 1e-7 * (variance + criterion.held)
             better = best_of(new, worth, least_worth, patterns, 4 * k)
             if not len(better):
                 bound = max(bound, self._bound(rows, theta, multipliers, new, _THOROUGH))
@@ -382,7 +396,7 @@ class _Search:
         return patterns, theta, bound
 
     def _for_the_prior(self, rows: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Weigh rows for the average: the weights, the slope and the multipliers."""
+        """Weigh rows for the average; return the weights, the slope and the multipliers."""
         mass = rows @ self.criterion.prior
         pi, slope, multipliers = weigh(self.criterion, rows, theta * mass)
         return pi / mass, slope, multipliers
@@ -396,11 +410,11 @@ class _Search:
         return theta, inverse @ gram @ inverse, multipliers
 
     def _candidates(self, patterns: Patterns, slope: Floats, multipliers: Floats) -> Patterns:
-        """Patterns that pricing finds, by a search from `_starts`."""
+        """Return patterns that pricing finds, by a search from `_starts`."""
         starts = self._starts(patterns, slope, 2 * self.criterion.domain)
         new = np.array([climb(self.criterion, slope, multipliers, start) for start in starts])
-        found: Patterns = new[new.any(axis=1) & ~new.all(axis=1)]
-        return found
+        patterned: Patterns = new[new.any(axis=1) & ~new.all(axis=1)]
+        return patterned
 
     def _bound(
         self,
@@ -410,7 +424,7 @@ class _Search:
         known: Patterns,
         tries: Sequence[int],
     ) -> float:
-        """A lower bound on the variance of any mechanism, from the information of one.
+        """Return a lower bound on the variance of any mechanism, from the information of one.
 
         tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), maximised over t > 0. The most
         that a pattern is worth is that of the known ones if they are all, otherwise a bound, by so
@@ -418,27 +432,33 @@ class _Search:
         """
         asked, gram = self.criterion, self.gram
         inverse = np.linalg.inv(asked.information(rows, theta))
+        # The multiplier t S, with S = M^-1 G M^-1: tr(G N^-1) + t tr(S N) >= 2 t^(1/2) tr(G M^-1)
+        # for every information N, by the inequality of arithmetic and geometric means for matrices;
+        # and tr(S N) = sum pi u'S u <= most + multipliers'1, as sum pi u = 1. The best t gives
+        # least^2 / (most + multipliers'1), for any M and any multipliers (weak duality).
         slope, least = inverse @ gram @ inverse, float(np.sum(gram * inverse))
-        total, held = float(multipliers.sum()), float(asked.prior @ np.diag(gram))
+        total, given_input = float(multipliers.sum()), float(asked.prior @ np.diag(gram))
         most = float(asked.priced(slope, multipliers, self._rows(known)).max(initial=-np.inf))
+        # All patterns were priced: `most` is exact.
         if asked.domain <= _ALL_PATTERNS:
-            return least**2 / (most + total) - held
+            return least**2 / (most + total) - given_input
         most, bound = max(most, float(asked.priced(slope, multipliers, rows).max())), -np.inf
         for parted in tries:
             valued = most_valued(asked, slope, multipliers, most, _CLOSE * least, parted)
-            bound = least**2 / (valued + total) - held
-            if least - held <= (1 + _ENOUGH) * bound:
+            bound = least**2 / (valued + total) - given_input
+            if least - given_input <= (1 + _ENOUGH) * bound:
                 break
         return bound
 
     def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
-        """Starting patterns for the search.
+        """Return starting patterns for the search.
 
         Half are present rows with a few changes; half follow random directions in which the slope
         is steep.
         """
         k = self.criterion.domain
         values, vectors = np.linalg.eigh(slope)
+        # A tenth of the entries flipped: out of the local maximum that the row is, but near it.
         near = patterns[self.rng.integers(len(patterns), size=count // 2)] ^ (
             self.rng.random((count // 2, k)) < 0.1
         )
@@ -481,14 +501,15 @@ class _Search:
     def _fewer(
         self, patterns: Patterns, theta: Floats, bound: float
     ) -> tuple[Patterns, Floats, float]:
-        """The same without rows of negligible weight, unless they are needed."""
-        before, found = self.criterion, self._variance(patterns, theta)
+        """Return the same without rows of negligible weight, unless they are needed."""
+        before, variance = self.criterion, self._variance(patterns, theta)
         mass = theta * (self._rows(patterns) @ before.prior)
         kept = mass > _NEGLIGIBLE * mass.max()
         rows = self._rows(patterns[kept])
+        # The frequencies of all inputs must stay estimable.
         if np.linalg.matrix_rank(rows) == before.domain:
             fewer = self._for_the_worst(rows, theta[kept])[0]
-            if self._variance(patterns[kept], fewer) <= (1 + _NEGLIGIBLE) * found:
+            if self._variance(patterns[kept], fewer) <= (1 + _NEGLIGIBLE) * variance:
                 return patterns[kept], fewer, bound
         self.criterion = before
         return patterns, theta, bound
@@ -500,13 +521,18 @@ class _Search:
             self._rows(patterns) * theta[:, None], self.criterion.gram, p
         )
         excess = float(variances.max() / (p @ variances))
+        # A multiplicative step towards the least favourable prior: at a saddle point all inputs
+        # with positive probability have the largest variance. None falls to 0, from where it would
+        # not return.
         p = np.maximum(p * variances / variances.max(), 1e-4 / len(p) * p.sum())
         self.criterion = Criterion(self.criterion.gram, p / p.sum(), self.criterion.ratio)
         return excess
 
 
 def _alike(gram: Floats) -> tuple[Integers, Integers]:
-    """The first of each class of inputs that are alike to every query, and each input's class."""
+    """Return the first of each class of inputs alike to every query, and each input's class."""
+    # Equal columns of the workload have equal rows in its Gram matrix, and conversely: if <a, c> =
+    # <b, c> for all columns c, then |a - b|^2 = 0.
     _, firsts, place = np.unique(gram, axis=0, return_index=True, return_inverse=True)
     first, place = np.unique(firsts[place.ravel()], return_inverse=True)
     return first, place
@@ -517,7 +543,7 @@ def _all_patterns(k: int) -> Patterns:
 
 
 def _exact(patterns: Patterns, theta: Floats, privacy: Privacy) -> list[list[int]]:
-    """Integer weights that add up to `_UNITS` in every column, with no ratio above 1 / alpha.
+    """Return integer weights that add up to `_UNITS` per column, with no ratio above 1 / alpha.
 
     The given rows get all but `_REPAIR` of the users, rounded down. The rest is given to rows that
     favour one input each by a ratio of about the square root of what is allowed. That margin is
@@ -526,12 +552,15 @@ def _exact(patterns: Patterns, theta: Floats, privacy: Privacy) -> list[list[int
     k, ratio = patterns.shape[1], 1 / privacy.alpha
     table = []
     for pattern, weight in zip(patterns.tolist(), theta.tolist(), strict=True):
+        # Down, and `high` down from the exact ratio: high / low <= 1 / alpha, exactly.
         low = int(weight * (1 - float(_REPAIR)) * _UNITS)
         if low:
             high = int(low * ratio)
             table.append([high if favoured else low for favoured in pattern])
     left = [_UNITS - sum(column) for column in zip(*table, strict=True)]
     root = Fraction(float(ratio) ** 0.5).limit_denominator(1 << 32)
+    # What columns have left is 1e-6 of the whole, and differs by the residual of sum pi u = 1 only,
+    # rounding after full Newton steps: far less than the other factor `root` that is allowed.
     low = int(sum(left) / (k * (k - 1 + root)))
     for place in range(k):
         table.append([low] * k)

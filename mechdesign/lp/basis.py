@@ -1,6 +1,6 @@
-"""Exact factorization of the square systems of a basis, in rational arithmetic.
+"""Exact factorisation of the square systems of a basis, in rational arithmetic.
 
-A basis of a mechanism program consists mostly of rows with one or two variables. Seen as edges
+The constraint matrix of a basis consists mostly of rows with one or two variables. Seen as edges
 between variables they form connected components, in each of which one unknown, the root,
 determines all the others: ``x = slope * root + shift``. A component with one row more than its
 spanning tree determines its root, too. Only the few long rows (column sums) connect components: a
@@ -22,13 +22,13 @@ ZERO, ONE = fmpq(0), fmpq(1)
 
 
 class SingularBasis(ArithmeticError):
-    """The rows of a basis are linearly dependent."""
+    """The error for a basis whose rows are linearly dependent."""
 
 
 class Factorization:
-    """The square matrix whose row r is ``{variable: coefficient}``, factorised.
+    """The factorisation of a square matrix whose row r is ``{variable: coefficient}``.
 
-    It is ready to solve systems with the matrix and with its transpose.
+    It solves systems with the matrix and with its transpose.
 
     Coefficients are not 0; as many rows as variables. Raises SingularBasis when the rows are
     dependent.
@@ -46,6 +46,9 @@ class Factorization:
             if len(row) <= 2:
                 for v in row:
                     incident[v].append(r)
+        # Privacy constraints P[i, j] >= r P[i, k] and bounds have at most two variables: a sparse
+        # LU in rationals would fill in and its numbers grow, while along a tree each unknown is one
+        # multiple of the root's, a product of at most as many ratios as the tree is deep.
         self.component: dict[int, int] = {}
         self.slope: dict[int, fmpq] = {}
         self.roots: list[int] = []
@@ -58,7 +61,11 @@ class Factorization:
                 self._walk(v, incident)
         free = [k for k, row in enumerate(self.spare) if row is None]
         self.position = {k: place for place, k in enumerate(free)}
+        # Rows are tree edges, spare rows and long rows; a component of size s has s - 1 edges. A
+        # square matrix hence has as many long rows as components without a spare row: the dense
+        # system is square.
         system = [[ZERO] * len(free) for _ in free]
+        # In long row r, x[v] = slope[v] root + shift[v]: only slopes enter the matrix.
         for entries, r in zip(system, self.long, strict=True):
             for v, a in rows[r].items():
                 if (number := self.component[v]) in self.position:
@@ -68,6 +75,7 @@ class Factorization:
     def _walk(self, root: int, incident: Mapping[int, Sequence[int]]) -> None:
         number = len(self.roots)
         self.component[root], self.slope[root] = number, ONE
+        # Depth first, with a stack: chains of privacy constraints may exceed the recursion limit.
         tree, spare, used, stack = list[tuple[int, int, int]](), list[int](), set[int](), [root]
         while stack:
             u = stack.pop()
@@ -76,13 +84,19 @@ class Factorization:
                     continue
                 used.add(r)
                 row = self.rows[r]
+                # A row of one variable is a loop at it, and closes a cycle like any row that joins
+                # two variables that have been reached.
                 v = next((v for v in row if v != u), u)
                 if v in self.component:
                     spare.append(r)
                     continue
+                # From row[u] x[u] + row[v] x[v] = right: slopes solve the homogeneous equation.
                 self.component[v], self.slope[v] = number, -row[u] * self.slope[u] / row[v]
                 tree.append((r, u, v))
                 stack.append(v)
+        # s unknowns with s - 1 edges and two more rows are overdetermined, hence dependent; a spare
+        # row that the slopes satisfy (a cycle whose ratios multiply to 1) is a combination of the
+        # edges.
         if len(spare) > 1:
             raise SingularBasis("a component has more rows than variables")
         if spare and self._pull(spare[0]) == 0:
@@ -92,19 +106,22 @@ class Factorization:
         self.spare.append(spare[0] if spare else None)
 
     def _pull(self, r: int) -> fmpq:
-        """How much a row within one component changes with the root."""
+        """Return the coefficient of the root in a row within one component."""
         return sum((a * self.slope[v] for v, a in self.rows[r].items()), ZERO)
 
     def _dense(self, system: fmpq_mat, right: list[fmpq]) -> list[fmpq]:
         if not right:
             return []
         try:
+            # FLINT solves over the rationals by fraction-free elimination or Dixon's lifting:
+            # Gaussian elimination in fractions would spend its time on their growth.
             return system.solve(fmpq_mat(len(right), 1, right)).entries()
         except ZeroDivisionError as error:
             raise SingularBasis("the long rows are dependent") from error
 
     def solve(self, right: Sequence[fmpq]) -> dict[int, fmpq]:
-        """The x with ``row r of the matrix times x == right[r]``."""
+        """Return the x with ``row r of the matrix times x == right[r]``."""
+        # By superposition: x = shift + slope * root, in each component.
         x = dict.fromkeys(self.variables, ZERO)  # first the shifts, as if every root were 0
         for tree in self.trees:
             for r, u, v in tree:
@@ -113,6 +130,8 @@ class Factorization:
         def left(r: int) -> fmpq:
             return sum((a * x[v] for v, a in self.rows[r].items()), ZERO)
 
+        # Roots of components with a spare row do not depend on the others, and come first: their
+        # values are part of what long rows have left for the dense system.
         known = {
             k: (right[r] - left(r)) / self._pull(r)
             for k, r in enumerate(self.spare)
@@ -128,7 +147,7 @@ class Factorization:
         return x
 
     def solve_transposed(self, right: Mapping[int, fmpq]) -> list[fmpq]:
-        """The y with ``sum_r y[r] * (row r of the matrix) == right`` in every variable.
+        """Return the y with ``sum_r y[r] * (row r of the matrix) == right`` in every variable.
 
         Variables that ``right`` does not mention have the right side 0.
         """
@@ -140,6 +159,7 @@ class Factorization:
             if (number := self.component[v]) in self.position:
                 totals[self.position[number]] += self.slope[v] * value
         y = [ZERO] * len(self.rows)
+        # Invariant: need[v] is what the rows that are not settled yet must add up to in variable v.
         need = {v: right.get(v, ZERO) for v in self.variables}
 
         def settle(r: int, value: fmpq) -> None:
@@ -154,18 +174,19 @@ class Factorization:
             if spare is not None:
                 total = sum((self.slope[v] * need[v] for _, _, v in tree), need[root])
                 settle(spare, total / self._pull(spare))
+            # Leaves first: each v then has one row left, the edge to its parent.
             for r, _, v in reversed(tree):
                 settle(r, need[v] / self.rows[r][v])
         return y
 
 
 def to_fmpq(value: Fraction) -> fmpq:
-    """The same number as a rational number of FLINT."""
+    """Return the same number as a rational number of FLINT."""
     return fmpq(value.numerator, value.denominator)
 
 
 def to_fraction(value: fmpq) -> Fraction:
-    """The same number as a Fraction."""
+    """Return the same number as a Fraction."""
     return Fraction(int(value.p), int(value.q))
 
 
@@ -181,7 +202,7 @@ def basic(
     bounds: Sequence[fmpq],
     free: Collection[int] = (),
 ) -> tuple[dict[int, fmpq], list[fmpq]]:
-    """A vertex of the smallest face of ``x >= 0, rows x >= bounds`` that contains a point.
+    """Return a vertex of the smallest face of ``x >= 0, rows x >= bounds`` that contains a point.
 
     Variables and slacks that are 0 at the point stay 0. The point itself is returned if it is a
     vertex.
@@ -195,6 +216,7 @@ def basic(
     support = [v for v, value in point.items() if value != 0]
     tight = [row for row, value in zip(rows, slack, strict=True) if value == 0]
     directions = list[dict[int, fmpq]]()
+    # Directions in which nothing that is 0 changes; their number is the dimension of the face.
     for change in _kernel([[row.get(v, ZERO) for v in support] for row in tight], len(support)):
         direction = {v: a for v, a in zip(support, change, strict=True) if a != 0}
         for r, row in enumerate(rows):
@@ -204,40 +226,45 @@ def basic(
         directions.append(direction)
     while directions:
         direction = directions.pop()
+        # The first value to reach 0 stops the step, so that none becomes negative; free ones stop
+        # it only where nothing else moves.
         bounded = [v for v in direction if v not in free]
         first = min(bounded or direction, key=lambda v: abs(values[v] / direction[v]))
         step = values[first] / direction[first]
         for v, a in direction.items():
             values[v] -= step * a
+        # The variable that has reached 0 must stay there: elimination takes it out of the remaining
+        # directions, which stay independent. Each step lowers the dimension of the face by one.
         directions = [_without(first, other, direction) for other in directions]
     return {v: values[v] for v in point}, [values[-1 - r] for r in range(len(rows))]
 
 
 def pivots(matrix: Sequence[Sequence[fmpq]]) -> list[int]:
-    """The columns of a matrix that are independent of those before them, as many as its rank."""
+    """Return the columns of a matrix independent of those before them, as many as its rank."""
     return _reduced(matrix)[1]
 
 
 def _reduced(matrix: Sequence[Sequence[fmpq]]) -> tuple[fmpq_mat, list[int]]:
-    """The reduced row echelon form, and the pivot column of each of its rows that are not 0."""
+    """Return the reduced row echelon form, and the pivot column of each of its nonzero rows."""
     width = len(matrix[0]) if matrix else 0
     echelon, rank = fmpq_mat(len(matrix), width, [a for row in matrix for a in row]).rref()
     return echelon, [next(k for k in range(width) if echelon[row, k] != 0) for row in range(rank)]
 
 
 def _kernel(matrix: Sequence[Sequence[fmpq]], width: int) -> Iterator[list[fmpq]]:
-    """Independent vectors that span all x with ``matrix x = 0``."""
+    """Yield independent vectors that span all x with ``matrix x = 0``."""
     echelon, leading = _reduced(matrix)
     for free in sorted({*range(width)} - {*leading}):
         vector = [ZERO] * width
         vector[free] = ONE
         for row, k in enumerate(leading):
+            # In reduced form each pivot column has a single 1: x[k] + sum over free columns = 0.
             vector[k] = -echelon[row, free]
         yield vector
 
 
 def _without(v: int, vector: Mapping[int, fmpq], other: Mapping[int, fmpq]) -> dict[int, fmpq]:
-    """A vector minus the multiple of another that makes component v zero."""
+    """Return a vector minus the multiple of another that makes component v zero."""
     if v not in vector:
         return dict(vector)
     share = vector[v] / other[v]
@@ -253,7 +280,7 @@ def _without(v: int, vector: Mapping[int, fmpq], other: Mapping[int, fmpq]) -> d
 
 @dataclass(frozen=True)
 class Program:
-    """Minimise ``sum cost[v] x[v]`` over x >= 0 subject to ``constraints``."""
+    """A linear program: minimise ``sum cost[v] x[v]`` over x >= 0 subject to ``constraints``."""
 
     cost: tuple[Fraction, ...]
     constraints: tuple[Constraints, ...]

@@ -52,7 +52,7 @@ class Constraints:
     name: str = ""
     """Identifies the group in a program."""
     kind: str = ""
-    """What sort of constraints they are, for code that states or rewrites programs."""
+    """The kind of the constraints, for code that states or rewrites programs."""
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):
@@ -65,7 +65,7 @@ class Constraints:
     def at_least(
         cls, larger: npt.ArrayLike, smaller: npt.ArrayLike, factor: Rational = 1
     ) -> Constraints:
-        """x[larger] >= factor * x[smaller], entry by entry.
+        """Return the constraints x[larger] >= factor * x[smaller], entry by entry.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Constraints:
 
     @classmethod
     def equal(cls, first: npt.ArrayLike, second: npt.ArrayLike) -> Constraints:
-        """x[first] == x[second], entry by entry.
+        """Return the constraints x[first] == x[second], entry by entry.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Constraints:
 
     @classmethod
     def at_least_value(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
-        """x[cells] >= value, entry by entry.
+        """Return the constraints x[cells] >= value, entry by entry.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Constraints:
 
     @classmethod
     def at_most_value(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
-        """x[cells] <= value, entry by entry.
+        """Return the constraints x[cells] <= value, entry by entry.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Constraints:
 
     @classmethod
     def sum_at_least(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
-        """The sum of x over each row of ``cells`` >= value.
+        """Return the constraints that the sum of x over each row of ``cells`` is >= value.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Constraints:
 
     @classmethod
     def sum_at_most(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
-        """The sum of x over each row of ``cells`` <= value.
+        """Return the constraints that the sum of x over each row of ``cells`` is <= value.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Constraints:
 
     @classmethod
     def equal_to(cls, cells: npt.ArrayLike, value: Rational) -> Constraints:
-        """The sum of x over each row of ``cells`` == value.
+        """Return the constraints that the sum of x over each row of ``cells`` is == value.
 
         Parameters
         ----------
@@ -196,11 +196,11 @@ class Constraints:
         return cls(rows, (Fraction(1),) * rows.shape[1], exact(value, "value"), True)
 
     def named(self, name: str) -> Constraints:
-        """The same constraints under this name."""
+        """Return the same constraints under this name."""
         return replace(self, name=name)
 
     def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:
-        """The constraints that the point ``x / denominator`` breaks, in order.
+        """Yield the constraints that the point ``x / denominator`` breaks, in order.
 
         Only integers are multiplied and compared, so the check is exact and quick.
 
@@ -216,6 +216,8 @@ class Constraints:
         int
             The number of a constraint, its row of ``cells``.
         """
+        # Both sides times scale * denominator: comparing integers needs no greatest common
+        # divisors, which take most of the time of Fraction.
         scale = lcm(self.bound.denominator, *(c.denominator for c in self.coefficients))
         terms = [int(c * scale) for c in self.coefficients]
         bound = int(self.bound * scale) * denominator
@@ -225,7 +227,7 @@ class Constraints:
                 yield r
 
     def find(self, cells: npt.ArrayLike) -> Integers:
-        """The numbers of the constraints over these variables; KeyError where there is none.
+        """Return the numbers of the constraints over these variables; KeyError where there is none.
 
         Parameters
         ----------
@@ -245,12 +247,14 @@ class Constraints:
         return {row.tobytes(): r for r, row in enumerate(np.ascontiguousarray(self.cells))}
 
     def relabelled(self, label: Integers) -> Constraints:
-        """The same constraints over renamed variables."""
+        """Return the same constraints over renamed variables."""
         return replace(self, cells=label[self.cells])
 
     def vacuous(self) -> npt.NDArray[np.bool_]:
-        """Which constraints mention one variable only and hold for every x >= 0, such as x >= x."""
+        """Return which constraints are over one variable and hold for every x >= 0, as x >= x."""
         net = sum(self.coefficients, Fraction(0))
+        # With all cells alike the constraint is net * x >= bound. Reduction by symmetry makes such
+        # of constraints between an entry and its image.
         trivial = (net == 0 and self.bound == 0) or (
             not self.equality and net >= 0 and self.bound <= 0
         )
@@ -259,12 +263,14 @@ class Constraints:
 
 
 def canonical(groups: Sequence[Constraints]) -> Iterator[tuple[Integers, Integers]]:
-    """For each group, a code for each constraint, and its sign.
+    """Yield for each group a code for each constraint, and its sign.
 
     Two constraints are the same, up to sign, if and only if their codes are equal. A code lists the
     variables with their coefficients in order, then the kind of constraint. ``a - b == 0`` and
     ``b - a == 0`` are the same with opposite signs; every other constraint has sign 1.
     """
+    # Codes are integers, so that rows of bytes can be compared: coefficients and right sides are
+    # numbered over all groups together, as equal constraints may be in different groups.
     number = {
         c: k for k, c in enumerate(dict.fromkeys(c for group in groups for c in group.coefficients))
     }
@@ -274,6 +280,8 @@ def canonical(groups: Sequence[Constraints]) -> Iterator[tuple[Integers, Integer
     }
     for group in groups:
         cells, sign = group.cells, np.ones(len(group.cells), dtype=np.int64)
+        # A difference that is 0 is the only kind of constraint whose negative is stated by other
+        # code: `equal(a, b)` and `equal(b, a)`. Its multiplier changes sign with it.
         if (
             group.equality
             and group.bound == 0
@@ -282,6 +290,8 @@ def canonical(groups: Sequence[Constraints]) -> Iterator[tuple[Integers, Integer
         ):
             sign = np.where(cells[:, 0] <= cells[:, 1], 1, -1)
             cells = np.sort(cells, axis=1)
+        # One integer for the pair (variable, coefficient): its order is that of pairs, and a sum
+        # does not depend on the order of its terms.
         terms = np.sort(
             cells * len(number) + np.array([number[c] for c in group.coefficients]), axis=1
         )

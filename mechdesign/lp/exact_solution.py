@@ -40,7 +40,7 @@ A refinement that lowers the primal or dual violation may at first raise the oth
 """
 
 _FAR = 1e9
-"""Scaled distances beyond this are treated as infinite, and scaled costs are clipped to it."""
+"""The scaled distance beyond which one is treated as infinite; scaled costs are clipped to it."""
 
 _FINE, _FINEST = fmpq(1, 10**6), fmpq(1, 10**9)
 """The unit in which distances are scaled if none is violated, and the least unit of costs.
@@ -51,7 +51,7 @@ A smaller unit of costs would scale them out of proportion.
 
 @dataclass(frozen=True)
 class Solution:
-    """The optimum of a program and the multipliers that prove it, both exact.
+    """A solution of a program: its optimum and the multipliers that prove it, both exact.
 
     ``multipliers[r]`` belongs to constraint r, counted through all groups. ``refinements`` is the
     number of refinements that were needed.
@@ -98,14 +98,17 @@ def _best_vertex(
     denied: Callable[[], None] | None,
     sizes: Floats | None,
 ) -> tuple[Vertex, int]:
-    """An optimal vertex, else the best one found, and the number of refinements."""
+    """Return an optimal vertex, else the best one found, and the number of refinements."""
     floats = FloatProgram.of(problem)
     steps = max_work // len(problem.constraints)
     large = len(problem.constraints) > INTERIOR_POINT_CONSTRAINTS
+    # Bases are the same at every scaling of variables, so that the exact solution need not know.
     first = floats if sizes is None or not large else floats.scaled(sizes)
     best = vertex = _first_vertex(problem, first, steps, progress, denied)
     refinements = in_vain = 0
     unit = ONE
+    # Sign conditions are exact: there is no tolerance, and an optimal vertex is its own proof.
+    # Violations below the solver's tolerances are invisible to it until they are magnified.
     while not vertex.optimal and refinements < max_refinements and in_vain < _PATIENCE:
         refinements += 1
         if progress is not None:
@@ -115,6 +118,8 @@ def _best_vertex(
         except (SolverFailure, Infeasible, SingularBasis):
             break  # floats could not solve the scaled program
         improved = _violation(vertex) < _violation(best)
+        # A feasible vertex with smaller violations of costs is progress, too: next time that primal
+        # feasibility is lost, costs keep the resolution that they have reached.
         closer = vertex.primal_violation == 0 and 0 < vertex.dual_violation < unit
         best = vertex if improved else best
         unit = max(vertex.dual_violation, _FINEST) if closer else unit
@@ -139,11 +144,13 @@ def _first_vertex(
     progress: Progress | None,
     denied: Callable[[], None] | None,
 ) -> Vertex:
-    """The vertex that HiGHS finds.
+    """Return the vertex that HiGHS finds.
 
     Where it finds none, or says that there is none, exact simplex steps decide, if affordable.
     """
     failure: Exception | None = None
+    # Presolve may decide infeasibility within tolerances, or return a basis that is singular in
+    # exact arithmetic; without it HiGHS works on the very program.
     for presolve in (True, False):
         try:
             return Vertex(problem, solve(floats, presolve=presolve, progress=progress).basis)
@@ -151,6 +158,7 @@ def _first_vertex(
             failure = error
     if denied is not None and isinstance(failure, Infeasible):
         denied()
+    # The basis matrix is then the identity, for every program with costs of at least 0:
     # Every slack is basic, and no column: x = 0, and no reduced cost is negative.
     start = Vertex(
         problem,
@@ -166,7 +174,7 @@ def _first_vertex(
 
 
 def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progress | None) -> Basis:
-    """A better basis, from the program centred at a vertex and scaled, with explicit slacks.
+    """Return a better basis, from the program centred at a vertex and scaled, with explicit slacks.
 
     While the vertex is infeasible, negative reduced costs are set to 0 and the others scaled by
     1 / ``unit``, which keeps their accuracy. Once it is feasible, the costs are scaled by their
@@ -175,13 +183,19 @@ def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progres
     equality = vertex.problem.equality
     inequality = np.flatnonzero(~equality)
     rows, variables = floats.matrix.shape
+    # A slack that is small and basic has to be magnified as a small variable is; as a column it can
+    # have a lower bound of its own, where a row has the bounds of its constraint only.
     slack = sparse.csr_array(
         (-np.ones(len(inequality)), (inequality, np.arange(len(inequality)))),
         shape=(rows, len(inequality)),
     )
     feasible = vertex.primal_violation == 0
+    # In z = (x - vertex) / unit the bounds are -distance, the rows have the residual on the right,
+    # and the costs are the reduced costs: the same vertices, magnified around this one. Violations
+    # become of order 1, which tolerances of 1e-7 cannot overlook.
     near = _FINE if feasible else vertex.primal_violation
     distance = _scaled([*vertex.x, *(vertex.slack[r] for r in inequality)], near)
+    # Only fixed slacks leave a residual: those of inequalities are columns now.
     residual = np.where(equality, -_scaled(vertex.slack, vertex.primal_violation), 0.0)
     cost = _scaled(
         [*vertex.reduced, *(vertex.y[r] for r in inequality)],
@@ -193,18 +207,26 @@ def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progres
         sparse.csr_array(sparse.hstack([floats.matrix, slack], format="csr")),
         residual,
         residual,
+        # A bound that far away cannot become active near the vertex, and numbers beyond 1e9 would
+        # spoil the conditioning of the program that has to resolve units.
         np.where(distance < _FAR, -distance, -np.inf),
         np.minimum(cost, _FAR),
     )
     basis = vertex.basis
+    # The current basis, with inequality slacks as columns: HiGHS begins where exact arithmetic
+    # ended.
     start = Basis(np.concatenate([basis.columns, basis.rows[inequality]]), basis.rows & equality)
-    found = solve(scaled, start, progress=progress).basis
-    basic_rows = found.rows.copy()
-    basic_rows[inequality] |= found.columns[variables:]
-    return Basis(found.columns[:variables], basic_rows)
+    refined = solve(scaled, start, progress=progress).basis
+    # Back to slacks by rows: that of an inequality is basic if its column is, or if HiGHS has put
+    # the row's own logical variable, which is 0, into the basis instead.
+    basic_rows = refined.rows.copy()
+    basic_rows[inequality] |= refined.columns[variables:]
+    return Basis(refined.columns[:variables], basic_rows)
 
 
 def _scaled(values: Sequence[fmpq], unit: fmpq) -> Floats:
-    """``values`` in units of a violation; as they are if there is none."""
+    """Return ``values`` in units of a violation; as they are if there is none."""
+    # Multiplied exactly before it is rounded to a float: differences of 1e-30 survive the
+    # conversion.
     scale = 1 / unit if 0 < unit < 1 else ONE
     return np.array([to_float(value * scale) for value in values])

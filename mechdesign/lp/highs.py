@@ -21,10 +21,10 @@ from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.simplex import Basis, Problem
 
 Progress: TypeAlias = Callable[[str], None]
-"""Called from time to time with a short text about the progress."""
+"""A function that is called from time to time with a short text about the progress."""
 
 INTERIOR_POINT_CONSTRAINTS = 5_000
-"""Above this many constraints the interior point method, with crossover, is used.
+"""The number of constraints above which the interior point method, with crossover, is used.
 
 There it is quicker on mechanism programs than the dual simplex method.
 """
@@ -32,7 +32,7 @@ There it is quicker on mechanism programs than the dual simplex method.
 
 @dataclass(frozen=True)
 class FloatProgram:
-    """Minimise cost x subject to ``row_lower <= matrix x <= row_upper`` and ``x >= lower``."""
+    """A program: minimise cost x, ``row_lower <= matrix x <= row_upper`` and ``x >= lower``."""
 
     matrix: sparse.csr_array
     row_lower: Floats
@@ -42,7 +42,7 @@ class FloatProgram:
 
     @classmethod
     def of(cls, problem: Problem) -> FloatProgram:
-        """The nearest floats to an exact program."""
+        """Return the nearest floats to an exact program."""
         start = np.cumsum([0, *(len(each.terms) for each in problem.constraints)])
         index = np.array([v for each in problem.constraints for v in each.terms])
         # Few coefficients are distinct, and converting one is slow.
@@ -59,12 +59,15 @@ class FloatProgram:
         )
 
     def scaled(self, sizes: Floats) -> FloatProgram:
-        """The same program in variables that are divided by these ``sizes``, all above 0.
+        """Return the same program in variables that are divided by these ``sizes``, all above 0.
 
         Bounds of constraints other than 0 stay the same, the other constraints are scaled to
         coefficients of at most 1. The bases are the same.
         """
         matrix = sparse.csr_array(self.matrix * sizes)
+        # Scaling a row with the right side 0 changes nothing but how tolerances count; one with
+        # another right side would have to be scaled with it, and sums of probabilities are of order
+        # 1 already.
         largest = abs(matrix).max(axis=1).toarray().ravel()
         free = (self.row_lower == 0) & (largest > 0)
         matrix.data /= np.repeat(np.where(free, largest, 1.0), np.diff(matrix.indptr))
@@ -72,8 +75,10 @@ class FloatProgram:
 
 
 def to_float(value: fmpq) -> float:
-    """The nearest float, infinite where there is none."""
+    """Return the nearest float, infinite where there is none."""
     try:
+        # Python rounds the quotient of two integers correctly, however long they are; a quotient of
+        # their floats would overflow.
         return int(value.p) / int(value.q)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
@@ -81,7 +86,7 @@ def to_float(value: fmpq) -> float:
 
 @dataclass(frozen=True)
 class Optimum:
-    """What the solver returns, unproved: a basis and the value of its vertex."""
+    """The answer of the solver, unproved: a basis and the value of its vertex."""
 
     basis: Basis
     value: float
@@ -93,14 +98,16 @@ def solve(
     presolve: bool = True,
     progress: Progress | None = None,
 ) -> Optimum:
-    """An optimal basis to within floating point tolerances.
+    """Return a basis that is optimal to within floating point tolerances.
 
     It is the last basis if the solver could not tell whether that is optimal.
     """
     highs = _SilentHighs()  # type: ignore[no-untyped-call]
+    # Reproducible; and programs of this size gain nothing from threads.
     highs.setOptionValue("threads", 1)
     # It may cycle on badly scaled programs
     highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))
+    # Presolve would discard the basis that is given.
     if start is not None or not presolve:
         highs.setOptionValue("presolve", "off")
     elif len(program.row_lower) > INTERIOR_POINT_CONSTRAINTS:
@@ -121,18 +128,21 @@ def solve(
         _report(highs, progress)
     _run(highs)
     status = highs.getModelStatus()
+    # This only suggests infeasibility: the caller proves or refutes it exactly.
     if status in (
         highspy.HighsModelStatus.kInfeasible,
         highspy.HighsModelStatus.kUnboundedOrInfeasible,
     ):
         raise Infeasible("no mechanism has all of these properties at this privacy")
-    found = highs.getBasis()
-    if not found.valid or status in (
+    statuses = highs.getBasis()
+    # Any valid basis will do otherwise, also at the iteration limit or with an unknown status: its
+    # vertex is computed exactly, and refined if it is not optimal.
+    if not statuses.valid or status in (
         highspy.HighsModelStatus.kUnbounded,
         highspy.HighsModelStatus.kSolveError,
     ):
         raise SolverFailure(f"HiGHS stopped with status {highs.modelStatusToString(status)!r}")
-    basis = Basis(_basic(found.col_status), _basic(found.row_status))
+    basis = Basis(_basic(statuses.col_status), _basic(statuses.row_status))
     return Optimum(basis, highs.getInfo().objective_function_value)
 
 
@@ -147,6 +157,7 @@ def _to_highs(basis: Basis, program: FloatProgram) -> highspy.HighsBasis:
     result = highspy.HighsBasis()
     bounded = np.isfinite(program.lower)
     result.col_status = [
+        # A nonbasic variable rests at a bound: one whose bound is infinite is free, and rests at 0.
         status.kBasic if basic else status.kLower if low else status.kZero
         for basic, low in zip(basis.columns, bounded, strict=True)
     ]
@@ -156,7 +167,7 @@ def _to_highs(basis: Basis, program: FloatProgram) -> highspy.HighsBasis:
 
 
 class _SilentHighs(highspy.Highs):
-    """Prints nothing, not even the version, which some releases do once callbacks are enabled."""
+    """A silent solver: not even the version is printed, as by some releases with callbacks."""
 
     def enableCallbacks(self) -> None:
         self.setOptionValue("output_flag", False)
@@ -172,6 +183,7 @@ def _run(highs: highspy.Highs) -> None:
 
     def stop(event: Any) -> None:
         if stopped.is_set():
+            # Interrupted by a callback, since a thread cannot be stopped from outside.
             event.data_in.user_interrupt = True
 
     def solve() -> None:
@@ -186,6 +198,7 @@ def _run(highs: highspy.Highs) -> None:
     try:
         solver.start()
         while solver.is_alive():
+            # Short waits: Python handles signals between them only.
             solver.join(0.1)
     except BaseException:
         stopped.set()

@@ -21,7 +21,7 @@ from mechdesign.lp.basis import ONE, ZERO, Factorization, Program, to_fmpq
 
 @dataclass(frozen=True)
 class Basis:
-    """A basis: which columns, and the slacks of which constraints, are basic.
+    """A basis: the sets of columns, and of constraints by their slacks, that are basic.
 
     A constraint whose slack is not basic is tight. As many variables are basic, slacks included,
     as there are constraints.
@@ -31,7 +31,7 @@ class Basis:
     rows: Booleans
 
     def exchanged(self, leaving: int, entering: int) -> Basis:
-        """The basis after one step; slacks are numbered after the columns."""
+        """Return the basis after one step; slacks are numbered after the columns."""
         joined = np.concatenate([self.columns, self.rows])
         joined[leaving], joined[entering] = False, True
         return Basis(joined[: len(self.columns)], joined[len(self.columns) :])
@@ -39,7 +39,7 @@ class Basis:
 
 @dataclass(frozen=True)
 class LinearConstraint:
-    """``sum coefficient x[variable] >= bound``, or ``==``."""
+    """A constraint ``sum coefficient x[variable] >= bound``, or ``==``."""
 
     terms: Mapping[int, fmpq]
     bound: fmpq
@@ -48,16 +48,18 @@ class LinearConstraint:
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise cost x over x >= 0 subject to the constraints."""
+    """A linear program: minimise cost x over x >= 0 subject to the constraints."""
 
     constraints: Sequence[LinearConstraint]
     cost: Sequence[fmpq]
 
     @classmethod
     def of(cls, program: Program) -> Problem:
-        """The same program, with a `LinearConstraint` for each constraint."""
+        """Return the same program, with a `LinearConstraint` for each constraint."""
         constraints = []
         for group in program.constraints:
+            # FLINT's rationals, not Fraction: they are several times as fast, and all that follows
+            # is bound by rational arithmetic.
             coefficients = [to_fmpq(c) for c in group.coefficients]
             bound = to_fmpq(group.bound)
             for cells in group.cells.tolist():
@@ -73,19 +75,20 @@ class Problem:
 
     @cached_property
     def equality(self) -> Booleans:
-        """Which constraints are equations."""
+        """The constraints that are equations, as a mask."""
         return np.array([each.equality for each in self.constraints], dtype=np.bool_)
 
     def slack(self, x: Sequence[fmpq]) -> list[fmpq]:
-        """Left side minus bound of every constraint."""
+        """Return the left side minus the bound of every constraint."""
         return [
             sum((a * x[v] for v, a in each.terms.items()), -each.bound) for each in self.constraints
         ]
 
     def reduced(self, y: Sequence[fmpq]) -> list[fmpq]:
-        """The reduced cost of every variable at the multipliers y."""
+        """Return the reduced cost, cost - A'y, of every variable at the multipliers y."""
         reduced = list(self.cost)
         for value, constraint in zip(y, self.constraints, strict=True):
+            # Multipliers of constraints that are not tight are 0: most of them.
             if value != 0:
                 for v, a in constraint.terms.items():
                     reduced[v] -= a * value
@@ -93,7 +96,7 @@ class Problem:
 
 
 class Vertex:
-    """The exact solution of a basis, primal (x, slack) and dual (y, reduced).
+    """A vertex: the exact solution of a basis, primal (x, slack) and dual (y, reduced).
 
     Raises SingularBasis when the basis has none.
     """
@@ -102,6 +105,9 @@ class Vertex:
         self.problem, self.basis = problem, basis
         self.inside = basis.columns.tolist()
         self.tight = np.flatnonzero(~basis.rows).tolist()
+        # Only basic columns and tight rows: a basic slack appears in its own row alone and needs no
+        # equation, and nonbasic variables are 0. That square system has the size of the tight set
+        # instead of the number of constraints.
         rows = [
             {v: a for v, a in problem.constraints[r].terms.items() if self.inside[v]}
             for r in self.tight
@@ -109,6 +115,8 @@ class Vertex:
         self.factors = Factorization(rows, np.flatnonzero(basis.columns).tolist())
         values = self.factors.solve([problem.constraints[r].bound for r in self.tight])
         self.x = [values.get(v, ZERO) for v in range(len(self.inside))]
+        # Complementary slackness: multipliers of rows that are not tight are 0, and basic columns
+        # have the reduced cost 0, which is the transposed system.
         self.y = [ZERO] * len(problem.constraints)
         for r, value in zip(
             self.tight,
@@ -123,7 +131,7 @@ class Vertex:
 
     @cached_property
     def primal_violation(self) -> fmpq:
-        """How far the worst variable, slacks included, is outside its bounds."""
+        """The distance of the worst variable, slacks included, from its bounds."""
         return max(
             ZERO,
             -min(self.x),
@@ -135,11 +143,13 @@ class Vertex:
 
     @cached_property
     def dual_violation(self) -> fmpq:
-        """How negative the worst reduced cost is, slacks included."""
+        """The absolute value of the worst negative reduced cost, slacks included."""
         return max(
             ZERO,
             -min(self.reduced),
             *(
+                # The slack of an inequality has the reduced cost y; an equality's slack is fixed,
+                # and its multiplier may have any sign.
                 -y
                 for y, each in zip(self.y, self.problem.constraints, strict=True)
                 if not each.equality
@@ -148,11 +158,11 @@ class Vertex:
 
     @property
     def optimal(self) -> bool:
-        """Whether no constraint is violated and no reduced cost has the wrong sign, exactly."""
+        """Whether the vertex is primal and dual feasible, exactly: then it is optimal."""
         return self.primal_violation == 0 and self.dual_violation == 0
 
     def nonbasic(self) -> Iterator[tuple[int, fmpq]]:
-        """Variables that may enter the basis, with their reduced costs, in order."""
+        """Yield variables that may enter the basis, with their reduced costs, in order."""
         yield from ((v, d) for v, d in enumerate(self.reduced) if not self.inside[v])
         yield from (
             (len(self.x) + r, self.y[r])
@@ -161,17 +171,18 @@ class Vertex:
         )
 
     def basic(self) -> Iterator[tuple[int, fmpq, bool]]:
-        """Basic variables with their values, in order, and whether they are fixed."""
+        """Yield basic variables with their values, in order, and whether they are fixed."""
         yield from ((v, value, False) for v, value in enumerate(self.x) if self.inside[v])
         for r in np.flatnonzero(self.basis.rows).tolist():
             yield len(self.x) + r, self.slack[r], self.problem.constraints[r].equality
 
     def row(self, variable: int) -> dict[int, fmpq]:
-        """How a basic variable changes with every nonbasic one, where it does."""
+        """Return the rates at which a basic variable changes with nonbasic ones, where not 0."""
         size = len(self.x)
         terms = (
             {variable: ONE} if variable < size else self.problem.constraints[variable - size].terms
         )
+        # A row of the tableau, B^-T first: one transposed system instead of one system per column.
         pull = self.factors.solve_transposed(self._basic(terms.items()))
         change = {v: a for v, a in terms.items() if not self.inside[v]}
         for r, value in zip(self.tight, pull, strict=True):
@@ -183,7 +194,7 @@ class Vertex:
         return change
 
     def column(self, variable: int) -> dict[int, fmpq]:
-        """How every basic variable changes with a nonbasic one, where it does."""
+        """Return the rates at which basic variables change with a nonbasic one, where not 0."""
         size = len(self.x)
         constraints = self.problem.constraints
         if variable < size:
@@ -191,6 +202,8 @@ class Vertex:
         else:
             right = [ONE if size + r == variable else ZERO for r in self.tight]
         change = {v: value for v, value in self.factors.solve(right).items() if value != 0}
+        # Basic columns keep the tight rows tight; what changes the other slacks is read off their
+        # rows.
         moved = {**change, variable: ONE} if variable < size else change
         for r in np.flatnonzero(self.basis.rows).tolist():
             terms = constraints[r].terms
@@ -201,26 +214,33 @@ class Vertex:
 
 
 def reoptimised(vertex: Vertex, steps: int) -> Vertex:
-    """An optimal vertex, by exact simplex steps; the last vertex if ``steps`` did not suffice.
+    """Return an optimal vertex, by exact simplex steps; the last one if ``steps`` do not suffice.
 
     The first half of the steps takes the largest violation each time, which is quick; the second
     half Bland's rule, the first violation, which cannot cycle. Raises Infeasible when there is no
     feasible point: that is then a proof.
     """
     left = steps
+    # Near an optimum found in floats few values are negative, and repairing them by the dual method
+    # keeps the costs nearly optimal; phase 1 with artificial variables would lose that.
     if vertex.primal_violation > 0:
         vertex, left = _dual_simplex(vertex, steps)
     while vertex.primal_violation == 0 and left > 0:
+        # Invariant: the vertex is primal feasible, and the objective never rises.
         negative = [(v, cost) for v, cost in vertex.nonbasic() if cost < 0]
         if not negative:
             break
         entering, _ = min(negative, key=lambda each: each[1]) if 2 * left > steps else negative[0]
         change = vertex.column(entering)
+        # Ratio test: what falls to 0 first leaves. A fixed slack is 0 and must stay so: it blocks
+        # in either direction, with the ratio 0, and leaves for good.
         blocking = [
             (value / abs(change[v]), v)
             for v, value, fixed in vertex.basic()
             if v in change and (fixed or change[v] < 0)
         ]
+        # `min` of pairs breaks ties by the smaller number, as Bland's rule demands. Something
+        # always blocks in programs whose feasible set is bounded, such as those with column sums.
         vertex, left = (
             Vertex(vertex.problem, vertex.basis.exchanged(min(blocking)[1], entering)),
             left - 1,
@@ -229,15 +249,19 @@ def reoptimised(vertex: Vertex, steps: int) -> Vertex:
 
 
 def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
-    """A feasible vertex, by the dual simplex method.
+    """Return a feasible vertex, by the dual simplex method, and the number of steps left.
 
     Costs are raised just enough that no reduced cost is negative.
     """
     problem = vertex.problem
+    # The dual method needs reduced costs of at least 0 to begin with. Basic columns have the
+    # reduced cost 0, so that raising those of nonbasic ones changes neither the basis nor its
+    # multipliers.
     cost = [c - min(d, ZERO) for c, d in zip(problem.cost, vertex.reduced, strict=True)]
     for value, constraint in zip(vertex.y, problem.constraints, strict=True):
         if value < 0 and not constraint.equality:
             for v, a in constraint.terms.items():
+                # c - value * a_r has the multiplier y_r - value = 0, and the same reduced costs.
                 cost[v] -= a * value
     vertex = Vertex(replace(problem, cost=cost), vertex.basis)
     left = steps
@@ -250,6 +274,8 @@ def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
         leaving, value = (
             max(outside, key=lambda each: abs(each[1])) if 2 * left > steps else outside[0]
         )
+        # Ratio test of the dual: the first reduced cost to reach 0 enters, so that all stay at
+        # least 0.
         change = vertex.row(leaving)
         sign = 1 if value < 0 else -1
         entering = [
@@ -257,10 +283,14 @@ def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
             for v, d in vertex.nonbasic()
             if v in change and sign * change[v] > 0
         ]
+        # Farkas: the leaving variable is its value plus terms that can only move it further
+        # outside, for every x and slack of at least 0. That row of the tableau proves
+        # infeasibility.
         if not entering:
             raise Infeasible("no mechanism has all of these properties at this privacy (proved)")
         vertex, left = (
             Vertex(vertex.problem, vertex.basis.exchanged(leaving, min(entering)[1])),
             left - 1,
         )
+    # Feasibility does not depend on costs: the primal method goes on with the true ones.
     return Vertex(problem, vertex.basis), left

@@ -16,7 +16,7 @@ from mechdesign.lp.constraints import Constraints, canonical
 
 @dataclass(frozen=True)
 class Reduced:
-    """A program with one variable for each orbit of a symmetry, and no constraint twice.
+    """A reduced program: one variable for each orbit of a symmetry, and no constraint twice.
 
     Attributes
     ----------
@@ -37,17 +37,22 @@ class Reduced:
     sign: tuple[Integers, ...]
 
     def expand(self, multipliers: Sequence[Fraction]) -> list[dict[int, Fraction]]:
-        """Dual values of the original program, by group, from those of the smaller one.
+        """Return dual values of the original program, by group, from those of the smaller one.
 
         Constraints that became one share its value equally. The result is feasible and has the
         same value, because the set of constraints merged into one is closed under the symmetry.
         """
+        # Counted from -1 on, so that vacuous and repeated constraints fall into the bin that is cut
+        # off.
         merged = np.bincount(np.concatenate(self.origin) + 1, minlength=len(multipliers) + 1)[
             1:
         ].tolist()
         share = [value / count for value, count in zip(multipliers, merged, strict=True)]
         return [
             {
+                # Equal shares: multipliers that are constant on orbits pull equally at the
+                # variables of an orbit, so that reduced costs that are at least 0 in sum are so for
+                # each of them.
                 r: sign * share[f]
                 for r, (f, sign) in enumerate(zip(origin.tolist(), signs.tolist(), strict=True))
                 if f >= 0 and share[f]
@@ -57,7 +62,7 @@ class Reduced:
 
 
 def reduce_by_symmetry(program: Program, symmetry: Integers) -> Reduced | None:
-    """Orbit reduction by a symmetry (an involution); None where the program is not symmetric.
+    """Return the orbit reduction by a symmetry (an involution); None for an asymmetric program.
 
     When costs and constraints are unchanged by it, averaging a mechanism with its image keeps
     feasibility and cost (Theorem 8), so the optimum stays the same. Whether they are unchanged is
@@ -71,17 +76,20 @@ def reduce_by_symmetry(program: Program, symmetry: Integers) -> Reduced | None:
             [*program.constraints, *(group.relabelled(symmetry) for group in program.constraints)]
         )
     )
+    # As sets of codes, regardless of order and group: the symmetry may carry a constraint into
+    # another group.
     before, after = (
         {row.tobytes() for codes, _ in half for row in codes}
         for half in (before_and_after[:size], before_and_after[size:])
     )
     if before != after:
         return None
+    # Orbits of an involution have one or two elements: the lesser stands for both.
     return _merged(program, np.minimum(np.arange(program.variables), symmetry))
 
 
 def unreduced(program: Program) -> Reduced:
-    """The program without vacuous and repeated constraints, as `reduce_by_symmetry` returns it."""
+    """Return the program without vacuous and repeated constraints, as `reduce_by_symmetry` does."""
     return _merged(program, np.arange(program.variables))
 
 
@@ -89,6 +97,7 @@ def _merged(program: Program, representative: Integers) -> Reduced:
     _, orbit = np.unique(representative, return_inverse=True)
     cost = [Fraction(0)] * (int(orbit.max()) + 1)
     for value, v in zip(program.cost, orbit.tolist(), strict=True):
+        # Summed, not averaged: the reduced variable is the common value of its orbit.
         cost[v] += value
     groups, origins, signs = list[Constraints](), list[Integers](), list[Integers]()
     # Reduced constraint -> its number, and the sign of the one that stands for it
@@ -113,7 +122,7 @@ def _merged(program: Program, representative: Integers) -> Reduced:
 
 
 def _repeated(groups: Sequence[Constraints]) -> list[npt.NDArray[np.bool_]]:
-    """Which constraints repeat an earlier one."""
+    """Return which constraints repeat an earlier one."""
     seen: set[bytes] = set()
     repeated = []
     for codes, _ in canonical(groups):

@@ -28,7 +28,7 @@ Tables are exact, and a search makes many.
 """
 
 _PROGRAMS = 24
-"""The largest group for which linear programs are among the candidates.
+"""The largest group of which linear programs are among the candidates.
 
 A search solves a few of them at every step, which still takes a second or so.
 """
@@ -105,8 +105,8 @@ class Count(Task):
         return self._offer("a candidate", mechanism, epsilon)
 
     def _offer(self, name: str, mechanism: Mechanism, epsilon: float | Fraction) -> Offer:
-        held = mechanism.properties()
-        lacking = [short for short in self.properties if not held[short]]
+        properties = mechanism.properties()
+        lacking = [short for short in self.properties if not properties[short]]
         if lacking:
             raise ValueError(
                 f"{name} does not have {' '.join(lacking)} for a group of {self.domain} at epsilon"

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "mechdesign.tasks"
-"""The entry points that name tasks."""
+"""The group of entry points that name tasks."""
 
 
 def plan(
@@ -67,7 +67,7 @@ def plan(
     ledger: Ledger | None = None,
     **details: Any,
 ) -> Plan:
-    """The protocols for a task, ranked by predicted error or by what a target error takes.
+    """Rank the protocols for a task by predicted error, or by what a target error takes.
 
     What it takes is an epsilon or a number of users.
 
@@ -163,9 +163,9 @@ def plan(
             lambda value: predicted_error(asked, name, *place(value)), target, scale
         )
 
-    found = {name: least(name) for name in all_names(asked)}
-    reached = {name: place(value) for name, value in found.items() if value is not None}
-    missed = tuple(name for name in found if name not in reached)
+    needed = {name: least(name) for name in all_names(asked)}
+    reached = {name: place(value) for name, value in needed.items() if value is not None}
+    missed = tuple(name for name in needed if name not in reached)
     if not reached:
         end = (
             [predicted_error(asked, name, *place(scale.value(scale.last))) for name in missed]
@@ -183,12 +183,12 @@ def plan(
 
 
 def task_names() -> tuple[str, ...]:
-    """The tasks there are, of all installed packages."""
+    """Return the tasks there are, of all installed packages."""
     return tuple(sorted(_entries()))
 
 
 def task_key(name: Any) -> str:
-    """The name of a task as entry points have it; "" for what is no text.
+    """Return the name of a task as entry points have it; "" for what is no text.
 
     >>> task_key("Heavy hitters")
     'heavy-hitters'
@@ -206,7 +206,7 @@ def _entries() -> dict[str, EntryPoint]:
 
 
 def known_task(name: Any) -> EntryPoint:
-    """The task of this name, not yet loaded; UnknownTask if there is none."""
+    """Return the task of this name, not yet loaded; UnknownTask if there is none."""
     entries = _entries()
     key = task_key(name)
     if key not in entries:
@@ -232,7 +232,7 @@ def _task(name: str, domain: Any, details: dict[str, Any]) -> Task:
 def _trusting(
     asked: Task, trust: Any, delta: Fraction | None, ledger: Ledger | None, target: float | None
 ) -> Task:
-    """The task of the same question under a central promise, if there is one."""
+    """Return the task of the same question under a central promise, if there is one."""
     if trust not in TRUSTS:
         raise InvalidRequest(f"trust must be one of {', '.join(TRUSTS)}, got {shown(trust)}")
     if trust != SHUFFLED and not asked.users_report and delta is not None:
@@ -255,8 +255,8 @@ def _trusting(
                 "candidates that users report by are not ranked with a curator's: give those to a"
                 f" plan for {curated.task}"
             )
-        own = _task(curated.task, curated.domain, curated.details)
-        return ByCurator(asked.domain, asked, own, curated.changed, delta)
+        answering = _task(curated.task, curated.domain, curated.details)
+        return ByCurator(asked.domain, asked, answering, curated.changed, delta)
     if not asked.users_report:
         raise InvalidRequest(
             "here a curator knows the truth and no user reports: there is nothing to shuffle"

@@ -51,7 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """What `plan` found; ``print(plan)`` shows the table.
+    """The result of `plan`; ``print(plan)`` shows the table.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Plan:
     refused: tuple[tuple[str, str], ...] = ()
 
     def rows(self) -> list[dict[str, object]]:
-        """One dictionary a candidate, ranked, with the columns of `csv`."""
+        """Return one dictionary a candidate, ranked, with the columns of `csv`."""
         return [
             {
                 "candidate": item.name,
@@ -115,24 +115,24 @@ class Plan:
         ]
 
     def _on_populations(self, item: Candidate) -> dict[str, float]:
-        """The columns of errors that rest on the population, if any candidate has some."""
+        """Return the columns of errors that rest on the population, if any candidate has some."""
         known = dict(item.populations)
         names = dict.fromkeys(name for each in self.candidates for name, _ in each.populations)
         return {f"error, {name}": known.get(name, math.nan) for name in names}
 
     @property
     def _resting(self) -> str:
-        """That some errors are of other populations, if they are."""
+        """The note that some errors are of other populations, if they are."""
         others = any(item.populations for item in self.candidates)
         return " unless said below" if others and self.task.one_population else ""
 
     @property
     def _central(self) -> str:
-        """What a central epsilon comes with."""
+        """The delta and the trust that a central epsilon comes with."""
         return f"delta = {brief(self.task.central_delta)}, trust = {self.task.trust}"
 
     def _promised(self, item: Candidate) -> dict[str, object]:
-        """The columns of a candidate's epsilons."""
+        """Return the columns of a candidate's epsilons."""
         if not self.task.trust:
             return {"epsilon": float(item.epsilon)}
         local = item.local_epsilon
@@ -144,7 +144,7 @@ class Plan:
         }
 
     def csv(self) -> str:
-        """The table in full, as comma-separated values with a header; unknown errors are empty."""
+        """Return the table in full as comma-separated values; unknown errors are empty."""
         text = io.StringIO(newline="")
         rows = self.rows()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -159,7 +159,7 @@ class Plan:
         return text.getvalue()
 
     def plot(self, epsilons: Iterable[float] | None = None) -> Figure:
-        """The predicted errors of the candidates against epsilon, both on logarithmic axes.
+        """Draw the predicted errors of the candidates against epsilon, on logarithmic axes.
 
         They are for the number of users of the best candidate, which is marked at its epsilon.
         Candidates of unknown error are left out.
@@ -198,18 +198,18 @@ class Plan:
         return error_against_epsilon(grid, known, title, marked)
 
     def errors(self, epsilons: Iterable[float]) -> dict[str, list[float]]:
-        """The predicted error of every candidate at other epsilons, for the best one's n.
+        """Return the predicted error of every candidate at other epsilons, for the best one's n.
 
         It is NaN where a candidate cannot serve.
         """
         grid, n = list(epsilons), self.best.n or 0
-        found = {
+        predicted = {
             item.name: [predicted_error(self.task, item.name, epsilon, n) for epsilon in grid]
             for item in self.candidates
         }
         return {
             name: [error if math.isfinite(error) else math.nan for error in row]
-            for name, row in found.items()
+            for name, row in predicted.items()
         }
 
     def __str__(self) -> str:
@@ -231,11 +231,11 @@ class Plan:
 
     @property
     def _titles(self) -> dict[str, str]:
-        """Titles of columns that are not their names."""
+        """The titles of columns that are not their names."""
         return {"epsilon": "central epsilon"} if self.task.trust else {}
 
     def _rows(self) -> list[list[str]]:
-        """The table of the candidates under its titles, without columns that are empty."""
+        """Return the table of the candidates under its titles, without columns that are empty."""
         columns = ["error"] if self.solved_for == "error" else [self.solved_for, "error"]
         titles = [self._titles.get(name, name) for name in columns]
         others = [name for name, _ in self.best.other_errors]
@@ -254,7 +254,7 @@ class Plan:
         return [[row[k] for k in kept] for row in rows]
 
     def _remarks(self) -> Iterator[str]:
-        """Return what is to be known beside the table, a line each."""
+        """Yield what is to be known beside the table, a line each."""
         task = self.task
         for item in self.candidates:
             if item.populations:
@@ -279,7 +279,7 @@ class Plan:
 
 
 def _error(value: float, unknown: str = "unknown") -> str:
-    """An error in three digits."""
+    """Return an error in three digits."""
     return unknown if math.isnan(value) else f"{value:.3g}"
 
 
@@ -292,7 +292,7 @@ def ranked(
     unknown: tuple[str, ...] = (),
     within: str = "",
 ) -> Plan:
-    """The plan of the candidates at these places, the best first; ValueError if none can serve."""
+    """Return the plan of the candidates at these places; ValueError if none can serve."""
     candidates, refused = [], {}
     for name, (epsilon, n) in places.items():
         try:

@@ -17,18 +17,18 @@ from mechdesign.privacy import Privacy
 
 
 class InvalidRequest(MechanismError, ValueError):
-    """A plan cannot be made from these arguments.
+    """The error that a plan cannot be made from these arguments.
 
     Not two of n, epsilon and error are given, one is out of range, or a detail is unknown.
     """
 
 
 class UnknownTask(MechanismError, ValueError):
-    """No installed package has a task of this name."""
+    """The error that no installed package has a task of this name."""
 
 
 def unknown_task(name: object, known: Iterable[str]) -> UnknownTask:
-    """The error for a name that is not among those known: it lists these."""
+    """Return the error for a name that is not among those known: it lists these."""
     names = list(known)
     near = get_close_matches(name, names, 1) if isinstance(name, str) else []
     meant = f"; did you mean {near[0]}?" if near else ""
@@ -38,7 +38,7 @@ def unknown_task(name: object, known: Iterable[str]) -> UnknownTask:
 
 @dataclass(frozen=True)
 class Offer:
-    """A protocol, and what is known of it beforehand.
+    """An offer: a protocol, and what is known of it beforehand.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Offer:
 
 
 class CuratedTask(NamedTuple):
-    """How a curator answers the question of a task in which users report, in numbers of users.
+    """A curator's task that answers the question of a task of reports, in numbers of users.
 
     Attributes
     ----------
@@ -113,47 +113,47 @@ class Task(ABC):
     """Whether n users report; False where a curator knows the truth."""
 
     symbols: ClassVar[str] = ""
-    """What the letters of the costs stand for."""
+    """The meaning of the letters of the costs."""
 
     other_errors_are: ClassVar[str] = ""
-    """What the names of `other_errors` stand for."""
+    """The meaning of the names of `other_errors`."""
 
     postprocessing: ClassVar[str] = ""
-    """What to make of the estimates, in a sentence; empty where nothing is recommended."""
+    """The recommended post-processing, in a sentence; empty where nothing is recommended."""
 
     described: ClassVar[str] = ""
-    """Which page of the documentation describes the task's own candidates, in words; or nothing."""
+    """The page of the documentation that describes the task's own candidates, in words, if any."""
 
     one_population: ClassVar[bool] = True
     """Whether `error_is` is of one population, and a candidate's may be of several others."""
 
     trust: ClassVar[str] = ""
-    """Whom a central promise trusts; empty where there is none beyond that of the protocols."""
+    """The one whom a central promise trusts; empty where only the protocols promise anything."""
 
     @property
     def trusted(self) -> str:
-        """With what, in a sentence."""
+        """The trust that is needed, in a sentence."""
         return ""
 
     @property
     def central_delta(self) -> Fraction:
-        """Of a central promise."""
+        """The delta of a central promise."""
         return Fraction(0)
 
     @property
     @abstractmethod
     def question(self) -> str:
-        """What is asked, in words."""
+        """The question that is asked, in words."""
 
     @property
     @abstractmethod
     def error_is(self) -> str:
-        """What the error is, in words."""
+        """The meaning of the error, in words."""
 
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The candidates."""
+        """The names of the candidates."""
 
     @property
     def baseline(self) -> str:
@@ -165,7 +165,7 @@ class Task(ABC):
 
     @abstractmethod
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
-        """A candidate at this epsilon, for n reports, with its predicted error.
+        """Return a candidate at this epsilon, for n reports, with its predicted error.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Task(ABC):
         """
 
     def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
-        """The predicted error of a candidate alone, for searches.
+        """Return the predicted error of a candidate alone, for searches.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class Task(ABC):
         return self.offer(name, epsilon, n).error
 
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
-        """A candidate of one's own at this epsilon, as `offer` gives the task's.
+        """Return a candidate of one's own at this epsilon, as `offer` gives the task's.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class Task(ABC):
         return dict(pairs)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        """The recommended candidate, and why.
+        """Return the recommended candidate, and why.
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class Task(ABC):
         return "", ""
 
     def by_curator(self) -> CuratedTask:
-        """How a trusted curator answers the same question.
+        """Return how a trusted curator answers the same question.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class Task(ABC):
         raise InvalidRequest(f"no mechanism of a curator is known for {self.question}")
 
     def other_errors(self, protocol: Any, n: int | None) -> tuple[tuple[str, float], ...]:
-        """What the table of a plan shows of a candidate beside the error that it is ranked by.
+        """Return the errors that a plan shows of a candidate beside the one it is ranked by.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class Task(ABC):
         return ()
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
-        """What holds of every protocol, in a sentence.
+        """Return what holds of every protocol, in a sentence.
 
         Parameters
         ----------
@@ -332,12 +332,12 @@ class Task(ABC):
 
 
 def all_names(task: Task) -> tuple[str, ...]:
-    """The task's own candidates, then those that were added."""
+    """Return the task's own candidates, then those that were added."""
     return (*task.names, *task.added)
 
 
 def offered(task: Task, name: str, epsilon: Any, n: int | None) -> Offer:
-    """A candidate of either kind at this epsilon, for n reports."""
+    """Return a candidate of either kind at this epsilon, for n reports."""
     if name in task.added:
         offer = task.offer_of(task.added[name], epsilon, n or 0)
         audit, allowed = offer.protocol.audit(), 1 / Privacy.from_epsilon(epsilon).alpha
@@ -348,7 +348,7 @@ def offered(task: Task, name: str, epsilon: Any, n: int | None) -> Offer:
 
 
 def predicted_error(task: Task, name: str, epsilon: Any, n: int | None) -> float:
-    """The predicted error of a candidate; infinite where it cannot serve or none is known."""
+    """Return the predicted error of a candidate; infinite where it cannot serve or is unknown."""
     try:
         error = (
             offered(task, name, epsilon, n).error

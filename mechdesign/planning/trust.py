@@ -1,4 +1,4 @@
-"""Who is trusted with what: the candidates of a task under one central promise.
+"""Trust: the candidates of a task under one central promise, and who is trusted with what.
 
 Central epsilon, and delta, are about what is published of all users: two datasets are neighbours if
 they differ in the value of one user, and n is public. Tasks here are made of others: their
@@ -23,7 +23,7 @@ from mechdesign.planning.search import LARGEST_EPSILON
 from mechdesign.planning.task import InvalidRequest, Offer, Task, all_names, offered
 
 LOCAL, SHUFFLED, CURATOR = TRUSTS = ("local", "shuffled", "curator")
-"""Nobody is trusted; a shuffler, or a curator, is."""
+"""The kinds of trust: in nobody, in a shuffler, or in a curator."""
 
 CURATOR_TRUST = (
     "The curator is trusted with every user's true value, to keep it, and to publish nothing but"
@@ -36,29 +36,29 @@ _HALF = (
 )
 
 _DIGITS = 4
-"""Significant digits of a local epsilon that was searched for; it is rounded down."""
+"""The significant digits of a local epsilon that was searched for; it is rounded down."""
 
 _SMOOTHING = 0.02
-"""Of the bounds on delta in a search: see `PrivacyCurve.above`."""
+"""The smoothing of the bounds on delta in a search: see `PrivacyCurve.above`."""
 
 _MARGIN = Fraction(2, 10**4)
-"""A local epsilon is certified at a central one that is smaller by so much, relative to it.
+"""The relative margin by which a local epsilon is certified at a smaller central one.
 
 `PrivacyCurve.epsilon` then finds no more than was promised: it is within half of that of the least.
 """
 
 _CLOSE, _AIM = 0.004, 0.001
-"""A search ends where sqrt(-2 ln delta) is above its goal by no more than the first, relative to
-it; it aims at the second.
+"""The relative excess of sqrt(-2 ln delta) over its goal at which a search ends, and the one that
+it aims at.
 """
 
 _STEPS = 16
-"""A search ends after so many, with the largest local epsilon that was certified by then."""
+"""The steps after which a search ends, with the largest local epsilon certified by then."""
 
 
 @dataclass(frozen=True)
 class ByShuffler(Task):
-    """The protocols of a task, at the largest local epsilons whose shuffled reports keep a promise.
+    """A task's protocols, at the largest local epsilons whose shuffled reports keep a promise.
 
     They are certified by an upper bound of `mechdesign.accounting.shuffled`, and never below the
     central epsilon, which any reports of that epsilon keep.
@@ -117,18 +117,18 @@ class ByShuffler(Task):
 
     @cached_property
     def _offers(self) -> dict[tuple[str, float | Fraction, int], Offer]:
-        """Those that were searched for, which takes long."""
+        """The offers that were searched for, which takes long."""
         return {}
 
     def _offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         def collection(local: float | Fraction) -> PrivacyCurve:
-            found = shuffled(offered(self.asked, name, local, n).protocol, n)
-            if found.of_one_day:
+            curve = shuffled(offered(self.asked, name, local, n).protocol, n)
+            if curve.of_one_day:
                 raise InvalidRequest(
                     "reports of several days are not to be shuffled on each of them: they are made"
                     " of the same permanent reports; plan for one day"
                 )
-            return found
+            return curve
 
         try:
             local = largest_local_epsilon(collection, epsilon, self.delta, n)
@@ -143,19 +143,21 @@ def largest_local_epsilon(
     delta: Fraction,
     n: int,
 ) -> float | Fraction:
-    """The largest local epsilon found whose shuffled reports are proved to keep a promise."""
+    """Return the largest local epsilon found whose shuffled reports provably keep a promise."""
     collection(epsilon)
     ratio = exp_below(Fraction(epsilon) * (1 - _MARGIN))
     goal = _score(float(delta))
 
     def score(local: Fraction) -> float:
-        """Above the goal if the promise is kept; its logarithm is about linear."""
+        """Return a number above the goal if the promise is kept, nearly linear in logarithms."""
         try:
             bound = float_above(collection(local).above(ratio, _SMOOTHING))
         except ValueError:
             return 0.0
         return min(_score(bound), goal) if bound > delta else max(_score(bound), goal)
 
+    # Reports that keep epsilon alone keep it shuffled: a lower end that needs no proof. Invariant:
+    # the promise is proved at `low`.
     low: float | Fraction = epsilon
     high = LARGEST_EPSILON
     # About what amplification allows: e^local is proportional to n epsilon^2
@@ -166,18 +168,18 @@ def largest_local_epsilon(
         local = _rounded(guess if low < guess < high else middle)
         if not low < local < high:
             break
-        found = score(local)
-        low, high = (local, high) if found >= goal else (low, local)
-        if goal <= found <= goal * (1 + _CLOSE):
+        reached = score(local)
+        low, high = (local, high) if reached >= goal else (low, local)
+        if goal <= reached <= goal * (1 + _CLOSE):
             break
-        if 0 < found < math.inf:
-            known.append((float(local), math.log(found)))
+        if 0 < reached < math.inf:
+            known.append((float(local), math.log(reached)))
         guess = _aim(known, math.log(goal * (1 + _AIM)))
     return low
 
 
 def _aim(known: list[tuple[float, float]], goal: float) -> float:
-    """Where a line through the last two points, or one of slope -1/2, reaches the goal."""
+    """Return where a line through the last two points, or one of slope -1/2, reaches the goal."""
     if not known:
         return math.nan
     (x, y), slope = known[-1], -0.5
@@ -191,14 +193,14 @@ def _score(delta: float) -> float:
 
 
 def _rounded(epsilon: float) -> Fraction:
-    """The decimal of a few digits below it."""
+    """Return the decimal of a few digits below a number."""
     step = Fraction(10) ** (math.floor(math.log10(epsilon)) + 1 - _DIGITS)
     return math.floor(Fraction(epsilon) / step) * step
 
 
 @dataclass(frozen=True)
 class ByCurator(Task):
-    """The mechanisms of a curator that answer the question of a task in which users report.
+    """A task of the mechanisms of a curator that answer the question of a task of reports.
 
     They keep epsilon, with a delta of 0 or at most the promised one. Their errors, in users, are
     brought to the task's unit.
@@ -251,18 +253,20 @@ class ByCurator(Task):
         return replace(offer, error=offer.error / n)
 
     def _curated(self, epsilon: float | Fraction) -> Task:
-        """The curator's task, with a delta for each of the steps that a changed value is.
+        """Return the curator's task, with a delta for each of the steps that a changed value is.
 
         If each of two steps keeps (epsilon / 2, d), both keep (epsilon, (1 + e^(epsilon / 2)) d).
         """
         if self.delta is None:
             return self.curated
+        # Group privacy: deltas add up with factors e^(epsilon / changed); rounded up, so that each
+        # step's delta is rounded down.
         above = exp_above(Fraction(epsilon) / self.changed)
         steps = sum((above**k for k in range(self.changed)), Fraction(0))
         return with_delta(self.curated, self.delta / steps)
 
 
 def with_delta(task: Task, delta: Fraction) -> Task:
-    """A curator's task under a promise with a delta."""
+    """Return a curator's task under a promise with a delta."""
     changes: dict[str, Any] = {"delta": delta}
-    return replace(task, **changes) if any(one.name == "delta" for one in fields(task)) else task
+    return replace(task, **changes) if any(each.name == "delta" for each in fields(task)) else task

@@ -16,13 +16,13 @@ from mechdesign.symbolic.table import SymbolicMechanism
 
 
 def geometric(n: int) -> SymbolicMechanism:
-    """GM for counts 0 .. n, see `named.geometric`."""
+    """Return GM for counts 0 .. n, see `named.geometric`."""
     n = _counts(n) - 1
     return _mechanism(*geometric_weights(n, ALPHA)) if n else uniform(0)
 
 
 def explicit_fair(n: int) -> SymbolicMechanism:
-    """EM for counts 0 .. n, see `named.explicit_fair`.
+    """Return EM for counts 0 .. n, see `named.explicit_fair`.
 
     Its exponents are whole numbers for odd n, too.
     """
@@ -31,23 +31,23 @@ def explicit_fair(n: int) -> SymbolicMechanism:
 
 
 def uniform(n: int) -> SymbolicMechanism:
-    """UM for counts 0 .. n (Definition 23), which is private for every alpha."""
+    """Return UM for counts 0 .. n (Definition 23), which is private for every alpha."""
     size = _counts(n)
     return _mechanism([[ONE] * size] * size, size * ONE)
 
 
 def randomized_response() -> SymbolicMechanism:
-    """RR on one bit, see `named.randomized_response`."""
+    """Return RR on one bit, see `named.randomized_response`."""
     return geometric(1)
 
 
 def krr(k: int) -> SymbolicMechanism:
-    """GRR over k items, local privacy, see `named.krr`."""
+    """Return GRR over k items, local privacy, see `named.krr`."""
     return _mechanism(*krr_weights(_items(k), ALPHA), "all")
 
 
 def optimized_unary(k: int) -> SymbolicMechanism:
-    """OUE over k items (thesis 2.4).
+    """Return OUE over k items (thesis 2.4).
 
     The user's own bit is reported truthfully with probability 1/2; every other bit is 1 with
     probability alpha / (1 + alpha).
@@ -55,6 +55,8 @@ def optimized_unary(k: int) -> SymbolicMechanism:
     Output o is the vector of the binary digits of o, 2^k in all; local privacy.
     """
     k = _items(k)
+    # Bits of other items that are 1 are alpha times as likely as 0, each by itself; the bit of the
+    # user's item is fair whatever it is, so that it is masked out of the exponent.
     weights = [
         [ALPHA ** (output & ~(1 << j)).bit_count() for j in range(k)] for output in range(1 << k)
     ]
@@ -62,7 +64,7 @@ def optimized_unary(k: int) -> SymbolicMechanism:
 
 
 def hadamard(order: int) -> SymbolicMechanism:
-    """HRR over ``order`` items, a power of two >= 2 (thesis 4.7).
+    """Return HRR over ``order`` items, a power of two >= 2 (thesis 4.7).
 
     A user reports one of order - 1 Walsh-Hadamard coefficients, its sign by randomized response.
 
@@ -74,6 +76,7 @@ def hadamard(order: int) -> SymbolicMechanism:
         raise ValueError(
             f"the order of a Hadamard matrix here is a power of two, at least 2, got {order}"
         )
+    # Row 0 of the Walsh-Hadamard matrix is constant: its sign says nothing about the item.
     reports = [(r, s) for r in range(1, order) for s in (0, 1)]
     weights = [
         [ONE if (r & j).bit_count() % 2 == s else ALPHA for j in range(order)] for r, s in reports
@@ -82,7 +85,7 @@ def hadamard(order: int) -> SymbolicMechanism:
 
 
 def subset_selection(k: int, size: int) -> SymbolicMechanism:
-    """Subset selection over k items (Ye and Barg 2018).
+    """Return subset selection over k items (Ye and Barg 2018).
 
     A user reports a set of ``size`` items. Sets without the user's item are alpha times as probable
     as sets with it. Outputs are the sets in lexicographic order; local privacy. With size 1 this is
@@ -110,6 +113,7 @@ def subset_selection(k: int, size: int) -> SymbolicMechanism:
     weights = [
         [ONE if j in chosen else ALPHA for j in range(k)] for chosen in combinations(range(k), size)
     ]
+    # Sets with the item, of weight 1, and sets without it, of weight alpha.
     denominator = math.comb(k - 1, size - 1) + math.comb(k - 1, size) * ALPHA
     return _mechanism(weights, denominator, "all")
 
@@ -123,7 +127,7 @@ def _mechanism(
 
 
 def _counts(n: int) -> int:
-    """How many counts there are with n respondents."""
+    """Return the number of possible counts of n respondents."""
     return whole(n, "n", what="a whole number of respondents") + 1
 
 

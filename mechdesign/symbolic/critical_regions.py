@@ -32,12 +32,12 @@ from mechdesign.symbolic.semialgebraic import AlphaInterval, Endpoint, between
 from mechdesign.symbolic.table import SymbolicMechanism
 
 _TRIES = 8
-"""How many alphas between two numbers may fail before the search there ends."""
+"""The number of alphas between two numbers that may fail before the search there ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class CriticalRegion:
-    """The best mechanism as a table of rational functions in alpha, and where it is the best.
+    """A critical region: the best mechanism in rational functions of alpha, and where it is best.
 
     Attributes
     ----------
@@ -77,6 +77,8 @@ class CriticalRegion:
                 False, "the table is not symmetric, the proofs are about those that are"
             )
         numerators, denominator = point
+        # Optimality for all alpha of the interval is primal feasibility, dual feasibility and equal
+        # objectives, as identities and signs of polynomials: no alpha is sampled.
         feasible = program.feasible(numerators, denominator)
         if not feasible.covers(self.interval):
             return Verification(
@@ -86,6 +88,8 @@ class CriticalRegion:
             return Verification(
                 False, f"the loss is {program.value(numerators, denominator)}, not {self.objective}"
             )
+        # Proofs come in order of their lower ends: together they have to leave no gap. Touching
+        # ends are enough, as each proof includes its own.
         reached = self.interval.low
         for proof in self.proofs:
             if program.bound(proof.numerators, proof.denominator) != self.objective:
@@ -113,7 +117,7 @@ class CriticalRegion:
         )
 
     def latex(self) -> str:
-        """Table, loss, interval, properties as a LaTeX ``aligned`` block, without dollar signs."""
+        """Return table, loss, interval and properties as a LaTeX ``aligned`` block."""
         kept = r",\;".join(self._kept(latex=True)) or r"\text{none}"
         lines = (
             rf"P &= {self.mechanism.latex()}",
@@ -127,7 +131,7 @@ class CriticalRegion:
         return f"$\\displaystyle {self.latex()}$"
 
     def _kept(self, latex: bool) -> Iterator[str]:
-        """The properties that hold in the interval, or in the part of it given in parentheses."""
+        """Yield the properties that hold in the interval, or in the part of it in parentheses."""
         for short, region in self.mechanism.properties().items():
             part = region & self.interval.region
             if part:
@@ -138,7 +142,7 @@ class CriticalRegion:
 
 @dataclass(frozen=True)
 class Unproved:
-    """Alphas for which `parametric` found no proof, in place of critical regions.
+    """An interval of alphas for which `parametric` has no proof, in place of critical regions.
 
     Attributes
     ----------
@@ -152,7 +156,7 @@ class Unproved:
     reason: str
 
     def verify(self) -> Verification:
-        """A verification that fails, with the reason: nothing is claimed."""
+        """Return a verification that fails, with the reason: nothing is claimed."""
         return Verification(False, f"nothing is proved where {self.interval}: {self.reason}")
 
     def __str__(self) -> str:
@@ -160,7 +164,7 @@ class Unproved:
 
 
 def explain(design: Design) -> CriticalRegion:
-    """A design as rational functions in alpha, and all alpha around its own where they are optimal.
+    """Return a design as rational functions in alpha, and all alpha around where it is optimal.
 
     If the design is at a common end of two critical regions, the one whose table equals the design
     there is returned; if neither table does, the interval is that single alpha. A design that is
@@ -193,13 +197,15 @@ def explain(design: Design) -> CriticalRegion:
         ProgressMeter("explain", shown=False),
     )
     alpha = mechanism.privacy.alpha
-    found = walk.region(walk.program.vertex(design))
-    if found.interval.low == found.interval.high:
+    region = walk.region(walk.program.vertex(design))
+    if region.interval.low == region.interval.high:
+        # A degenerate vertex has several bases, and the one taken may be optimal at this alpha
+        # only: the regions on either side are tried instead.
         for limit in (Fraction(0), Fraction(1)):
             vertex = walk.beside(alpha, limit)
             if vertex is not None and vertex.mechanism.at(alpha) == mechanism:
                 return walk.region(vertex)
-    return found
+    return region
 
 
 def parametric(
@@ -210,7 +216,7 @@ def parametric(
     neighbours: Neighbours = "adjacent",
     progress: bool = False,
 ) -> tuple[CriticalRegion | Unproved, ...]:
-    """The best mechanisms for counts 0 .. n for every alpha in (0, 1): critical regions in order.
+    """Return the best mechanisms for counts 0 .. n for every alpha in (0, 1), by critical regions.
 
     Each begins where the last ends, and at their common end both are optimal. What is asked is as
     in `design`, for all alpha at once; from one region to the next the objective changes, or the
@@ -255,17 +261,19 @@ def parametric(
 
 
 class _Walk:
-    """Vertices of one program, found as they are needed, and the critical regions they form."""
+    """A walk over (0, 1): vertices, found as they are needed, and the regions that they form."""
 
     def __init__(self, program: AlphaProgram, meter: ProgressMeter) -> None:
         self.program, self.meter = program, meter
         self.known, self.failed = list[ParametricVertex](), dict[Fraction, str]()
 
     def sample(self, start: Endpoint, end: Endpoint) -> ParametricVertex | None:
-        """A vertex that is optimal on an interval strictly between two numbers, not a point.
+        """Return a vertex that is optimal on an interval strictly between two numbers, not a point.
 
         It is None if none is found.
         """
+        # Breadth first: alphas spread over the whole interval before they come close together. One
+        # that yields a point only lies between two regions by bad luck, and the next one does not.
         intervals = deque([(min(start, end), max(start, end))])
         failures = 0
         while failures < _TRIES:
@@ -297,21 +305,24 @@ class _Walk:
         return None
 
     def beside(self, alpha: Fraction, limit: Endpoint) -> ParametricVertex | None:
-        """The vertex that is optimal from ``alpha`` on towards ``limit``, if it is found."""
+        """Return the vertex that is optimal from ``alpha`` on towards ``limit``, or None."""
         upwards = limit > alpha
         while (vertex := self.sample(alpha, limit)) is not None:
+            # A vertex whose interval begins farther away moves the search to the part before it.
             limit = vertex.interval.low if upwards else vertex.interval.high
             if (limit <= alpha) if upwards else (limit >= alpha):
                 break
         return vertex
 
     def region(self, vertex: ParametricVertex) -> CriticalRegion:
-        """The largest interval around a vertex where its table is feasible and optimal."""
+        """Return the largest interval around a vertex where its table is feasible and optimal."""
         low, high = vertex.interval.low, vertex.interval.high
         feasible = self.program.feasible(vertex.numerators, vertex.denominator)
         widest = feasible.around(low if low == high else between(low, high))
         if widest is None:
             raise SolverFailure("a vertex is not feasible where it was found to be optimal")
+        # The table may stay optimal where its first multipliers cease to be dual feasible, as they
+        # do at a degenerate vertex: other vertices with the same objective go on with the proof.
         proofs = [vertex.proof]
         interval = AlphaInterval.of(
             self._reach(vertex.objective, low, widest.low, proofs),
@@ -329,7 +340,7 @@ class _Walk:
     def _reach(
         self, objective: RationalFunction, start: Endpoint, limit: Endpoint, proofs: list[Proof]
     ) -> Endpoint:
-        """How far from ``start`` towards ``limit`` an objective remains the optimum.
+        """Return how far from ``start`` towards ``limit`` an objective remains the optimum.
 
         The proofs are appended to ``proofs``.
         """
@@ -338,9 +349,13 @@ class _Walk:
             near, far = vertex.interval.low, vertex.interval.high
             if not upwards:
                 near, far = far, near
+            # Equal rational functions are equal for all alpha, and different ones at finitely many
+            # only: this vertex has the smaller objective on its interval, and the search ends
+            # before it.
             if vertex.objective != objective:
                 limit = near
                 continue
+            # A gap between what is proved and this vertex is closed first.
             if (near > start) if upwards else (near < start):
                 reached = self._reach(objective, start, near, proofs)
                 if reached != near:
@@ -350,25 +365,25 @@ class _Walk:
         return start
 
     def regions(self, low: Endpoint, high: Endpoint) -> list[CriticalRegion]:
-        """Critical regions that cover what can be proved between two numbers; they may overlap."""
+        """Return regions that cover what can be proved between two numbers; they may overlap."""
         if low >= high or (vertex := self.sample(low, high)) is None:
             return []
-        found = self.region(vertex)
+        region = self.region(vertex)
         return [
-            found,
-            *self.regions(low, found.interval.low),
-            *self.regions(found.interval.high, high),
+            region,
+            *self.regions(low, region.interval.low),
+            *self.regions(region.interval.high, high),
         ]
 
     def cover(self) -> Iterator[CriticalRegion | Unproved]:
-        """A partition of (0, 1); of overlapping regions the one that reaches farthest is taken."""
-        found = self.regions(Fraction(0), Fraction(1))
-        if not found:
+        """Yield a partition of (0, 1); of overlapping regions the one that reaches farthest."""
+        regions = self.regions(Fraction(0), Fraction(1))
+        if not regions:
             raise SolverFailure(next(iter(self.failed.values())))
         reached: Endpoint = Fraction(0)
         while reached < 1:
             best = max(
-                (region for region in found if region.interval.low <= reached),
+                (region for region in regions if region.interval.low <= reached),
                 key=lambda region: region.interval.high,
                 default=None,
             )
@@ -377,7 +392,7 @@ class _Walk:
                 reached = best.interval.high
                 continue
             beyond = min(
-                (region.interval.low for region in found if region.interval.low > reached),
+                (region.interval.low for region in regions if region.interval.low > reached),
                 default=Fraction(1),
             )
             gap = AlphaInterval(reached, beyond, (False, False))

@@ -25,7 +25,7 @@ _Proof = TypeVar("_Proof", bound="PrivacyProof")
 
 
 class Fault(NamedTuple):
-    """A step of a proof that is wrong.
+    """A fault: a step of a proof that is wrong.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True)
 class PrivacyProof(ABC):
-    """That Pr[report | item] <= alpha^-loss Pr[report | other item], for all alpha in (0, 1).
+    """A proof that Pr[report | item] <= alpha^-loss Pr[report | other], for all alpha in (0, 1).
 
     Numbers that a protocol chooses by epsilon, such as the range of a hash function, stay as they
     are while alpha varies. Of rounding a proof says nothing: what is drawn, in units of 2^-64, is
@@ -65,11 +65,11 @@ class PrivacyProof(ABC):
 
     @abstractmethod
     def faults(self) -> Iterator[Fault]:
-        """Everything that is wrong, checked anew: in the parts first."""
+        """Yield every wrong step, checked anew: those of the parts first."""
 
     @abstractmethod
     def lines(self) -> Iterator[str]:
-        """The derivation below the first line."""
+        """Yield the derivation below the first line."""
 
     @property
     def spreads(self) -> frozenset[RationalFunction]:
@@ -79,15 +79,16 @@ class PrivacyProof(ABC):
     @property
     def region(self) -> Region:
         """The alphas for which all steps are right, and the loss is at most epsilon."""
-        found = EVERYWHERE if self.loss <= 1 else NOWHERE
+        region = EVERYWHERE if self.loss <= 1 else NOWHERE
         for fault in self.faults():
-            found &= fault.region
-        return found
+            region &= fault.region
+        return region
 
     def verify(self) -> Verification:
         """Check every step from scratch, for all alpha in (0, 1)."""
         for fault in self.faults():
             return Verification(False, fault.reason)
+        # The report that is kept is told in full: it must not lose more than the bit may.
         if self.loss > 1:
             return Verification(False, f"the loss is {self.loss} times epsilon")
         return Verification(True, f"ratio at most {bound(self.loss)} for all α in (0, 1)")
@@ -98,7 +99,7 @@ class PrivacyProof(ABC):
         return self.verify().holds
 
     def called(self: _Proof, name: str, source: str = "") -> _Proof:
-        """The same proof, of what has this name.
+        """Return the same proof under this name.
 
         Parameters
         ----------
@@ -120,21 +121,21 @@ class PrivacyProof(ABC):
         return "\n".join([*self.written(), *refused])
 
     def written(self) -> Iterator[str]:
-        """The lines of the derivation, without line breaks; parts are indented."""
+        """Yield the lines of the derivation, without line breaks; parts are indented."""
         source = f" ({self.source})" if self.source else ""
         yield f"{self.name}{source}: ratio at most {bound(self.loss)}"
         yield from indented(self.lines())
 
 
 def bound(loss: Fraction) -> str:
-    """The ratio that a loss allows, as text."""
+    """Return the ratio that a loss allows, as text."""
     if loss <= 0:
         return "1"
     return "1/α" if loss == 1 else f"1/α^{loss}" if loss.denominator == 1 else f"1/α^({loss})"
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:
-    """The lines, two spaces further in."""
+    """Return the lines, two spaces further in."""
     return (f"  {line}" for line in lines)
 
 
@@ -146,7 +147,7 @@ _ALPHA = rational(ALPHA)
 
 
 class Acceptance(NamedTuple):
-    """With which probability a report of some kind is kept, of some candidates of that kind.
+    """The probability with which a report of some kind is kept, of some candidates of that kind.
 
     Attributes
     ----------
@@ -166,7 +167,7 @@ class Acceptance(NamedTuple):
     most: int = 1
 
     def sums(self) -> tuple[RationalFunction, RationalFunction]:
-        """The least and the largest probability that one of the candidates is kept."""
+        """Return the least and the largest probability that one of the candidates is kept."""
         few, many = (
             rational(likely) * self.largest + rational(self.candidates - likely) * self.least
             for likely in (self.fewest, self.most)
@@ -177,16 +178,19 @@ class Acceptance(NamedTuple):
 def acceptances(
     proof: PrivacyProof, menus: tuple[tuple[int, int, int], ...] = ((1, 0, 1),)
 ) -> tuple[Acceptance, ...]:
-    """The largest with which what is told keeps alpha, for each kind of report of a proof."""
-    one, found = rational(1), []
+    """Return the largest probabilities with which the bit keeps alpha, for each kind of report."""
+    one, kinds = rational(1), []
     for spread in proof.spreads:
         for menu in menus:
+            # With c times the likelihoods, Pr[none] is 1 - c many to 1 - c few: c is largest where
+            # 1 - c many = alpha (1 - c few).
             few, many = Acceptance(spread, one, *menu).sums()
             largest = (one - _ALPHA) / (many - _ALPHA * few)
+            # Reports that say nothing may be kept with any probability: a fair bit by convention.
             if spread == one and menu[0] == 1:
                 largest = rational(Fraction(1, 2))
-            found.append(Acceptance(largest * spread, largest, *menu))
-    return tuple(sorted(found, key=str))
+            kinds.append(Acceptance(largest * spread, largest, *menu))
+    return tuple(sorted(kinds, key=str))
 
 
 @dataclass(frozen=True)

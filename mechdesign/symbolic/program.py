@@ -38,7 +38,7 @@ from mechdesign.symbolic.table import SAMPLES, SymbolicMechanism, constraints_in
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Multipliers that prove a bound, as rational functions of alpha.
+    """A proof of a bound: multipliers, as rational functions of alpha.
 
     ``numerators[r] / denominator`` belongs to constraint r of the reduced program. What they bound
     is optimal on ``interval``.
@@ -50,7 +50,7 @@ class Proof:
 
 
 class _AlphaConstraint(NamedTuple):
-    """``sum terms[v] x[v] >= bound``, or ``==``, with polynomials in alpha.
+    """A constraint ``sum terms[v] x[v] >= bound``, or ``==``, with polynomials in alpha.
 
     They are ``scale`` times those of the program.
     """
@@ -63,7 +63,7 @@ class _AlphaConstraint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ParametricVertex:
-    """A solution of one basis for all alpha, and where it is optimal."""
+    """A parametric vertex: the solution of one basis for all alpha, and where it is optimal."""
 
     interval: AlphaInterval
     numerators: tuple[fmpz_poly, ...]
@@ -74,7 +74,7 @@ class ParametricVertex:
 
 
 class _Point(NamedTuple):
-    """A vertex at one alpha and multipliers that are basic, both with slacks."""
+    """A point: a vertex at one alpha and multipliers that are basic, both with slacks."""
 
     terms: list[dict[int, fmpq]]
     x: dict[int, fmpq]
@@ -84,7 +84,7 @@ class _Point(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """A point ``x / denominator`` for all alpha, and multipliers ``y / scale``."""
+    """A pair of a point ``x / denominator`` for all alpha, and multipliers ``y / scale``."""
 
     x: list[fmpz_poly]
     denominator: fmpz_poly
@@ -107,6 +107,8 @@ class AlphaProgram:
             ) or unreduced(program)
 
         privacy = Privacy(alpha=SAMPLES[0], neighbours=neighbours)
+        # Names of groups do not depend on alpha, nor does the reduction: `constraints_in_alpha`
+        # checks that the cells are the same at all of its samples.
         self.names = [
             group.name
             for group in mechanism_program(size, size, privacy, loss, properties).constraints
@@ -130,18 +132,20 @@ class AlphaProgram:
         self.cost = [int(value * self.scale) for value in cost]
 
     def feasible(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> Region:
-        """Where ``x / denominator`` satisfies all constraints, signs included."""
+        """Return where ``x / denominator`` satisfies all constraints, signs included."""
         slacks = [
             sum((a * x[v] for v, a in each.terms.items()), -each.bound * denominator)
             for each in self.constraints
         ]
+        # An equation is two inequalities: its slack has to be the polynomial 0, or it holds at
+        # roots only.
         negated = (
             -slack for slack, each in zip(slacks, self.constraints, strict=True) if each.equality
         )
         return nonnegative([*x, *slacks, *negated], denominator)
 
     def valid(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> Region:
-        """Where the multipliers ``y / denominator`` prove a bound."""
+        """Return where the multipliers ``y / denominator`` are dual feasible and prove a bound."""
         reduced = [cost * denominator for cost in self.cost]
         for value, constraint in zip(y, self.constraints, strict=True):
             if value:
@@ -153,13 +157,13 @@ class AlphaProgram:
         return nonnegative([*reduced, *signed], denominator)
 
     def value(self, x: Sequence[fmpz_poly], denominator: fmpz_poly) -> RationalFunction:
-        """The cost of the point ``x / denominator``."""
+        """Return the cost of the point ``x / denominator``."""
         return RationalFunction(
             sum((c * p for c, p in zip(self.cost, x, strict=True)), NIL), denominator * self.scale
         )
 
     def bound(self, y: Sequence[fmpz_poly], denominator: fmpz_poly) -> RationalFunction:
-        """The bound that the multipliers ``y / denominator`` prove where they are `valid`."""
+        """Return the bound that multipliers ``y / denominator`` prove where they are `valid`."""
         total = sum(
             (each.bound * value for value, each in zip(y, self.constraints, strict=True)), NIL
         )
@@ -168,7 +172,7 @@ class AlphaProgram:
     def point(
         self, table: SymbolicMechanism, objective: RationalFunction
     ) -> tuple[list[fmpz_poly], fmpz_poly] | None:
-        """The point of a table and its worst case, if there is one; None if symmetry is broken."""
+        """Return the point of a table and its worst case, if any; None if it is asymmetric."""
         flat = [weight * objective.denominator for row in table.weights for weight in row]
         denominator = table.denominator * objective.denominator
         flat += [objective.numerator * table.denominator] * (len(self.orbit) - len(flat))
@@ -182,7 +186,7 @@ class AlphaProgram:
         )
 
     def vertex(self, design: Design) -> ParametricVertex:
-        """The parametric vertex of which an optimal design is the value at its alpha.
+        """Return the parametric vertex of which an optimal design is the value at its alpha.
 
         A design that lies between several vertices is replaced by one of them.
         """
@@ -192,6 +196,8 @@ class AlphaProgram:
                 "rational functions are for alpha in (0, 1), the design is for alpha = 1"
             )
         point = self._point(design)
+        # Where a basis is optimal at one alpha only, the constants are, too, and need no more
+        # proof.
         for make in (self._rational_functions, _constants):
             vertex = self._optimal(alpha, make(point))
             if vertex is not None:
@@ -199,7 +205,7 @@ class AlphaProgram:
         raise SolverFailure("the design, or the rational functions that fit it, are not optimal")
 
     def _optimal(self, alpha: Fraction, pair: _Pair) -> ParametricVertex | None:
-        """A table and its proof, and where they are optimal; None if not at ``alpha``."""
+        """Return a table and its proof, and where they are optimal; None if not at ``alpha``."""
         cells = [pair.x[v] for v in self.orbit[: self.size**2]]
         table = tuple(tuple(cells[k : k + self.size]) for k in range(0, len(cells), self.size))
         if any(sum(column, NIL) != pair.denominator for column in zip(*table, strict=True)):
@@ -207,6 +213,8 @@ class AlphaProgram:
         objective = self.value(pair.x, pair.denominator)
         primal = self.feasible(pair.x, pair.denominator).around(alpha)
         dual = self.valid(pair.y, pair.scale).around(alpha)
+        # Complementary slackness makes both objectives equal for every basis of its own; compared
+        # here, since primal and dual may have been made from different ones.
         if primal is None or dual is None or self.bound(pair.y, pair.scale) != objective:
             return None
         interval = AlphaInterval.of(max(primal.low, dual.low), min(primal.high, dual.high))
@@ -222,7 +230,7 @@ class AlphaProgram:
         )
 
     def _rational_functions(self, point: _Point) -> _Pair:
-        """The rational functions of which a vertex is the value, by one of its bases."""
+        """Return the rational functions of which a vertex is the value, by one of its bases."""
         rows, columns = self._basis(point)
         place = {v: k for k, v in enumerate(columns)}
         square = [[NIL] * len(columns) for _ in rows]
@@ -231,6 +239,7 @@ class AlphaProgram:
                 if v in place:
                     entries[place[v]] = a
         solution, denominator = solved(square, [self.constraints[r].bound for r in rows])
+        # B x = b and B'y = c: the same basis gives the primal and the dual solution.
         transposed = [list(column) for column in zip(*square, strict=True)]
         multipliers, scale = solved(transposed, [fmpz_poly([self.cost[v]]) for v in columns])
         x, y = [NIL] * len(self.cost), [NIL] * len(self.constraints)
@@ -241,7 +250,7 @@ class AlphaProgram:
         return _Pair(x, denominator, y, scale)
 
     def _basis(self, point: _Point) -> tuple[list[int], list[int]]:
-        """A basis of a vertex: independent tight constraints, and as many columns.
+        """Return a basis of a vertex: independent tight constraints, and as many columns.
 
         At an alpha where one basis is replaced by another, an equality may be implied by other
         constraints at this alpha only. The rational functions then need not satisfy it elsewhere.
@@ -259,6 +268,9 @@ class AlphaProgram:
             [point.terms[r].get(v, ZERO) if v >= 0 else fmpq(v == -1 - r) for v in order]
             for r in tight
         ]
+        # Greedy, in this order: independent of all before it. The columns of positive variables
+        # come first, and are independent at a vertex; columns and slacks with the reduced cost 0
+        # complete the basis so that it is dual feasible, too (complementary slackness).
         chosen = {order[k] for k in pivots(matrix)}
         if len(chosen) < len(tight) or not chosen.issuperset(needed):
             raise SolverFailure("the table and the multipliers of the design do not fit")
@@ -266,14 +278,18 @@ class AlphaProgram:
         return rows, [v for v in order if v >= 0 and v in chosen]
 
     def _point(self, design: Design) -> _Point:
-        """The table and the multipliers of a design, made basic."""
+        """Return the table and the multipliers of a design, made basic."""
         alpha, size = to_fmpq(design.mechanism.privacy.alpha), self.size
         flat = [to_fmpq(entry) for row in design.mechanism.table for entry in row]
         flat += [to_fmpq(design.certificate.objective)] * (len(self.orbit) - size**2)
         share, table = Counter(self.orbit), dict.fromkeys(range(len(self.cost)), ZERO)
         for v, value in zip(self.orbit, flat, strict=True):
+            # The mean over an orbit: a design that is not symmetric is replaced by one that is, at
+            # the same loss.
             table[v] += value / share[v]
         terms = [{v: a(alpha) for v, a in each.terms.items()} for each in self.constraints]
+        # The dual polyhedron in the same form: -A'y >= -c, y >= 0 but for equations, which are
+        # free.
         columns: list[dict[int, fmpq]] = [{} for _ in self.cost]
         for r, row in enumerate(terms):
             for v, a in row.items():
@@ -288,7 +304,7 @@ class AlphaProgram:
         return _Point(terms, x, slack, y, reduced)
 
     def _multipliers(self, design: Design) -> dict[int, fmpq]:
-        """The multipliers of a design, of the constraints of the reduced program."""
+        """Return the multipliers of a design, of the constraints of the reduced program."""
         y = dict.fromkeys(range(len(self.constraints)), ZERO)
         for name, origin, sign in zip(
             self.names, self.reduction.origin, self.reduction.sign, strict=True
@@ -305,19 +321,19 @@ class AlphaProgram:
 
 
 def _constants(point: _Point) -> _Pair:
-    """The same numbers for every alpha; they may be feasible at one alpha only."""
+    """Return the same numbers for every alpha; they may be feasible at one alpha only."""
     return _Pair(*_whole(point.x.values()), *_whole(point.y.values()))
 
 
 def _whole(values: Iterable[fmpq]) -> tuple[list[fmpz_poly], fmpz_poly]:
-    """Numerators and the common denominator of rational numbers."""
+    """Return the numerators and the common denominator of rational numbers."""
     kept = list(values)
     scale = math.lcm(*(int(value.q) for value in kept))
     return [fmpz_poly([(value * scale).p]) for value in kept], fmpz_poly([scale])
 
 
 def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz_poly], fmpz_poly]:
-    """The solution of a linear system of polynomials, in lowest terms.
+    """Return the solution of a linear system of polynomials, in lowest terms.
 
     Returns the numerators and the common denominator. By Cramer's rule they are determinants, whose
     coefficients are bounded by the product of the row sums below. A polynomial with coefficients
@@ -328,6 +344,8 @@ def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz
         sum(int(abs(c)) for p in (*row, side) for c in p.coeffs())
         for row, side in zip(square, right, strict=True)
     )
+    # One more for the sign: digits are balanced, from minus half of the base to half of it
+    # (Kronecker substitution). Elimination over polynomials would cost a gcd at each step.
     bits = bound.bit_length() + 1
     base, size = fmpz(1) << bits, len(square)
     matrix = fmpz_mat(size, size, [p(base) for row in square for p in row])
@@ -344,10 +362,11 @@ def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz
 
 
 def _digits(value: int, bits: int) -> fmpz_poly:
-    """The polynomial with this value at 2^bits and coefficients of less than half that size."""
+    """Return the polynomial with this value at 2^bits, of coefficients below half of that."""
     digits, base = list[int](), 1 << bits
     while value:
         digit = value & (base - 1)
+        # The upper half of the digits stands for negative coefficients, with a carry into the next.
         if digit >> (bits - 1):
             digit -= base
         digits.append(digit)

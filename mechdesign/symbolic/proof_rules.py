@@ -1,4 +1,4 @@
-"""The rules by which proofs of privacy are composed; each is checked like any other statement."""
+"""Rules by which proofs of privacy are composed; each is checked like any other statement."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from mechdesign.symbolic.semialgebraic import nonnegative
 _ALPHA = rational(ALPHA)
 
 _LONG = 10**6
-"""Fractions of this denominator and more are printed as decimals."""
+"""The denominator from which on fractions are printed as decimals."""
 
 _SHOWN = 4
-"""How many parts of a mixture, of different names, are written out."""
+"""The number of parts of a mixture, of different names, that are written out."""
 
 
 @dataclass(frozen=True)
 class PublicDrawProof(PrivacyProof):
-    """A public draw costs nothing: a setting that no item decides, and a report given it.
+    """A rule that a public draw costs nothing: no item decides the setting of the report.
 
     The part's items are a function of the item and the setting: what holds for any two of them
     holds for any two items.
@@ -57,7 +57,7 @@ class PublicDrawProof(PrivacyProof):
 
 
 class MixturePart(NamedTuple):
-    """Parts of a mixture that are alike.
+    """Parts of a mixture that are alike, with their probability.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class MixturePart(NamedTuple):
 
 @dataclass(frozen=True)
 class MixtureProof(PrivacyProof):
-    """A mixture costs its worst part: the part is drawn whatever the item, and is told.
+    """A rule that a mixture costs its worst part: the part is drawn whatever the item, and told.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ class MixtureProof(PrivacyProof):
 
 
 def _unless_certain(name: str, chances: Sequence[tuple[int, Fraction]]) -> Iterator[Fault]:
-    """A fault unless so many times these probabilities, none below 0, sum to 1."""
+    """Yield a fault unless so many times these probabilities, none below 0, sum to 1."""
     whole = sum((times * chance for times, chance in chances), Fraction(0))
     if whole != 1 or any(times < 0 or chance < 0 for times, chance in chances):
         yield Fault(f"{name}: the probabilities of what is drawn sum to {whole}, not to 1", NOWHERE)
 
 
 class BudgetShare(NamedTuple):
-    """Parts of a report that have a share of the budget each.
+    """Parts of a report that have the same share of epsilon each.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class BudgetShare(NamedTuple):
 
 @dataclass(frozen=True)
 class CompositionProof(PrivacyProof):
-    """Losses add up: a report of independent parts, each with a share of the budget.
+    """A rule that losses add up: a report of independent parts, each with a share of epsilon.
 
     The shares of all parts that lose anything must sum to exactly 1.
 
@@ -174,8 +174,8 @@ class CompositionProof(PrivacyProof):
         yield "independent parts, whose losses add up:"
         for part in dict.fromkeys(of.part for of in self.parts if of.times):
             shares = [of for of in self.parts if of.part == part]
-            told = ", ".join(f"{of.times} with {_fraction(of.share)} of epsilon" for of in shares)
-            yield f"  {told if part.loss else f'{shares[0].times} that say nothing'}"
+            listed = ", ".join(f"{of.times} with {_fraction(of.share)} of epsilon" for of in shares)
+            yield f"  {listed if part.loss else f'{shares[0].times} that say nothing'}"
             yield from indented(indented(part.written()))
 
 
@@ -187,7 +187,7 @@ def _fraction(share: Fraction) -> str:
 
 @dataclass(frozen=True)
 class ProcessedProof(PrivacyProof):
-    """What comes before and after a report costs nothing, as long as it sees nothing else.
+    """A rule that pre- and post-processing of a report cost nothing, if they see nothing else.
 
     Before: the item is any function of the data, also a random one, since a mixture of likelihoods
     lies between them. After: what is made of the report.
@@ -221,7 +221,7 @@ class ProcessedProof(PrivacyProof):
 
 @dataclass(frozen=True)
 class ExponentialProof(PrivacyProof):
-    """Places with a probability in proportion to weights: the weight counts twice.
+    """A rule for places drawn in proportion to weights: the weight counts twice.
 
     From one data set to a neighbouring one a place's weight changes by some factor at most, and so
     does the sum of all weights. Both have a share of epsilon, which must be a half each.
@@ -245,12 +245,12 @@ class ExponentialProof(PrivacyProof):
     def faults(self) -> Iterator[Fault]:
         if self.share != Fraction(1, 2):
             yield Fault(f"{self.name}: place and sum have {self.share} of epsilon each", NOWHERE)
-        for one, other in self.weights:
-            slacks = [one, other, one - _ALPHA * other, other - _ALPHA * one]
+        for weight, other in self.weights:
+            slacks = [weight, other, weight - _ALPHA * other, other - _ALPHA * weight]
             if not all(nonnegative([f.numerator], f.denominator).everywhere for f in slacks):
-                yield Fault(f"{self.name}: a weight of {one} becomes {other}", NOWHERE)
+                yield Fault(f"{self.name}: a weight of {weight} becomes {other}", NOWHERE)
 
     def lines(self) -> Iterator[str]:
         yield f"in proportion to weights; with α^({self.share}) for α, weights change from"
-        yield "  " + ", ".join(f"{one} to {other}" for one, other in self.weights)
+        yield "  " + ", ".join(f"{weight} to {other}" for weight, other in self.weights)
         yield "  and so does their sum: both count"

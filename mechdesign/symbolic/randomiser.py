@@ -14,7 +14,7 @@ from mechdesign.symbolic.semialgebraic import nonnegative
 
 
 class ReportKind(NamedTuple):
-    """Reports of a class that are equally likely under an item.
+    """A kind of reports, of one class and equally likely under an item.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class ReportKind(NamedTuple):
 
 
 class ItemLaw(NamedTuple):
-    """The law of a report under each of some items, which differ only in which report is which.
+    """The distribution of a report under some items, which differ only in which report is which.
 
     Attributes
     ----------
@@ -92,14 +92,16 @@ class Randomiser(PrivacyProof):
         values = [value for kind in every for value in kind]
         yield from self._wrong(values, "a number of reports or a likelihood is negative")
         power = ALPHA**self.exponent
+        # Other numbers of classes have been reported as faults already, by the comparison of sizes.
         for same in zip(*(law.classes for law in self.laws), strict=False):
-            found = dict.fromkeys(kind.likelihood for kinds in same for kind in kinds)
-            for one, other in permutations(found, 2):
-                worse = f"{one} is less than α^{self.exponent} times {other}"
-                yield from self._wrong([one - other * power], worse)
+            likelihoods = dict.fromkeys(kind.likelihood for kinds in same for kind in kinds)
+            # Any two likelihoods of a class, from whichever laws: two items may share a law.
+            for likelihood, other in permutations(likelihoods, 2):
+                worse = f"{likelihood} is less than α^{self.exponent} times {other}"
+                yield from self._wrong([likelihood - other * power], worse)
 
     def _wrong(self, values: Iterable[RationalFunction], reason: str) -> Iterator[Fault]:
-        """A fault unless all values are at least 0 for all alpha."""
+        """Yield a fault unless all values are at least 0 for all alpha."""
         for value in dict.fromkeys(values):
             region = nonnegative([value.numerator], value.denominator)
             if not region.everywhere:
@@ -120,17 +122,17 @@ class Randomiser(PrivacyProof):
 
 
 def total(values: Iterable[RationalFunction]) -> RationalFunction:
-    """The sum of any number of functions."""
-    found = rational(0)
+    """Return the sum of any number of functions."""
+    running = rational(0)
     for value in values:
-        found += value
-    return found
+        running += value
+    return running
 
 
 def favouring(
     likely: Operand, others: Operand, relative: bool = False, *, name: str = "", source: str = ""
 ) -> Randomiser:
-    """Some reports are 1 / alpha times as likely as all others, whichever they are for an item.
+    """Return a leaf where some reports are 1 / alpha times as likely as all others.
 
     Randomised response has one such report, subset selection the sets with the item.
     """
@@ -143,9 +145,9 @@ def favouring(
 
 
 def at_two_places(own: Operand, other: Operand, *, name: str = "", source: str = "") -> Randomiser:
-    """Two independent bits, the places of two items: all that changes between the items."""
+    """Return a leaf of two independent bits, the places of two items: all that changes."""
     ones = [rational(own), rational(other)]
-    chances = [(rational(1) - one, one) for one in ones]
+    chances = [(rational(1) - chance, chance) for chance in ones]
     laws = (
         ItemLaw(
             f"the item of the {place} place",
@@ -161,7 +163,7 @@ def at_two_places(own: Operand, other: Operand, *, name: str = "", source: str =
 
 
 def in_either(*, name: str = "", source: str = "") -> Randomiser:
-    """A sign told by randomised response in one of two places, and a fair one in the other.
+    """Return a leaf of a sign by randomised response in one of two places, a fair one in the other.
 
     Of two items each has a place and a sign: the same place, or different ones.
     """
@@ -170,17 +172,17 @@ def in_either(*, name: str = "", source: str = "") -> Randomiser:
     signs = [(one, other) for one in (1, -1) for other in (1, -1)]
     laws = (
         ItemLaw(
-            f"sign {own:+d} in the {which} place",
-            tuple((ReportKind(rational(1), chance[pair[place] == own]),) for pair in signs),
+            f"sign {item_sign:+d} in the {which} place",
+            tuple((ReportKind(rational(1), chance[pair[place] == item_sign]),) for pair in signs),
         )
         for place, which in enumerate(("first", "second"))
-        for own in (1, -1)
+        for item_sign in (1, -1)
     )
     return Randomiser(tuple(laws), 1, name=name, source=source)
 
 
 def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
-    """A whole number c with discrete Laplace noise, and c + 1: (1 - alpha) / (1 + alpha) alpha^|k|.
+    """Return a leaf of an integer c, or c + 1, with noise (1 - alpha) / (1 + alpha) alpha^|k|.
 
     All numbers up to c are told from the one side alike, each alpha times as likely as the next;
     those from c + 1 on from the other. A kind of report stands for all of a side.
@@ -194,6 +196,6 @@ def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
 
 
 def unchanged(*chances: Operand, name: str = "", source: str = "") -> Randomiser:
-    """A part of a report that says nothing: each outcome is as likely under all items."""
+    """Return a leaf for a part that says nothing: each outcome is as likely under all items."""
     classes = tuple((ReportKind(rational(1), rational(chance)),) for chance in chances)
     return Randomiser((ItemLaw("", classes),), 0, name=name, source=source)

@@ -14,7 +14,7 @@ from mechdesign.lp.basis import to_fmpq, to_fraction
 Polynomials: TypeAlias = Sequence[fmpz_poly]
 
 ALPHA = fmpz_poly([0, 1])
-"""alpha, as a polynomial in itself."""
+"""The polynomial alpha."""
 
 ONE, NIL = fmpz_poly([1]), fmpz_poly([])
 
@@ -46,13 +46,15 @@ class RationalFunction:
     def __init__(self, numerator: fmpz_poly, denominator: fmpz_poly) -> None:
         if denominator.is_zero():
             raise ZeroDivisionError("the denominator of a rational function is 0")
+        # FLINT's gcd is of integer polynomials, contents included: lowest terms are unique up to
+        # the sign, which makes equal functions equal in their parts, and hashes agree.
         common = numerator.gcd(denominator)
         if falls(denominator // common):
             common = -common
         self.numerator, self.denominator = numerator // common, denominator // common
 
     def __call__(self, alpha: Rational) -> Fraction:
-        """The value; ZeroDivisionError at a pole."""
+        """Return the value; ZeroDivisionError at a pole."""
         point = to_fmpq(exact(alpha, "alpha"))
         return to_fraction(self.numerator(point) / self.denominator(point))
 
@@ -101,7 +103,7 @@ class RationalFunction:
         return f"RationalFunction({self})"
 
     def latex(self) -> str:
-        """The function in LaTeX, without dollar signs."""
+        """Return the function in LaTeX, without dollar signs."""
         top, bottom = (_product(p, True, alone=True)[0] for p in (self.numerator, self.denominator))
         return top if bottom == "1" else rf"\frac{{{top}}}{{{bottom}}}"
 
@@ -110,7 +112,7 @@ class RationalFunction:
 
 
 def rational(value: Operand) -> RationalFunction:
-    """The number or polynomial as a rational function; one is returned as it is."""
+    """Return the number or polynomial as a rational function; a rational function as it is."""
     if isinstance(value, RationalFunction):
         return value
     if isinstance(value, fmpz_poly):
@@ -119,11 +121,12 @@ def rational(value: Operand) -> RationalFunction:
 
 
 Operand: TypeAlias = RationalFunction | fmpz_poly | Fraction | int
-"""What can be added to a rational function, or multiplied with it."""
+"""The type of what can be added to a rational function, or multiplied with it."""
 
 
 def falls(polynomial: fmpz_poly) -> bool:
     """Whether a polynomial that is not 0 is negative just below 1."""
+    # Expanded around 1, the lowest power decides the sign, also where the polynomial is 0 at 1.
     return next(c for c in polynomial(1 - ALPHA).coeffs() if c != 0) < 0
 
 
@@ -132,7 +135,7 @@ def _power(base: str, exponent: int, latex: bool) -> str:
 
 
 def written(polynomial: fmpz_poly, latex: bool) -> str:
-    """A polynomial written out, lowest power first.
+    """Return a polynomial written out, lowest power first.
 
     The order is reversed if only then it begins with a positive coefficient.
     """
@@ -146,7 +149,7 @@ def written(polynomial: fmpz_poly, latex: bool) -> str:
 
 
 def _product(polynomial: fmpz_poly, latex: bool, alone: bool = False) -> tuple[str, int]:
-    """A polynomial as a product of factors, and their number.
+    """Return a polynomial as a product of factors, and their number.
 
     Factors are positive just below 1. If ``alone``, a single sum needs no parentheses.
     """

@@ -45,14 +45,17 @@ class Root:
         self._rising = fmpz_poly(list(coefficients))(to_fmpq(high)) > 0
 
     def bracket(self, width: Fraction) -> tuple[Fraction, Fraction]:
-        """Rational numbers below and above, at most ``width`` apart."""
+        """Return rational numbers below and above, at most ``width`` apart."""
         polynomial, (low, high) = fmpz_poly(list(self.coefficients)), self._bracket
         while high - low > width:
             middle = (low + high) / 2
+            # Irreducible of degree 2 or more: no rational root, so that no value is 0, and all
+            # roots are simple, so that the sign changes at the one in the bracket.
             if (polynomial(to_fmpq(middle)) > 0) == self._rising:
                 high = middle
             else:
                 low = middle
+        # Kept for later comparisons: bisection is never repeated.
         self._bracket = low, high
         return low, high
 
@@ -73,6 +76,7 @@ class Root:
             (low, high), (other_low, other_high) = self.bracket(width), _bracket(other, width)
             if high <= other_low or other_high <= low:
                 return high <= other_low
+            # Four more bits at a time: numbers that differ are separated after finitely many.
             width /= 16
 
     def __float__(self) -> float:
@@ -85,7 +89,7 @@ class Root:
         return f"Root({self})"
 
     def latex(self) -> str:
-        """In LaTeX, without dollar signs."""
+        """Return the number in LaTeX, without dollar signs."""
         return rf"{self._decimals()}\ldots\;({self._equation(True)} = 0)"
 
     def _decimals(self) -> str:
@@ -104,10 +108,12 @@ def _bracket(value: Root | Fraction | int, width: Fraction) -> tuple[Fraction, F
 
 
 def between(low: Endpoint, high: Endpoint) -> Fraction:
-    """A short rational number strictly between two numbers, low < high."""
+    """Return a short rational number strictly between two numbers, low < high."""
     scale = 4
     while True:
         (_, start), (end, _) = _bracket(low, Fraction(1, scale)), _bracket(high, Fraction(1, scale))
+        # Small denominators first: designs are solved exactly at this alpha, and long rationals
+        # would make their tables long.
         middle = ((start + end) / 2).limit_denominator(scale)
         if start < middle < end:
             return middle
@@ -116,7 +122,7 @@ def between(low: Endpoint, high: Endpoint) -> Fraction:
 
 @dataclass(frozen=True)
 class AlphaInterval:
-    """The alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``.
+    """An interval of alpha from ``low`` to ``high``; an end belongs to it if it is ``closed``.
 
     Attributes
     ----------
@@ -132,7 +138,7 @@ class AlphaInterval:
 
     @classmethod
     def of(cls, low: Endpoint, high: Endpoint) -> AlphaInterval:
-        """The interval that includes both ends, except 0 and 1.
+        """Return the interval that includes both ends, except 0 and 1.
 
         Parameters
         ----------
@@ -167,7 +173,7 @@ class AlphaInterval:
         return f"{self.low} {signs[0]} α {signs[1]} {self.high}"
 
     def latex(self) -> str:
-        """In LaTeX, without dollar signs."""
+        """Return the interval in LaTeX, without dollar signs."""
         low, high = _latex_number(self.low), _latex_number(self.high)
         if self.low == self.high:
             return rf"\alpha = {low}"
@@ -195,7 +201,7 @@ class Region:
 
     @classmethod
     def of(cls, points: Sequence[Endpoint], inside: Sequence[bool]) -> Region:
-        """The region with these points, without those at which nothing changes.
+        """Return the region with these points, without those at which nothing changes.
 
         Parameters
         ----------
@@ -228,30 +234,30 @@ class Region:
         )
 
     def complement(self) -> Region:
-        """The alpha in (0, 1) that do not belong."""
+        """Return the alpha in (0, 1) that do not belong."""
         return Region(self.points, tuple(not flag for flag in self.inside))
 
     @property
     def intervals(self) -> tuple[AlphaInterval, ...]:
         """The maximal intervals of which it consists, in order; single points are closed ones."""
         ends: tuple[Endpoint, ...] = (Fraction(0), *self.points, Fraction(1))
-        found, start = list[AlphaInterval](), None
+        pieces, start = list[AlphaInterval](), None
         for k, flag in enumerate((*self.inside, False)):
             if flag and start is None:
                 start = k
             elif not flag and start is not None:
                 # Flag k is of the cell above ends[k / 2] if k is even, else of the point
                 # ends[(k + 1) / 2].
-                found.append(
+                pieces.append(
                     AlphaInterval(
                         ends[(start + 1) // 2], ends[(k + 1) // 2], (start % 2 == 1, k % 2 == 0)
                     )
                 )
                 start = None
-        return tuple(found)
+        return tuple(pieces)
 
     def around(self, alpha: Endpoint) -> AlphaInterval | None:
-        """The interval that holds ``alpha``; None if it does not belong."""
+        """Return the interval that holds ``alpha``; None if it does not belong."""
         return next((interval for interval in self.intervals if alpha in interval), None)
 
     def covers(self, interval: AlphaInterval) -> bool:
@@ -259,6 +265,7 @@ class Region:
         return self & interval.region == interval.region
 
     def __and__(self, other: Region) -> Region:
+        # Between neighbouring points neither set changes: one sample decides each open interval.
         points = sorted({*self.points, *other.points})
         inside = list[bool]()
         for low, high in pairwise([Fraction(0), *points, Fraction(1)]):
@@ -271,16 +278,18 @@ class Region:
         return " or ".join(str(interval) for interval in self.intervals) or "no α"
 
     def latex(self) -> str:
-        """In LaTeX, without dollar signs."""
+        """Return the set in LaTeX, without dollar signs."""
         return (
             r" \;\text{or}\; ".join(interval.latex() for interval in self.intervals) or r"\emptyset"
         )
 
 
 def roots(polynomial: fmpz_poly) -> list[Endpoint]:
-    """The real roots in (0, 1) of a polynomial that is not 0, each once, in no particular order."""
+    """Return the real roots in (0, 1) of a polynomial that is not 0, each once, in no order."""
     return [
         root
+        # Irreducible factors, not square-free ones: equal roots of different polynomials then have
+        # the same minimal polynomial, and are compared by it.
         for factor, _ in polynomial.factor()[1]
         for root in _isolated(tuple(map(int, factor.coeffs())))
     ]
@@ -288,31 +297,35 @@ def roots(polynomial: fmpz_poly) -> list[Endpoint]:
 
 @lru_cache(maxsize=4096)
 def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
-    """The roots in (0, 1) of an irreducible polynomial.
+    """Return the roots in (0, 1) of an irreducible polynomial.
 
     They are isolated by Descartes' rule of signs and bisection (Vincent, Collins, Akritas).
     """
     if len(coefficients) == 2:
         root = Fraction(-coefficients[0], coefficients[1])
         return (root,) if 0 < root < 1 else ()
-    found = list[Endpoint]()
+    isolated = list[Endpoint]()
     # Polynomials moved so that their interval is (0, 1)
     stack = [(fmpz_poly(list(coefficients)), Fraction(0), Fraction(1))]
     while stack:
         moved, low, high = stack.pop()
+        # No change proves that there is no root, one that there is exactly one; with more the
+        # interval is halved. That ends, as all roots are simple (Vincent's theorem).
         signs = [c > 0 for c in _on_half_line(moved) if c != 0]
         changes = sum(a != b for a, b in pairwise(signs))
         if changes == 1:
-            found.append(Root(coefficients, len(found), low, high))
+            isolated.append(Root(coefficients, len(isolated), low, high))
         elif changes > 1:
             degree, middle = moved.degree(), (low + high) / 2
             left = fmpz_poly([c << (degree - k) for k, c in enumerate(map(int, moved.coeffs()))])
+            # p(x / 2) 2^degree and its shift by 1 stay integer polynomials. The left half is taken
+            # first, so that roots are numbered upwards.
             stack += [(left(ALPHA + 1), middle, high), (left, low, middle)]
-    return tuple(found)
+    return tuple(isolated)
 
 
 def _on_half_line(polynomial: fmpz_poly) -> list[int]:
-    """Coefficients of (1+x)^degree p(1/(1+x)).
+    """Return the coefficients of (1+x)^degree p(1/(1+x)).
 
     Their changes of sign are as many as p has roots in (0, 1), or more by an even number.
     """
@@ -320,9 +333,11 @@ def _on_half_line(polynomial: fmpz_poly) -> list[int]:
 
 
 def where(nonnegative: Iterable[fmpz_poly], nonzero: Iterable[fmpz_poly] = ()) -> Region:
-    """Where in (0, 1) the first polynomials are all at least 0, and none of the second is 0."""
+    """Return where in (0, 1) the first polynomials are all at least 0, and no second one is 0."""
     excluded = {root for polynomial in nonzero for root in roots(polynomial)}
     distinct = {tuple(map(int, p.coeffs())): p for p in nonnegative}
+    # Coefficients that are all at least 0, in either form, prove that a polynomial is at least 0 on
+    # all of (0, 1): most slacks are, and need no factors.
     decided = [
         (p, set(roots(p)))
         for p in distinct.values()
@@ -343,7 +358,7 @@ def where(nonnegative: Iterable[fmpz_poly], nonzero: Iterable[fmpz_poly] = ()) -
 
 
 def nonnegative(numerators: Iterable[fmpz_poly], denominator: fmpz_poly) -> Region:
-    """The alpha in (0, 1) at which every ``numerator / denominator`` is finite and at least 0."""
+    """Return the alpha at which every ``numerator / denominator`` is finite and at least 0."""
     # Times the square of the denominator; only its sign matters, and mostly it is the same
     # everywhere.
     sign = denominator if roots(denominator) else ONE if denominator(fmpq(1, 2)) > 0 else -ONE

@@ -33,7 +33,7 @@ from mechdesign.symbolic.semialgebraic import Region, nonnegative
 
 @dataclass(frozen=True)
 class SymbolicAudit:
-    """What a proof of privacy for all alpha found.
+    """The result of an audit of privacy for all alpha at once.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class SymbolicMechanism:
     weights: tuple[tuple[fmpz_poly, ...], ...]
     denominator: fmpz_poly
     neighbours: Neighbours = "adjacent"
-    """Which inputs are neighbours, as in `Privacy`."""
+    """The neighbours among the inputs, as in `Privacy`."""
 
     def __post_init__(self) -> None:
         if not self.weights or not self.weights[0] or len({len(row) for row in self.weights}) != 1:
@@ -130,11 +130,11 @@ class SymbolicMechanism:
 
     @cached_property
     def table(self) -> tuple[tuple[RationalFunction, ...], ...]:
-        """The entries in lowest terms, rows are outputs."""
+        """The table of entries in lowest terms, rows are outputs."""
         return tuple(tuple(self[i, j] for j in range(self.inputs)) for i in range(self.outputs))
 
     def at(self, alpha: Rational) -> Mechanism:
-        """The exact mechanism for one alpha.
+        """Return the exact mechanism for one alpha.
 
         InvalidMechanism where an entry is negative, ZeroDivisionError at a pole.
         """
@@ -147,7 +147,7 @@ class SymbolicMechanism:
         )
 
     def audit(self) -> SymbolicAudit:
-        """Privacy between all neighbours and all outputs, for all alpha in (0, 1) at once."""
+        """Audit privacy between all neighbours and outputs, for all alpha in (0, 1) at once."""
         privacy = Privacy(alpha=1, neighbours=self.neighbours)
         pairs, distances = (
             privacy.pairs(self.inputs).tolist(),
@@ -159,6 +159,8 @@ class SymbolicMechanism:
             for (a, b), d in zip(pairs, distances, strict=True)
             for j, k in ((a, b), (b, a))
         ]
+        # P[i, k] >= alpha^d P[i, j] in both directions, times the common denominator: signs of
+        # polynomials.
         slacks = {
             (i, (j, k)): row[k] - allowed[d] * row[j]
             for i, row in enumerate(self.weights)
@@ -169,6 +171,8 @@ class SymbolicMechanism:
             self.denominator,
         )
         broken = []
+        # All slacks together decide first, in one pass; the culprits are sought only if there are
+        # some.
         if not private.everywhere:
             broken = [
                 (i, pair, nonnegative([slack], self.denominator).complement())
@@ -182,7 +186,7 @@ class SymbolicMechanism:
         return SymbolicAudit(private, tight, tuple(item for item in broken if item[2]))
 
     def where(self, item: PropertyLike) -> Region:
-        """The alpha at which a property holds.
+        """Return the alpha at which a property holds.
 
         Nowhere if it is one of the seven and not defined for a table of this shape.
 
@@ -204,11 +208,11 @@ class SymbolicMechanism:
         return nonnegative(slacks, self.denominator)
 
     def properties(self) -> dict[str, Region]:
-        """Where each of the seven properties of thesis 6.4 holds, by short name."""
+        """Return where each of the seven properties of thesis 6.4 holds, by short name."""
         return {item.short: self.where(item) for item in SEVEN}
 
     def loss(self, loss: Loss) -> RationalFunction:
-        """The expected cost under the loss's prior.
+        """Return the expected cost under the loss's prior.
 
         ValueError for a worst case, which is no rational function.
         """
@@ -234,7 +238,7 @@ class SymbolicMechanism:
         return "\n".join(f"{' = '.join(names)} = {entry}" for entry, names in cells.items())
 
     def latex(self) -> str:
-        """The table as a LaTeX array, without dollar signs."""
+        """Return the table as a LaTeX array, without dollar signs."""
         rows = (" & ".join(entry.latex() for entry in row) for row in self.table)
         body = " \\\\\n".join(rows)
         return f"\\left(\\begin{{array}}{{{'c' * self.inputs}}}\n{body}\n\\end{{array}}\\right)"
@@ -248,7 +252,7 @@ class SymbolicMechanism:
 
 
 SAMPLES = tuple(Fraction(k, 1009) for k in (211, 499, 661, 787))
-"""Alphas at which constraints are evaluated to see how they depend on alpha.
+"""The alphas at which constraints are evaluated to see how they depend on alpha.
 
 At such numbers, coefficients that differ as functions of alpha hardly coincide by chance.
 """
@@ -260,12 +264,12 @@ _MORE_SAMPLES = tuple(Fraction(k, 1009) for k in range(223, 787, 17))
 
 
 class NotPolynomial(MechanismError, ValueError):
-    """Constraints have coefficients that are not polynomials of low degree in alpha."""
+    """The error for constraints whose coefficients are not polynomials of low degree in alpha."""
 
 
 @dataclass(frozen=True, eq=False)
 class AlphaConstraints:
-    """`Constraints` whose ``coefficients`` and ``bound`` are polynomials in alpha.
+    """A group of `Constraints` whose ``coefficients`` and ``bound`` are polynomials in alpha.
 
     They are multiplied by ``scale`` > 0 to make their coefficients integers.
     """
@@ -277,7 +281,7 @@ class AlphaConstraints:
     scale: int
 
     def slacks(self, weights: Polynomials, denominator: fmpz_poly) -> Iterable[fmpz_poly]:
-        """The slack of each constraint at ``weights / denominator``, times the denominator.
+        """Yield the slack of each constraint at ``weights / denominator``, times the denominator.
 
         The slack is left side minus bound; for equations its negative follows.
         """
@@ -294,7 +298,7 @@ class AlphaConstraints:
 def constraints_in_alpha(
     make: Callable[[Privacy], Iterable[Constraints]], neighbours: Neighbours
 ) -> list[AlphaConstraints]:
-    """The constraints that ``make`` gives for a privacy, for all alpha < 1.
+    """Return the constraints that ``make`` gives for a privacy, for all alpha < 1.
 
     They are interpolated at three alphas and checked at a fourth.
 
@@ -304,7 +308,7 @@ def constraints_in_alpha(
     Raises NotPolynomial unless the constraints differ between these alphas only in coefficients
     that are polynomials of degree at most two, or d.
     """
-    found, nodes = [], _nodes(neighbours)
+    joined, nodes = [], _nodes(neighbours)
     samples = [list(make(Privacy(alpha=alpha, neighbours=neighbours))) for alpha in nodes]
     if len({len(groups) for groups in samples}) > 1:
         raise NotPolynomial("the number of groups of constraints changes with alpha")
@@ -321,8 +325,8 @@ def constraints_in_alpha(
         numbers = [_interpolated(nodes, each) for each in values]
         scale = math.lcm(*(int(p.denom()) for p in numbers))
         *coefficients, bound = ((p * scale).numer() for p in numbers)
-        found.append(AlphaConstraints(first.cells, coefficients, bound, first.equality, scale))
-    return found
+        joined.append(AlphaConstraints(first.cells, coefficients, bound, first.equality, scale))
+    return joined
 
 
 def _nodes(neighbours: Neighbours) -> tuple[Fraction, ...]:
@@ -335,16 +339,19 @@ def _nodes(neighbours: Neighbours) -> tuple[Fraction, ...]:
 
 
 def _interpolated(nodes: Sequence[Fraction], values: Sequence[Fraction]) -> fmpq_poly:
-    """The polynomial of least degree with all values but the last, which it must have, too."""
+    """Return the polynomial of least degree with all values but the last; that must fit, too."""
     if len(set(values)) == 1:
         return fmpq_poly([to_fmpq(values[0])])
     *known, last = map(to_fmpq, nodes)
     total = fmpq_poly([])
     for node, value in zip(known, values, strict=False):
+        # Lagrange's formula, exact over the rationals: there are few nodes.
         basis = math.prod(
             (fmpq_poly([-other, 1]) for other in known if other != node), start=fmpq_poly([1])
         )
         total += basis * (to_fmpq(value) / basis(node))
+    # A function that is no polynomial of this degree differs from its interpolant almost
+    # everywhere.
     if total(last) != to_fmpq(values[-1]):
         raise NotPolynomial(
             f"a coefficient is not a polynomial in alpha of degree at most {len(nodes) - 2}"

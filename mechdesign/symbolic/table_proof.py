@@ -19,15 +19,15 @@ from mechdesign.symbolic.semialgebraic import Region, nonnegative
 from mechdesign.symbolic.table import SymbolicMechanism
 
 _MOST_UNKNOWNS = 8
-"""How many different largest entries rows may have."""
+"""The number of different largest entries that rows may have."""
 
 _MOST_INPUTS = 16
-"""Of designs that are explained: of larger ones it takes long."""
+"""The number of inputs up to which designs are explained: of larger ones it takes long."""
 
 
 @dataclass(frozen=True)
 class TableProof(PrivacyProof):
-    """A leaf: the whole law as a table of rational functions, proved by its `SymbolicAudit`.
+    """A leaf: the whole table as rational functions, proved by its `SymbolicAudit`.
 
     A table of plain numbers, of the ratio r, keeps alpha only up to 1 / r: see ``region``.
 
@@ -50,22 +50,22 @@ class TableProof(PrivacyProof):
 
     @property
     def _rows(self) -> set[frozenset[RationalFunction]]:
-        """The different weights of each row."""
+        """The set of different weights of each row."""
         return {frozenset(map(rational, row)) for row in self.table.weights if any(row)}
 
     @property
     def spreads(self) -> frozenset[RationalFunction]:
         # Of two entries of a row one is at least the other for all alpha, or alpha is a bound
-        found = set[RationalFunction]()
+        ratios = set[RationalFunction]()
         for row in self._rows:
             half = Fraction(1, 2)
             least, largest = (end(row, key=lambda entry: entry(half)) for end in (min, max))
             ends = [*(entry - least for entry in row), *(largest - entry for entry in row)]
             if nonnegative([end.numerator for end in ends], ONE).everywhere:
-                found.add(least / largest)
+                ratios.add(least / largest)
             else:
-                found.add(rational(ALPHA))
-        return frozenset(found)
+                ratios.add(rational(ALPHA))
+        return frozenset(ratios)
 
     def _private(self) -> Region:
         table = self.table
@@ -74,7 +74,7 @@ class TableProof(PrivacyProof):
         # Any two different entries of a row are compared: rows with the same ones count once
         rows = self._rows
         slacks = [
-            (one - other * ALPHA).numerator for row in rows for one, other in permutations(row, 2)
+            (low - high * ALPHA).numerator for row in rows for low, high in permutations(row, 2)
         ]
         entries = (entry.numerator for entry in frozenset().union(*rows))
         return nonnegative([*slacks, *entries], table.denominator)
@@ -85,7 +85,7 @@ class TableProof(PrivacyProof):
 
 
 def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:
-    """The table for every alpha, of which this one is that for its own.
+    """Return the table for every alpha, of which this one is that for its own.
 
     It is found where every row's entries are powers of alpha times the largest, as in all extremal
     and all named local mechanisms: the largest entries, taken to be equal functions of alpha where
@@ -93,16 +93,16 @@ def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:
     certificate are explained (`mechdesign.symbolic.explain`). Otherwise all entries are constants.
     """
     for attempt in (_followed, _explained):
-        found = attempt(mechanism)
-        if found is not None and found.at(mechanism.privacy.alpha).table == mechanism.table:
-            return found
+        table = attempt(mechanism)
+        if table is not None and table.at(mechanism.privacy.alpha).table == mechanism.table:
+            return table
     weights = tuple(tuple(fmpz_poly([weight]) for weight in row) for row in mechanism.weights)
     denominator = fmpz_poly([mechanism.denominator])
     return SymbolicMechanism(weights, denominator, mechanism.privacy.neighbours)
 
 
 def _followed(mechanism: Mechanism) -> SymbolicMechanism | None:
-    """The table whose rows have the same powers of alpha; None if there is none, or are many."""
+    """Return the table whose rows have the same powers of alpha; None unless there is only one."""
     powers = _powers(mechanism)
     if powers is None:
         return None
@@ -110,6 +110,7 @@ def _followed(mechanism: Mechanism) -> SymbolicMechanism | None:
     kinds = list(dict.fromkeys(top for top in largest if top))
     if len(kinds) > _MOST_UNKNOWNS:
         return None
+    # Column j sums to 1: linear in the largest entries, with sums of powers as coefficients.
     equations = [
         [
             sum((row[j] for row, top in zip(powers, largest, strict=True) if top == kind), ONE * 0)
@@ -133,7 +134,7 @@ def _followed(mechanism: Mechanism) -> SymbolicMechanism | None:
 
 
 def _explained(mechanism: Mechanism) -> SymbolicMechanism | None:
-    """The table of a design for the alphas around its own; None if it is no small, proved one."""
+    """Return the table of a design around its own alpha; None if it is no small, proved one."""
     statement = mechanism.certificate
     if statement is None or mechanism.inputs > _MOST_INPUTS:
         return None
@@ -144,7 +145,7 @@ def _explained(mechanism: Mechanism) -> SymbolicMechanism | None:
 
 
 def _powers(mechanism: Mechanism) -> list[list[fmpz_poly]] | None:
-    """Each entry over the largest of its row, as a power of alpha; None if some is none."""
+    """Return each entry over the largest of its row as a power of alpha; None if some is none."""
     alpha = mechanism.privacy.alpha
     if alpha == 1:
         return None
@@ -153,32 +154,34 @@ def _powers(mechanism: Mechanism) -> list[list[fmpz_poly]] | None:
     for _ in range(mechanism.inputs):
         known[value] = power
         value, power = value * alpha, power * ALPHA
-    found = []
+    powers = []
     for row in mechanism.weights:
         top = max(row) or 1
         entries = [known.get(Fraction(weight, top)) for weight in row]
         if any(entry is None for entry in entries):
             return None
-        found.append([entry for entry in entries if entry is not None])
-    return found
+        powers.append([entry for entry in entries if entry is not None])
+    return powers
 
 
 def _solved(equations: Sequence[Sequence[fmpz_poly]]) -> list[RationalFunction] | None:
-    """The only numbers with which all sums of the coefficients are 1; None unless there are."""
+    """Return the only numbers with which all sums are 1; None unless there are such."""
     different = dict.fromkeys(tuple(map(rational, row)) for row in equations)
     rows = [[*row, rational(1)] for row in different]
     nothing, unknowns = rational(0), len(equations[0])
     for column in range(unknowns):
+        # Gauss-Jordan over the field of rational functions: any entry that is not the function 0
+        # will do as a pivot, even one that is 0 at some alpha.
         pivot = next((k for k in range(column, len(rows)) if rows[k][column] != nothing), None)
         if pivot is None:
             return None
         rows[column], rows[pivot] = rows[pivot], rows[column]
-        own = [entry / rows[column][column] for entry in rows[column]]
+        lead = [entry / rows[column][column] for entry in rows[column]]
         for k, row in enumerate(rows):
             if k != column and row[column] != nothing:
                 times = row[column]
-                rows[k] = [entry - times * other for entry, other in zip(row, own, strict=True)]
-        rows[column] = own
+                rows[k] = [entry - times * other for entry, other in zip(row, lead, strict=True)]
+        rows[column] = lead
     if any(entry != nothing for row in rows[unknowns:] for entry in row):
         return None
     return [row[-1] for row in rows[:unknowns]]

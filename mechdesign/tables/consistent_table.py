@@ -17,7 +17,7 @@ from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstim
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConsistentTable:
-    """The least squares estimate of a contingency table: its cells, margins and total agree.
+    """A least squares estimate of a contingency table: its cells, margins and total agree.
 
     Every estimate is unbiased, so that cells may be negative and are no whole numbers.
 
@@ -45,7 +45,7 @@ class ConsistentTable:
     within: tuple[str, ...] | None
 
     def estimate(self, where: Where) -> WeightedEstimate:
-        """The number of people in all cells that have some labels.
+        """Return the number of people in all cells that have some labels.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class ConsistentTable:
         return WeightedEstimate(value, coefficients, self.errors, self._people(chosen))
 
     def _people(self, chosen: Booleans) -> int:
-        """The most people that can be in some cells."""
+        """Return the most people that can be in some cells."""
         sizes = np.where(chosen, self.sizes, 0).ravel()
         if self.within is None:
             return int(sizes.sum())
@@ -100,7 +100,7 @@ class ConsistentTable:
 
     @property
     def variances(self) -> Floats:
-        """Unbiased estimates of the variances of the cells, of the table's shape; maybe negative.
+        """The unbiased estimates of the variances of the cells; they may be negative.
 
         It takes a number of steps that grows with the square of the number of cells.
         """
@@ -114,15 +114,17 @@ class ConsistentTable:
     @property
     def standard_errors(self) -> Floats:
         """The roots of `variances`, each moved to the least or largest possible one beyond it."""
-        told, least, worst = self._variances
-        return np.sqrt(np.minimum(np.maximum(told, least), worst))
+        estimated, least, worst = self._variances
+        return np.sqrt(np.minimum(np.maximum(estimated, least), worst))
 
     @cached_property
     def _variances(self) -> list[Floats]:
-        """Estimated, least and worst."""
+        """The variances: estimated, least and worst."""
         squares = [np.zeros((0, 3))]
-        own = np.stack([self.errors.variances, self.errors.least, self.errors.worst], axis=1)
-        squares += [each**2 @ own for each in self.fit.cell_coefficients()]
+        measured = np.stack([self.errors.variances, self.errors.least, self.errors.worst], axis=1)
+        # Measurements are independent: a sum's variance has the squares of its weights. By parts,
+        # as all coefficients of all cells would not fit into memory.
+        squares += [each**2 @ measured for each in self.fit.cell_coefficients()]
         return [column.reshape(self.axes.shape) for column in np.concatenate(squares).T]
 
     def __str__(self) -> str:
@@ -197,11 +199,11 @@ class WholeTable:
             (*labels, str(count), f"{bias:+.2f}", f"{error:.2f}")
             for labels, count, bias, error in zip(self.axes.cells(), *columns, strict=True)
         ]
-        told = (
+        note = (
             f"biased: whole numbers of at least 0; measured over {self.draws} draws with these"
             f" counts as the true ones, {self.bias.sum():+.2f} in the total"
         )
-        return "\n".join([*aligned(rows), told])
+        return "\n".join([*aligned(rows), note])
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.axes.shape))

@@ -23,13 +23,13 @@ import scipy
 from mechdesign.base.linear_algebra import Floats
 
 Sparse: TypeAlias = Any
-"""A ``scipy.sparse.csr_array`` of float64, whose types know little of arithmetic."""
+"""The type of a ``scipy.sparse.csr_array`` of float64, whose types know little of arithmetic."""
 
 _AT_ONCE = 1 << 22
-"""How many numbers a working array may have."""
+"""The largest number of numbers of a working array."""
 
 _LEAST_SHARE = 1e-9
-"""Measured sums weigh at most as if this were their share of the variance of the sum of the cells.
+"""The least variance of measured sums, as a share of the variance of the sum of their cells.
 
 Weights may be anything, but sums known from several sides must not make the equations singular.
 """
@@ -51,11 +51,11 @@ class LeastSquares:
 
     def __init__(self, variances: Floats, sums: Sparse, sum_variances: Floats) -> None:
         self.variances, self.sums = variances, sums
-        own = sums @ variances
+        sizes = sums @ variances
         self._weighed = (sums * variances[None, :]).tocsr()
-        measured = np.where(sum_variances > 0, np.maximum(sum_variances, own * _LEAST_SHARE), 0.0)
+        measured = np.where(sum_variances > 0, np.maximum(sum_variances, sizes * _LEAST_SHARE), 0.0)
         # Of cells that all are certain nothing is left to say
-        self._all = measured + np.where((own == 0) & (measured == 0), 1.0, 0.0)
+        self._all = measured + np.where((sizes == 0) & (measured == 0), 1.0, 0.0)
 
     @cached_property
     def _matrix(self) -> Sparse:
@@ -64,19 +64,22 @@ class LeastSquares:
         )
 
     def _solve(self, right: Floats) -> Floats:
-        """(E + M D M')^-1 times the columns."""
+        """Return (E + M D M')^-1 times the columns."""
         if not len(self._all):
             return right
-        found: Floats = self._factors.solve(right)
-        found += self._factors.solve(right - self._matrix @ found)
-        return found
+        solution: Floats = self._factors.solve(right)
+        # One step of iterative refinement: known sums, with variance 0, are to hold to rounding.
+        solution += self._factors.solve(right - self._matrix @ solution)
+        return solution
 
     @cached_property
     def _factors(self) -> Any:
+        # Sparse LU of a system in the sums: there are far fewer than cells, and M has few entries
+        # in each row and column. Factorised once, for all right sides.
         return scipy.sparse.linalg.splu(self._matrix)
 
     def fit(self, measured: Floats, measured_sums: Floats) -> Floats:
-        """The cells.
+        """Return the estimates of the cells.
 
         Shapes: `measured` (cells,), `measured_sums` (sums,); returns (cells,).
         """
@@ -85,7 +88,7 @@ class LeastSquares:
         return cells
 
     def coefficients(self, weights: Floats) -> Floats:
-        """What weighted sums of the estimated cells are in terms of what was measured.
+        """Return the weights of the measurements in weighted sums of the estimated cells.
 
         Shapes: `weights` (queries, cells); returns (queries, cells + sums).
         """
@@ -93,7 +96,7 @@ class LeastSquares:
         return np.hstack([weights - of_sums @ self.sums, of_sums])
 
     def cell_coefficients(self) -> Iterator[Floats]:
-        """The `coefficients` of each cell, some cells at a time.
+        """Yield the `coefficients` of each cell, some cells at a time.
 
         Each has shape (some cells, cells + sums).
         """
@@ -104,7 +107,7 @@ class LeastSquares:
 
 
 def indicators(groups: npt.NDArray[np.int64]) -> Sparse:
-    """The sums over groups of cells, as a matrix of zeros and ones.
+    """Return the sums over groups of cells, as a matrix of zeros and ones.
 
     Shapes: `groups` (cells,); returns (groups, cells).
     """

@@ -1,4 +1,4 @@
-"""reconstruct(...): what the totals of a table give away about its suppressed and rounded counts.
+"""reconstruct(...): the suppressed and rounded counts that the totals of a table give away.
 
 Readers know what each entry can stand for (`SuppressedTable.known`), and that every total is the
 sum of its line. The tables that fit both are the integer points of a polytope. For one and two axes
@@ -59,13 +59,13 @@ class TableReconstruction:
 
     @property
     def recovered(self) -> Booleans:
-        """Of the protected entries, those with one possible count, shape (a + 1, b + 1, ...)."""
+        """The protected entries with one possible count, shape (a + 1, b + 1, ...)."""
         known: Booleans = self.low == self.high
         return self.published.protected & known
 
     @property
     def within_one(self) -> Booleans:
-        """Of the protected entries, those that some number is at most 1 away from, for certain."""
+        """The protected entries that some number is at most 1 away from, for certain."""
         near: Booleans = self.high - self.low <= 2
         return self.published.protected & near
 
@@ -107,7 +107,7 @@ def reconstruct(published: SuppressedTable, *, progress: bool = False) -> TableR
 
 
 class _Node(NamedTuple):
-    """Tables between two others, and a bound of what is maximised among them."""
+    """A node: tables between two others, and a bound of what is maximised among them."""
 
     low: Integers
     high: Integers
@@ -115,7 +115,7 @@ class _Node(NamedTuple):
 
 
 class _Search:
-    """The tables that fit, flattened with their totals: how large counts can be, with either sign.
+    """A search among the tables that fit, flattened with their totals, for extreme counts.
 
     For sign 1 and -1, ``sign * count`` is at most ``proved[sign]`` in every table that fits, and
     ``found[sign]`` in one of them; it is below all of them as long as no table was found.
@@ -139,6 +139,7 @@ class _Search:
         nodes = [_Node(-self.proved[-1], self.proved[1].copy(), int(proved[entry]))]
         open_bounds = []
         for _ in range(_NODES):
+            # Branch and bound: nothing in this node exceeds a table that is known.
             while nodes and nodes[-1].bound <= found[entry]:
                 nodes.pop()
             if not nodes:
@@ -148,6 +149,7 @@ class _Search:
             if relaxed is None:
                 continue
             x, bound = relaxed
+            # A table that fits may be extreme for other entries, too, and spares their programs.
             self._take(x)
             place = int(np.argmax(np.abs(x - np.rint(x))))
             if abs(x[place] - np.rint(x[place])) < 1e-6:
@@ -164,7 +166,7 @@ class _Search:
             raise _inconsistent()
 
     def _take(self, x: Floats) -> None:
-        """Learn from the table nearest to ``x``, if it fits."""
+        """Learn from the whole table nearest to ``x``, if it fits."""
         cells = np.rint(x).astype(np.int64).reshape(self._shape)[(slice(-1),) * len(self._shape)]
         table = with_totals(cells).ravel()
         if all((sign * table <= self.proved[sign]).all() for sign in (1, -1)):
@@ -172,7 +174,7 @@ class _Search:
                 np.maximum(self.found[sign], sign * table, out=self.found[sign])
 
     def _relaxed(self, node: _Node, entry: int, sign: int) -> tuple[Floats, int] | None:
-        """An optimum in real numbers, and a proved bound; None: the node is proved to be empty."""
+        """Return an optimum in real numbers, and a proved bound; None: the node is proved empty."""
         # Counts above their lower bounds are small numbers, of which floats are exact
         width, right = node.high - node.low, -(self._sums @ node.low)
         goal = np.zeros(len(width), dtype=np.int64)
@@ -180,6 +182,8 @@ class _Search:
         solved = _solved(goal, self._sums, right, np.stack([0 * width, width], axis=1))
         if solved.status == 0:
             least = self._least(goal, _whole(solved.eqlin.marginals), right, width)
+            # `least` bounds the scaled objective from below: its negative, floored to a whole
+            # count, bounds the count from above.
             bound = sign * int(node.low[entry]) + -least // _SCALE
             return node.low + solved.x, min(bound, node.bound)
         if solved.status == 2 and self._is_empty(right, width):
@@ -187,10 +191,12 @@ class _Search:
         return node.low.astype(np.float64), node.bound
 
     def _is_empty(self, right: Integers, width: Integers) -> bool:
-        """Whether a proof is found that nothing between 0 and ``width`` has the sums ``right``."""
+        """Whether it is proved that nothing between 0 and ``width`` has the sums ``right``."""
         unit = scipy.sparse.eye_array(len(right), format="csr")
         slack = np.full(2 * len(right), np.inf)
         bounds = np.stack([np.zeros(len(width) + len(slack)), np.append(width, slack)], axis=1)
+        # Phase 1: the least total by which sums are missed. If a bound on it is above 0, none fits
+        # (Farkas).
         solved = _solved(
             np.repeat([0, 1], [len(width), len(slack)]),
             scipy.sparse.hstack([self._sums, unit, -unit], format="csr"),
@@ -204,29 +210,33 @@ class _Search:
     def _least(
         self, goal: Integers, multipliers: Integers, right: Integers, width: Integers
     ) -> int:
-        """A lower bound of ``_SCALE * goal @ x``, by weak duality.
+        """Return a lower bound of ``_SCALE * goal @ x``, by weak duality.
 
         It holds for all x between 0 and ``width`` with the sums ``right``, whatever the multipliers
         are.
         """
         costs = _SCALE * goal - self._sums.T @ multipliers
+        # min over 0 <= x <= width of c'x + y'(right - A x): each x is 0 or, where its reduced cost
+        # is negative, the width.
         negative = np.minimum(costs, 0).astype(object)  # products may exceed 64 bits
         return int(multipliers.astype(object) @ right + negative @ width)
 
 
 def _solved(costs: Integers, sums: Any, right: Integers, bounds: npt.NDArray[Any]) -> Any:
-    """A vertex of least cost between the bounds, shape (n, 2), with these sums; as scipy has it."""
+    """Return a vertex of least cost between the bounds, shape (n, 2), with these sums."""
     solve: Any = scipy.optimize.linprog  # its types know no sparse matrices
+    # The dual simplex method, since it ends at a vertex: for a totally unimodular matrix that is
+    # whole.
     return solve(costs, A_eq=sums, b_eq=right, bounds=bounds, method="highs-ds")
 
 
 def _whole(multipliers: Floats) -> Integers:
-    """Multipliers times `_SCALE`, rounded; any are valid, so large ones are cut."""
+    """Return multipliers times `_SCALE`, rounded; any are valid, so large ones are cut."""
     return np.rint(np.clip(multipliers, -1e6, 1e6) * _SCALE).astype(np.int64)
 
 
 def _sums(shape: tuple[int, ...]) -> scipy.sparse.csr_array:
-    """The matrix that is 0 times a flattened table if its totals are the sums of their lines.
+    """Return the matrix whose product with a flattened table is 0 if its totals are right.
 
     One line for each total is enough: the others follow.
     """
@@ -240,8 +250,8 @@ def _sums(shape: tuple[int, ...]) -> scipy.sparse.csr_array:
         columns.append(lines.ravel())
         signs.append(np.tile(np.where(np.arange(length) < length - 1, 1, -1), len(lines)))
         start += len(lines)
-    found = (np.concatenate(signs), (np.concatenate(rows), np.concatenate(columns)))
-    return scipy.sparse.csr_array(found, shape=(start, numbers.size))
+    entries = (np.concatenate(signs), (np.concatenate(rows), np.concatenate(columns)))
+    return scipy.sparse.csr_array(entries, shape=(start, numbers.size))
 
 
 def _propagate(low: Integers, high: Integers) -> bool:
@@ -254,6 +264,7 @@ def _propagate(low: Integers, high: Integers) -> bool:
             low_sum, high_sum = lows.sum(-1, keepdims=True), highs.sum(-1, keepdims=True)
             np.maximum(least[..., -1:], low_sum, out=least[..., -1:])
             np.minimum(most[..., -1:], high_sum, out=most[..., -1:])
+            # A cell is at most the largest total less the least of all others (bounds propagation).
             above = most[..., -1:] - (low_sum - lows)
             below = least[..., -1:] - (high_sum - highs)
             np.minimum(highs, above, out=highs)

@@ -19,7 +19,7 @@ from mechdesign.tables.estimates import group_errors, half_width, whole_ends
 
 
 class MeasurementErrors(NamedTuple):
-    """What is known of the errors of independent unbiased measurements.
+    """The errors of independent unbiased measurements, as far as they are known.
 
     All are arrays of float64, shape (measurements,), as in `mechdesign.tables.estimates`.
 
@@ -46,23 +46,23 @@ class MeasurementErrors(NamedTuple):
 
     @classmethod
     def of_noise(cls, alphas: Sequence[Fraction | None]) -> MeasurementErrors:
-        """Those of sums with discrete Laplace noise."""
+        """Return those of sums with discrete Laplace noise."""
         laws = {alpha: DiscreteLaplace(alpha=alpha) for alpha in set(alphas) if alpha is not None}
         fixed: dict[Fraction | None, tuple[float, float, float]] = {None: (0.0, 0.0, 0.0)}
         for alpha, law in laws.items():
             fourth = law.fourth_moment - 3 * law.variance**2
             fixed[alpha] = float(law.variance), float(fourth), 1.0
-        variance, tails, step = np.array([fixed[own] for own in alphas]).reshape(-1, 3).T
+        variance, tails, step = np.array([fixed[alpha_] for alpha_ in alphas]).reshape(-1, 3).T
         return cls(variance, variance.copy(), variance.copy(), np.zeros(len(alphas)), tails, step)
 
     def and_then(self, others: MeasurementErrors) -> MeasurementErrors:
-        """Those of these measurements and of others after them."""
+        """Return those of these measurements and of others after them."""
         pairs = zip(self, others, strict=True)
         return MeasurementErrors(*(np.concatenate(pair) for pair in pairs))
 
 
 class MeasuredCells:
-    """What the outputs of many cells say about their counts.
+    """The measurements of many cells: what their outputs say about their counts.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ class MeasuredCells:
         return result
 
     def values(self, outputs: Integers) -> Floats:
-        """The unbiased estimates from the cells' outputs: shape (cells,)."""
+        """Return the unbiased estimates from the cells' outputs: shape (cells,)."""
         result: Floats = self._values[self._start + outputs]
         return result
 
     def errors(self, outputs: Integers) -> MeasurementErrors:
-        """What is known of the errors of `values`."""
+        """Return what is known of the errors of `values`."""
         return MeasurementErrors(
             self._estimates[self._start + outputs],
             self._each([group.least for group in self._groups]),
@@ -112,7 +112,7 @@ class MeasuredCells:
         )
 
     def draw(self, counts: Integers, source: BitSource) -> Integers:
-        """New outputs.
+        """Draw new outputs.
 
         Shapes: `counts` (cells,); returns (cells,).
         """
@@ -165,7 +165,7 @@ class WeightedEstimate:
         return math.sqrt(self.variance)
 
     def interval(self, confidence: float = 0.95) -> tuple[int, int]:
-        """An interval that covers the true number with at least about this probability.
+        """Return an interval that covers the true number with at least about this probability.
 
         As that of `mechdesign.tables.TotalEstimate` for several groups, with the weights of the
         measurements.

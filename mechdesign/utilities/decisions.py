@@ -32,7 +32,7 @@ from mechdesign.utilities.sublinear_utility import (
 
 @dataclass(frozen=True, repr=False)
 class BestDecision(Utility):
-    """The expected gain of the best decision after seeing the output.
+    """The utility that is the expected gain of the best decision after seeing the output.
 
     The utility of a row is the largest of ``gains[d] row`` over decisions d.
 
@@ -67,6 +67,8 @@ class BestDecision(Utility):
         """
         columns = list(zip(*self.gains, strict=True))
         weights = [next((abs(gain) for gain in column if gain), Fraction(0)) for column in columns]
+        # Columns that are positive multiples have the same gains in other units: scaled to begin
+        # with 1 or -1 they are equal, exactly.
         keys = [
             tuple(gain / weight for gain in column) if weight else None
             for column, weight in zip(columns, weights, strict=True)
@@ -76,6 +78,9 @@ class BestDecision(Utility):
 
     def classes(self) -> list[list[int]]:
         columns = list(zip(*self.gains, strict=True))
+        # Interchangeable: the set of decisions is closed under the swap. That is an equivalence
+        # relation, since transpositions (x y) and (y z) generate (x z): one member of a class
+        # represents it.
         ordered = [tuple(sorted(column)) for column in columns]  # a quick necessary condition
         rows = Counter(self.gains)
         classes = list[list[int]]()
@@ -95,7 +100,7 @@ class BestDecision(Utility):
         return classes
 
     def _swaps(self, first: int, second: int, rows: Counter[tuple[Fraction, ...]]) -> bool:
-        """Whether swapping two items only renumbers the decisions."""
+        """Whether a swap of two items only renumbers the decisions."""
         moved = (row for row in self.gains if row[first] != row[second])
         swapped = Counter(
             (*row[:first], row[second], *row[first + 1 : second], row[first], *row[second + 1 :])
@@ -104,7 +109,7 @@ class BestDecision(Utility):
         return all(rows[row] == count for row, count in swapped.items())
 
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
-        """The patterns and prices of an optimal mechanism, by a linear program of its own.
+        """Return the patterns and prices of an optimal mechanism, by a linear program of its own.
 
         An optimal mechanism needs only one output for each decision.
 
@@ -115,6 +120,8 @@ class BestDecision(Utility):
         most = at.size + np.arange(len(at))[:, None]  # the largest entry of each row, or more
         groups = (
             Constraints.equal_to(at.T, 1),
+            # alpha m <= P[d, x] <= m with one variable m per row instead of all pairs of items:
+            # linear in the number of entries where pairs would be quadratic.
             Constraints.at_least(at, most, to_fraction(alpha)),
             Constraints.at_least(most, at),
         )
@@ -123,13 +130,15 @@ class BestDecision(Utility):
             Program(cost, tuple(group.named(f"{k}") for k, group in enumerate(groups)))
         )
         table = [[solution.x[v] for v in row] for row in at.tolist()]
+        # Layers: a row with entries in [alpha m, m] is a sum of rows with two values, one for each
+        # of its values as a threshold.
         patterns = {
             tuple(entry >= bound for entry in row) for row in table for bound in row if bound
         }
         return list(patterns), [-to_fmpq(value) for value in solution.multipliers[: self.items]]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """The exact largest reduced cost, in one pass over the decisions.
+        """Return the exact largest reduced cost, in one pass over the decisions.
 
         The best row for a decision has at level 1 the items whose gain exceeds their price.
 
@@ -149,6 +158,8 @@ class BestDecision(Utility):
             [to_fmpq(gain) - price for gain, price in zip(row, prices, strict=True)]
             for row in self.gains
         ]
+        # A maximum over decisions and over rows may be taken in either order; for one decision the
+        # entries are independent, and each is at the better of its two levels.
         return max(sum((max(v, alpha * v) for v in row), ZERO) for row in net), [
             tuple(v > 0 for v in row) for row in net
         ]
@@ -157,7 +168,7 @@ class BestDecision(Utility):
 def bayes_decision(
     losses: Iterable[Iterable[Rational]], prior: Iterable[Rational] | None = None
 ) -> BestDecision:
-    """Minus the Bayes risk of the best decision that sees the output.
+    """Return minus the Bayes risk of the best decision that sees the output, as a utility.
 
     Parameters
     ----------
@@ -191,7 +202,7 @@ def bayes_decision(
 
 
 def total_variation(first: Iterable[Rational], second: Iterable[Rational]) -> BestDecision:
-    """The total variation distance of the outputs under two hypotheses about the items.
+    """Return the total variation distance of the outputs under two hypotheses about the items.
 
     It is the sum over outputs of |a - b| / 2, where a and b are the probabilities of the output
     under the two hypotheses.

@@ -1,4 +1,4 @@
-"""MutualInformation: how much an output tells about the item, in nats."""
+"""MutualInformation: the information of an output about the item, in nats."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from mechdesign.utilities.sublinear_utility import (
 
 @dataclass(frozen=True, repr=False)
 class MutualInformation(Utility):
-    """I(X; Y) of the item and the output in nats, for items drawn from an exact prior."""
+    """The mutual information of the item and the output in nats, for an exact prior of items."""
 
     prior: tuple[Fraction, ...]
 
@@ -51,6 +51,8 @@ class MutualInformation(Utility):
         return len(self.prior)
 
     def worth(self, row: Sequence[fmpq]) -> Number:
+        # mu(row) = sum p_x r_x log r_x - m log m, with m = sum p_x r_x: equal entries share a
+        # logarithm, and rows of two levels need two.
         mass: dict[fmpq, Fraction] = defaultdict(Fraction)
         for weight, entry in zip(self.prior, row, strict=True):
             mass[entry] += weight
@@ -62,13 +64,15 @@ class MutualInformation(Utility):
         return alike(self.prior)
 
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """No patterns, and prices in proportion to the prior.
+        """Return no patterns, and prices in proportion to the prior.
 
         The prices would be optimal if for every probability there were a set of items that has it.
         """
         a = to_float(alpha)
 
         def per_mean(mass: float) -> float:
+            # The utility of a row of two levels per unit of its mean, if the items at level 1 have
+            # any probability: the largest of it, over all sets, bounds what any mechanism reaches.
             mean = a + (1 - a) * mass
             return -(a * math.log(a or 1) * (1 - mass) - mean * math.log(mean)) / mean
 
@@ -80,7 +84,7 @@ class MutualInformation(Utility):
         return [], [to_fmpq(Fraction(most) * weight) for weight in self.prior]
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """A bound that is linear in the row for every t, minimised over t, and a local search.
+        """Return a bound, linear in the row for every t and minimised over t, and near patterns.
 
         For every t > 0, ``-m log m <= t - m - m log t``, where m is the mean of the row under the
         prior. The patterns are found by exchanging items for as long as that raises information
@@ -102,6 +106,9 @@ class MutualInformation(Utility):
         prior = [to_fmpq(weight) for weight in self.prior]
 
         def bound(t: fmpq) -> fmpq:
+            # Tangent of the concave -m log m at t. What is left is a sum over items, each at its
+            # better level: separable, so that 2^items patterns need no enumeration. Every t proves
+            # a bound, so that t itself may come from floats.
             slope = -arb(t).log() - 1
             high = (upper(p * slope - y) for p, y in zip(prior, prices, strict=True))
             low = (
@@ -127,7 +134,7 @@ class MutualInformation(Utility):
 
 
 def _climbed(chosen: Booleans, p: Floats, y: Floats, alpha: float) -> Booleans:
-    """A local maximum of information less price.
+    """Return a local maximum of information less price.
 
     No exchange of at most one item for at most one other raises it.
     """
@@ -139,10 +146,13 @@ def _climbed(chosen: Booleans, p: Floats, y: Floats, alpha: float) -> Booleans:
         return alpha * math.log(alpha) * (1 - mass) - mean * np.log(mean) - (1 - alpha) * price
 
     while True:
+        # A row of two levels has a utility that depends on the mass at level 1 only: all exchanges
+        # are valued at once, additions and removals among them by the item that is none.
         leave, enter = np.flatnonzero(inside), np.append(np.flatnonzero(~inside), len(p) - 1)
         mass, price = (p[:-1] @ inside[:-1], y[:-1] @ inside[:-1])
         after = net(mass - p[leave][:, None] + p[enter], price - y[leave][:, None] + y[enter])
         out, into = divmod(int(after.argmax()), len(enter))
+        # The last item at level 1 may be replaced, but not removed.
         if after[out, into] <= net(mass, price) + 1e-15 or not (
             inside[:-1].sum() > 1 or into < len(enter) - 1
         ):
@@ -164,7 +174,7 @@ _FINE = fmpq(1, 1 << 40)
 
 @dataclass(frozen=True, repr=False)
 class Divergence(Utility):
-    """An f-divergence of the outputs under two hypotheses about the items.
+    """The utility that is an f-divergence of the outputs under two hypotheses about the items.
 
     It is the sum over outputs of b f(a/b), with f convex, where a and b are the probabilities of
     the output under the exact distributions ``first`` and ``second`` over the items. A subclass
@@ -192,7 +202,7 @@ class Divergence(Utility):
 
     @abstractmethod
     def slopes(self, t: fmpq) -> tuple[Number, Number]:
-        """The derivatives of b f(a/b) by a and by b where a/b = t > 0: f'(t) and f(t) - t f'(t)."""
+        """Return the derivatives of b f(a/b) where a/b = t > 0: f'(t) and f(t) - t f'(t)."""
 
     @property
     def items(self) -> int:
@@ -205,6 +215,8 @@ class Divergence(Utility):
         b = sum(
             (to_fmpq(weight) * entry for weight, entry in zip(self.second, row, strict=True)), ZERO
         )
+        # Euler's identity for functions that are homogeneous of degree 1: the value is the sum of
+        # the arguments times the derivatives.
         by_a, by_b = self.slopes(a / b)
         return a * by_a + b * by_b
 
@@ -223,23 +235,26 @@ class Divergence(Utility):
         )
 
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
-        """Patterns and prices of a `BestDecision` that bounds the divergence from below.
+        """Return patterns and prices of a `BestDecision` that bounds the divergence from below.
 
         Each of its decisions is a likelihood ratio t, for which the utility of a row is replaced by
         a linear lower bound, which is exact for rows of that ratio. Ratios are added until the
         bound is nearly the utility for every row.
         """
         columns = [(to_fmpq(a), to_fmpq(b)) for a, b in zip(self.first, self.second, strict=True)]
+        # No row has a ratio outside of alpha .. 1 / alpha, as a and b are means of its entries.
         ratios = {alpha, ONE, 1 / alpha}
         while True:
             slopes = [self.slopes(t) for t in sorted(ratios)]
             gains = (
+                # Rounded down: tangents of the convex b f(a/b) bound it from below, and must go on
+                # doing so.
                 [to_fraction(lower(a * by_a + b * by_b)) for a, b in columns]
                 for by_a, by_b in slopes
             )
             patterns, prices = BestDecision(gains).warm_start(alpha)
-            bound, found = self.pricing(prices, alpha)
-            rows = ([ONE if high else alpha for high in pattern] for pattern in found)
+            bound, near = self.pricing(prices, alpha)
+            rows = ([ONE if high else alpha for high in pattern] for pattern in near)
             sums = (
                 [
                     sum((c[side] * entry for c, entry in zip(columns, row, strict=True)), ZERO)
@@ -247,13 +262,15 @@ class Divergence(Utility):
                 ]
                 for row in rows
             )
+            # The ratios of the rows that pricing finds, where the tangents are least tight;
+            # rounded, since each round would double the length of the numbers.
             more = {_rounded(a / b) for a, b in sums} - ratios
             if not more or len(ratios) > _MAX_RATIOS or bound <= 2 * _FINE * max(map(abs, prices)):
-                return patterns + found, prices
+                return patterns + near, prices
             ratios |= more
 
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """Branch and bound over the likelihood ratio t of the row.
+        """Return a proved bound and near patterns, by branch and bound over the likelihood ratio t.
 
         The utility of a row is the largest ``sum_x h_x(t) row[x]`` over t. Here h_x(t) =
         first[x] slope_a + second[x] slope_b rises up to t = first[x] / second[x] and falls from
@@ -277,6 +294,8 @@ class Divergence(Utility):
         heap = [(-values.bound(alpha, 1 / alpha), alpha, 1 / alpha)]
         enough = _FINE * max(map(abs, prices))
         for _ in range(_MAX_INTERVALS):
+            # Column generation needs a pattern near the best and a bound of the right order only:
+            # both tighten by themselves as the prices become optimal.
             if -heap[0][0] <= best * 3 / 2 + enough:
                 break
             _, low, high = heapq.heappop(heap)
@@ -305,25 +324,28 @@ class _Values:
         self.slopes = lru_cache(maxsize=None)(divergence.slopes)
 
     def at(self, item: _Item, t: fmpq) -> Number:
-        """The value of the item, less its price, at the ratio t."""
+        """Return the value of the item, less its price, at the ratio t."""
         a, b, y = item
         by_a, by_b = self.slopes(t)
         return a * by_a + b * by_b - y
 
     def most(self, item: _Item, low: fmpq, high: fmpq) -> fmpq:
-        """Its largest value over low .. high: it rises up to t = a / b, and falls from there."""
+        """Return the largest value over low .. high: it rises up to t = a / b, and falls then."""
         a, b, _ = item
         return upper(self.at(item, high if a >= high * b else max(low, a / b)))
 
     def bound(self, low: fmpq, high: fmpq) -> fmpq:
-        """An upper bound on the value of a row, less its price, at any ratio in low .. high.
+        """Return an upper bound on the value of a row, less its price, at any ratio in low .. high.
 
         Items that are at the same level for all of these ratios are bounded together, more tightly.
         """
         fixed, rest = (ZERO, ZERO, ZERO), ZERO
         for item in self.items:
             most = self.most(item, low, high)
+            # Unimodal: the least value is at an end, the largest inside or at an end.
             least = min(lower(self.at(item, low)), lower(self.at(item, high)))
+            # Decided for every ratio here: the sum of these items is an item itself, whose maximum
+            # over t is at one ratio, where their own maxima would each be at another.
             if most <= 0 or least >= 0:
                 level = self.alpha if most <= 0 else ONE
                 a, b, y = item
@@ -333,7 +355,7 @@ class _Values:
         return self.most(fixed, low, high) + rest if fixed[0] or fixed[1] else rest - fixed[2]
 
     def best_row(self, t: fmpq) -> tuple[fmpq, Pattern]:
-        """An upper bound on the value of a row, less its price, at the ratio t; the best row."""
+        """Return an upper bound on a row's value less its price at ratio t, and the best row."""
         values = [upper(self.at(item, t)) for item in self.items]
         reached = sum((max(value, self.alpha * value) for value in values), ZERO)
         return reached, tuple(value > 0 for value in values)
@@ -347,7 +369,7 @@ class KullbackLeibler(Divergence):
 
 
 class ChiSquareDivergence(Divergence):
-    """Pearson's: the sum over outputs of (a - b)^2 / b. Rational."""
+    """Pearson's divergence: the sum over outputs of (a - b)^2 / b. Rational."""
 
     def slopes(self, t: fmpq) -> tuple[Number, Number]:
         return 2 * (t - 1), 1 - t * t
@@ -362,12 +384,13 @@ class Hellinger(Divergence):
 
 
 def _rounded(value: fmpq) -> fmpq:
-    """Rounded down to about 30 significant digits, so that numbers stay short; value > 0."""
+    """Return a number rounded down to about 30 digits, so that numbers stay short; value > 0."""
     shift = 100 + int(value.q).bit_length() - int(value.p).bit_length()
     return (value * fmpq(2) ** shift).floor() / fmpq(2) ** shift
 
 
 def _between(low: fmpq, high: fmpq) -> fmpq:
-    """The midpoint, geometric where high / low is large."""
+    """Return the midpoint, geometric where high / low is large."""
     apart = (int(high.p) * int(low.q)).bit_length() - (int(low.p) * int(high.q)).bit_length()
+    # By bit lengths: the exact geometric mean is irrational, and any point between will do.
     return low * (1 << (apart // 2)) if apart > 3 else (low + high) / 2

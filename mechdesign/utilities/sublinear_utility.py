@@ -1,4 +1,4 @@
-"""Utility: a sum over outputs of a sublinear function of the row.
+"""Utility: a sum over outputs of a sublinear function of a mechanism's row.
 
 It measures how useful the outputs of a local mechanism are.
 
@@ -27,10 +27,10 @@ Number: TypeAlias = fmpq | arb
 """An exact number, or a ball (an interval with error bounds) that contains the value."""
 
 Pattern: TypeAlias = tuple[bool, ...]
-"""Which items are at level 1 in a row whose other items are at level alpha."""
+"""The type of a pattern: the items at level 1 in a row whose other items are at level alpha."""
 
 PRECISION = 128
-"""Bits to which values that are not rational are known."""
+"""The precision of values that are not rational, in bits."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class Utility(ABC):
 
     @abstractmethod
     def worth(self, row: Sequence[fmpq]) -> Number:
-        """The utility mu of a row of positive numbers: convex, and homogeneous of degree 1.
+        """Return the utility mu of a row of positive numbers: convex, homogeneous of degree 1.
 
         Rational utilities answer exactly.
         """
 
     @abstractmethod
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
-        """A proved upper bound on ``worth(row) - prices row``, and patterns that come near it.
+        """Return a proved upper bound on ``worth(row) - prices row``, and patterns near it.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Utility(ABC):
         """
 
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """Patterns and prices from which column generation starts; None unless overridden.
+        """Return patterns and prices from which column generation starts; None unless overridden.
 
         The patterns are the first columns of the master program, and `pricing` turns the prices
         into a first bound, which may already prove that the best mechanism of these patterns is
@@ -110,18 +110,18 @@ class Utility(ABC):
         return None
 
     def merged(self) -> Merged:
-        """The same utility with items merged that need not be distinguished; by default none."""
+        """Return the same utility with items merged that need no distinction; by default none."""
         return Merged(self, tuple(range(self.items)), (Fraction(1),) * self.items)
 
     def classes(self) -> list[list[int]]:
-        """Items by classes; `worth` does not change when items of one class swap their entries."""
+        """Return the items by classes, within which swaps of entries do not change `worth`."""
         return [[item] for item in range(self.items)]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.items} items)"
 
     def of(self, mechanism: Mechanism) -> tuple[Fraction, Fraction]:
-        """Proved lower and upper bounds on the utility of a mechanism.
+        """Return proved lower and upper bounds on the utility of a mechanism.
 
         They are equal if it is rational, and otherwise computed with at least `PRECISION` bits.
 
@@ -138,23 +138,25 @@ class Utility(ABC):
                 "an output is possible under one item and impossible under another: there is no"
                 " privacy at all"
             )
+        # Entries have that many bits, and rows differ in the last of them: utilities of nearly
+        # equal columns are differences of numbers that agree in twice as many.
         with precision(PRECISION + 2 * mechanism.denominator.bit_length()):
             total = sum((self.worth([to_fmpq(entry) for entry in row]) for row in rows), ZERO)
             return to_fraction(lower(total)), to_fraction(upper(total))
 
 
 def upper(value: Number) -> fmpq:
-    """The least upper bound that is known."""
+    """Return the least upper bound that is known."""
     return value.upper().fmpq() if isinstance(value, arb) else value
 
 
 def lower(value: Number) -> fmpq:
-    """The greatest lower bound that is known."""
+    """Return the greatest lower bound that is known."""
     return value.lower().fmpq() if isinstance(value, arb) else value
 
 
 def distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:
-    """Exact weights that sum to 1; InvalidPrior otherwise."""
+    """Return exact weights that sum to 1; InvalidPrior otherwise."""
     values = tuple(weights)
     return prior_over(len(values), values)
 
@@ -162,7 +164,7 @@ def distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:
 def hypotheses(
     first: Iterable[Rational], second: Iterable[Rational]
 ) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Two distributions over the same items; ValueError otherwise."""
+    """Return two distributions over the same items; ValueError otherwise."""
     left, right = distribution(first), distribution(second)
     if len(left) != len(right):
         raise ValueError(
@@ -172,17 +174,17 @@ def hypotheses(
 
 
 def alike(keys: Sequence[Hashable]) -> list[list[int]]:
-    """The positions of equal keys, in order of the first."""
-    found: dict[Hashable, list[int]] = defaultdict(list)
+    """Return the positions of equal keys, in order of the first."""
+    positions: dict[Hashable, list[int]] = defaultdict(list)
     for x, key in enumerate(keys):
-        found[key].append(x)
-    return list(found.values())
+        positions[key].append(x)
+    return list(positions.values())
 
 
 def shares(
     keys: Sequence[Hashable], weights: Sequence[Fraction]
 ) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
-    """The label of each item, and its share of the weight of its label.
+    """Return the label of each item, and its share of the weight of its label.
 
     Items with equal keys are merged into one label.
     """
@@ -195,7 +197,7 @@ def shares(
 
 
 def summed(values: Sequence[Fraction], label: Sequence[int]) -> list[Fraction]:
-    """The sum of the values of each label."""
+    """Return the sum of the values of each label."""
     sums = [Fraction(0)] * (max(label) + 1)
     for value, number in zip(values, label, strict=True):
         sums[number] += value
