@@ -8,9 +8,9 @@ server half). The two share only the channel: a frozen, printable, comparable se
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from frequency.clients.device import Client, load_client
 from frequency.core.aggregate import Aggregate, canonical, differing
-from frequency.core.deployable import Step, json_integer, sponge, unstated, width_of
+from frequency.core.deployable import Step, json_integer, signed, sponge, unstated, width_of
 from frequency.core.secure_sums import SignSum, joined_signs, split_signs
 from frequency.core.tally import Sample, cells
 from frequency.core.transport import Reports as Reports
@@ -32,7 +33,7 @@ from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Items
 from mechdesign.base.numbers import Rational, checked_counts, exact_sum, whole
 from mechdesign.base.randomness import BitSource, bit_source
-from mechdesign.base.text import shown, to_text
+from mechdesign.base.text import rounded_up, shown, to_text
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.privacy import exact_epsilon
 from mechdesign.symbolic.privacy_proof import PrivacyProof
@@ -72,7 +73,7 @@ def local_privacy(epsilon: float | Rational) -> Privacy:
 
 
 @dataclass(frozen=True)
-class Channel(Transport):
+class Channel(ABC):
     """A protocol for N users who need not trust the server.
 
     Parameters
@@ -150,11 +151,57 @@ class Channel(Transport):
 
     @property
     def takes(self) -> dict[str, Any]:
+        """What a user's value is, and how it becomes an item: see ``docs/wire.md``."""
         return {"kind": "item", "size": json_integer(self.domain)}
 
     @property
     def client_half(self) -> Step:
+        """How an item becomes a report, as the steps of a description: see ``docs/wire.md``.
+
+        TypeError where it is not stated.
+        """
         raise unstated(self)
+
+    def client(self) -> dict[str, Any]:
+        """The client half as data, which `frequency.clients.load_client` and JavaScript run.
+
+        Returns
+        -------
+        dict
+            A description, as JSON has it: see ``docs/wire.md``.
+
+        Raises
+        ------
+        TypeError
+            A protocol of one's own that does not state its `client_half`.
+        """
+        return client_of(self, type(self).__name__, self.takes)
+
+    def privatize_one(self, value: Any) -> bytes | None:
+        """One report of one user, by the client that devices run: the fastest way to one.
+
+        Its law is that of `privatize`; the randomness is the operating system's.
+
+        Parameters
+        ----------
+        value : object
+            The user's value: an item, a record as a list or by names, or a set of items.
+
+        Returns
+        -------
+        bytes or None
+            A report of ``report_dtype``; None of a user who does not report.
+
+        Raises
+        ------
+        RefusedValue
+            A value that the protocol does not take; nothing has been drawn.
+        """
+        return self._device.privatize_one(value)
+
+    @cached_property
+    def _device(self) -> Client:
+        return load_client(self.client())
 
     def privatize(self, values: npt.ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each user.
@@ -239,6 +286,92 @@ class Channel(Transport):
         """How many users to handle at a time, so that the working arrays stay in cache."""
         return 1 << 16
 
+    # ------------------------------------------------------------------------- how reports travel
+
+    @property
+    def transport(self) -> Transport:
+        """How reports travel, and which are accepted."""
+        return Transport(self.wire, self.signature, self.report_dtype, self.possible)
+
+    @abstractmethod
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        """Which reports some client can have sent: shape (users,)."""
+
+    def single_reports_to_bytes(self, reports: Reports) -> list[bytes]:
+        """Each report as it travels by itself: the channel's `wire`, then its bytes.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Returns
+        -------
+        list of bytes
+            As devices send them, in the same order.
+
+        Raises
+        ------
+        InvalidReport
+            One of them is not of this channel.
+        """
+        return self.transport.singles(reports)
+
+    def single_reports_from_bytes(
+        self, messages: Iterable[bytes], tally: Counter[str] | None = None
+    ) -> Reports:
+        """The reports that came one by one.
+
+        Parameters
+        ----------
+        messages : iterable of bytes
+            What devices sent, or anything that came over a network instead.
+        tally : collections.Counter, optional
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason ("malformed", "foreign", "truncated", "impossible").
+
+        Returns
+        -------
+        numpy.ndarray
+            The valid reports in their order, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
+        return self.transport.of_singles(messages, tally)
+
+    def reports_to_bytes(self, reports: Reports) -> bytes:
+        """A message with any number of reports; InvalidReport if one is not of this channel."""
+        return self.transport.message(reports)
+
+    def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
+        """The reports in a message.
+
+        Parameters
+        ----------
+        message : bytes
+            What `reports_to_bytes` made, of this version or an older one, or anything that came
+            over a network instead.
+        tally : collections.Counter, optional
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
+            the rest is returned. What a message announces but does not hold counts for at most as
+            many reports as the message has bytes.
+
+        Returns
+        -------
+        numpy.ndarray
+            The valid reports, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
+        return self.transport.of_message(message, tally)
+
     # ----------------------------------------------------------------------------- the server half
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
@@ -262,7 +395,7 @@ class Channel(Transport):
         InvalidReport
             Without a tally: another array, or a report that no client can have sent.
         """
-        reports = self.accepted(reports, tally)
+        reports = self.transport.accepted(reports, tally)
         return Aggregate(self.signature, len(reports), self.add_counts(reports))
 
     def add_counts(
@@ -328,7 +461,7 @@ class Channel(Transport):
         InvalidReport
             Another array, or a report that no client can have sent.
         """
-        reports = self.accepted(reports, None)
+        reports = self.transport.accepted(reports, None)
         counts = np.zeros((len(reports), math.prod(self.counts_shape)), dtype=np.int8)
         for user in range(len(reports)):
             counts[user] = self.counts_of(reports[user : user + 1]).ravel()
@@ -591,6 +724,22 @@ class Channel(Transport):
             The channel states none.
         """
         raise UnstatedLikelihoods(type(self).__name__)
+
+
+def client_of(channel: Channel, protocol: str, takes: dict[str, Any]) -> dict[str, Any]:
+    """The client half of a protocol over a channel, which takes these values, as data."""
+    content = {
+        "format": "mechdesign.client",
+        "version": 1,
+        "protocol": protocol,
+        "wire": channel.wire.hex(),
+        "bytes": channel.report_dtype.itemsize,
+        "epsilon": rounded_up(Fraction(channel.privacy.epsilon), 4),
+        "odds": rounded_up(channel.max_ratio, 4),
+        "takes": takes,
+        "report": channel.client_half,
+    }
+    return signed(content)
 
 
 def smallest_integer(largest: int) -> str:
