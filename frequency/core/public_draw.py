@@ -19,7 +19,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import JointLaw, mixed
 from frequency.core.channel import Reports
 from frequency.core.deployable import Step, tossed, unstated
-from frequency.core.oracle import CellOracle
+from frequency.core.oracle import Oracle
 from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel, stating
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
@@ -43,7 +43,7 @@ class PublicDraw(PublicCoinChannel):
 
     @property
     @abstractmethod
-    def base(self) -> CellOracle:
+    def base(self) -> Oracle:
         """The oracle over the cells."""
 
     @property

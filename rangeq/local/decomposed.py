@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.oracle import Oracle, SymmetricOracle
+from frequency.core.oracle import Oracle
 from frequency.postprocess import norm_sub
 from mechdesign.base.linear_algebra import Floats, Integers, Items
 from rangeq.core.estimate import RangeEstimate
@@ -101,7 +101,7 @@ class DecomposedHistogram(LevelHistograms):
     @cached_property
     def _laws(self) -> list[NodeLaw | None]:
         """The law of each level's nodes; None where its oracle tells them apart."""
-        return [NodeLaw.of(own) if isinstance(own, SymmetricOracle) else None for own in self.parts]
+        return [NodeLaw.of(own) if own.symmetric else None for own in self.parts]
 
     def _of_ranges(
         self, n: int, users: Floats, cumulated: Sequence[Floats], first: Items, last: Items

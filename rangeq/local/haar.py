@@ -15,7 +15,7 @@ from frequency.algebra.finite_field import binary_basis, walsh_hadamard
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import two_likelihoods
 from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle, SymmetricOracle, variance_of
+from frequency.core.oracle import Oracle, variance_of
 from frequency.core.public_coins import stating
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from frequency.oracles.sign_response import SignChannel
@@ -31,7 +31,7 @@ from rangeq.local.hierarchy import per_user
 
 
 @dataclass(frozen=True)
-class HaarLevel(SignChannel, SymmetricOracle):
+class HaarLevel(SignChannel, Oracle):
     """One level of Haar coefficients: the user's node and side of it, as one bit.
 
     Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
@@ -61,6 +61,10 @@ class HaarLevel(SignChannel, SymmetricOracle):
         half = self.differences(aggregate) / 2
         both = np.stack([half, -half], axis=1).ravel()
         return both if items is None else both[items]
+
+    @property
+    def symmetric(self) -> bool:
+        return True
 
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:

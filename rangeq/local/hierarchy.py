@@ -11,7 +11,7 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle, SymmetricOracle
+from frequency.core.oracle import Oracle
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats
@@ -154,7 +154,7 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
 
     @cached_property
     def alike(self) -> bool:
-        return all(isinstance(oracle, SymmetricOracle) for oracle in self.parts)
+        return all(oracle.symmetric for oracle in self.parts)
 
     @cached_property
     def _laws(self) -> list[NodeLaw]:

@@ -29,7 +29,7 @@ from frequency.heavy.unique_heavy_hitter import CodeSign
 from frequency.longitudinal.systems import DBitFlip
 from frequency.marginals.expectation_maximisation import AttributeWise
 from frequency.marginals.fourier import Phase
-from frequency.oracles.unary_encoding import BitVector
+from frequency.oracles.unary_encoding import UnaryEncoding
 from rangeq import SquareWave
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.grids.wavegrid.square_waves import WaveCells
@@ -73,7 +73,7 @@ def unary(channel, bits, own):
 
 
 @probability.register
-def _(channel: BitVector, report, item):
+def _(channel: UnaryEncoding, report, item):
     return unary(channel, bits_of(report["bits"], channel.domain), item)
 
 
