@@ -130,14 +130,14 @@ def _(channel: HRR, report, item):
 
 @probability.register
 def _(channel: HadamardCountMeanSketch, report, item):
-    cell = int(channel._cells_of(np.array([int(report["hash"])]), np.array([item]))[0])
+    cell = int(channel._hashing.cells_of(np.array([int(report["hash"])]), np.array([item]))[0])
     right = report["sign"] == 1 - 2 * parity(int(report["index"]) & cell)
     return told(channel, right) / (channel.hashes * (channel.width - 1))
 
 
 @probability.register
 def _(channel: CountMeanSketch, report, item):
-    cell = int(channel._cells_of(np.array([int(report["hash"])]), np.array([item]))[0])
+    cell = int(channel._hashing.cells_of(np.array([int(report["hash"])]), np.array([item]))[0])
     return unary(channel, bits_of(report["bits"], channel.width), cell) / channel.hashes
 
 
