@@ -29,6 +29,7 @@ from frequency.heavy.unique_heavy_hitter import CodeSign
 from frequency.longitudinal.systems import DBitFlip
 from frequency.marginals.expectation_maximisation import AttributeWise
 from frequency.marginals.fourier import Phase
+from frequency.marginals.whole_record import Records
 from frequency.oracles.unary_encoding import UnaryEncoding
 from rangeq import SquareWave
 from rangeq.grids.level_sketch import LevelSketch
@@ -251,6 +252,11 @@ def _(channel: Mixture, report, item):
     body = report["body"][: own.report_dtype.itemsize].view(own.report_dtype)[0]
     node = int(channel.part_items(part, np.asarray(item)[None])[0])
     return Fraction(channel.part_weights[part], WORD) * probability(own, body, node)
+
+
+@probability.register
+def _(channel: Records, report, item):
+    return probability(channel.inner, report, item)
 
 
 @probability.register
