@@ -18,7 +18,6 @@ import numpy.typing as npt
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, normal_quantile
 from frequency.core.oracle import Oracle, checked_users, variance_of
-from frequency.core.public_coins import PublicCoinChannel
 from frequency.exceptions import UnknownVariance
 from frequency.longitudinal.memoised import Memoised
 from mechdesign.base.linear_algebra import Floats
@@ -31,8 +30,7 @@ def _covariances(question: Memoised) -> tuple[Fraction, Fraction]:
     The first is for a user who has the item on both days, the second for one who has another.
     """
     oracle = question.protocol
-    stated = isinstance(oracle, Oracle) and isinstance(oracle, PublicCoinChannel)
-    if not stated or oracle.support is None:
+    if not isinstance(oracle, Oracle) or oracle.support is None:
         raise UnknownVariance(
             "covariances between days are known for oracles whose reports support items, such as"
             f" frequency.SubsetSelection, not for {type(oracle).__name__}"

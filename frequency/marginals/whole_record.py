@@ -19,7 +19,7 @@ from frequency.core.blanket import JointLaw
 from frequency.core.channel import Reports
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import Oracle
-from frequency.core.public_coins import Menu, PublicCoinChannel, stating
+from frequency.core.public_coins import Menu
 from frequency.core.relabelled import Relabelled
 from frequency.marginals.log_linear import cas
 from frequency.marginals.protocol import MarginalProtocol, Table
@@ -42,7 +42,7 @@ _AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
-class Records(Relabelled, PublicCoinChannel):
+class Records(Relabelled):
     """An oracle whose items are the records of some attributes: others may have as many records.
 
     Parameters
@@ -51,7 +51,7 @@ class Records(Relabelled, PublicCoinChannel):
         The number of different records.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
-    inner : PublicCoinChannel
+    inner : Channel
         The oracle.
     name : str
         What the parameters call the protocol.
@@ -59,7 +59,6 @@ class Records(Relabelled, PublicCoinChannel):
         Names and numbers of values.
     """
 
-    inner: PublicCoinChannel
     name: str
     attributes: tuple[tuple[str, int], ...]
 
@@ -128,8 +127,8 @@ class InputProtocol(MarginalProtocol):
     def channel(self) -> Records:
         """How a record becomes a report: by the oracle, of these attributes."""
         attributes = tuple((name, self.domain[name]) for name in self.domain)
-        inner = stating(self.records)
-        return Records(inner.domain, self.epsilon, inner, self.channel_name, attributes)
+        size = self.domain.size
+        return Records(size, self.epsilon, self.records, self.channel_name, attributes)
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)

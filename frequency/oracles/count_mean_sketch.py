@@ -20,7 +20,6 @@ from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, coin, tossed
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import Oracle, checked_users, variance_of
-from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits, public
 from frequency.oracles.sign_response import SignChannel
 from frequency.oracles.unary_encoding import (
@@ -349,7 +348,7 @@ class HadamardCountMeanSketch(SignChannel, Sketch):
 
 
 @dataclass(frozen=True)
-class CountMeanSketch(Sketch, PublicCoinChannel):
+class CountMeanSketch(Sketch):
     """CMS: the symmetric unary encoding of the hashed item.
 
     Source: Apple, Learning with Privacy at Scale, 2017, Algorithms A_client-CMS and A_CMS.

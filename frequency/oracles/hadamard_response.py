@@ -19,7 +19,7 @@ from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, coin, lies, tossed
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import Oracle, checked_users, population_mean, spread_out
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
@@ -32,7 +32,7 @@ from mechdesign.symbolic.randomiser import favouring
 
 
 @dataclass(frozen=True)
-class HRR(Oracle, PublicCoinChannel):
+class HRR(Oracle):
     """HRR_t: t random signs of the item's row of the Hadamard matrix, by randomised response.
 
     Source: thesis 4.7; Nguyen et al. 2016. t = 1 is HRR, and InpHT with k = d.

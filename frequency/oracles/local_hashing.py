@@ -29,7 +29,7 @@ from frequency.core.oracle import (
     variance_of,
     variance_of_scores,
 )
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
@@ -39,7 +39,7 @@ from mechdesign.symbolic.randomiser import favouring
 
 
 @dataclass(frozen=True)
-class OLH(Oracle, PublicCoinChannel):
+class OLH(Oracle):
     """OLH, INPOLH: a hash function of the user's own, and the hash by randomised response.
 
     Source: Wang et al., USENIX Security 2017; thesis 2.4.2.

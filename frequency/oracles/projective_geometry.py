@@ -23,7 +23,7 @@ from frequency.core.oracle import (
     variance_of,
     variance_of_scores,
 )
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
@@ -37,7 +37,7 @@ def points(q: int, t: int) -> int:
 
 
 @dataclass(frozen=True)
-class ProjectiveGeometry(Oracle, PublicCoinChannel):
+class ProjectiveGeometry(Oracle):
     """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
 
     Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the

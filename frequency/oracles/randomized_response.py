@@ -20,7 +20,7 @@ from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, lies
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import Oracle, Support, variance_of, variance_of_scores
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from mechdesign import Audit, Mechanism, named
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
@@ -28,7 +28,7 @@ from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 
 @dataclass(frozen=True)
-class GRR(Oracle, PublicCoinChannel):
+class GRR(Oracle):
     """GRR, k-ary randomised response, INPPS: the truth, or a uniform other item.
 
     Source: thesis 2.4.2.

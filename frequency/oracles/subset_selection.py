@@ -17,7 +17,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.deployable import Step, json_integer
 from frequency.core.oracle import Oracle, Support, population_mean, variance_of
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, cells
 from frequency.oracles.unary_encoding import between, bits_at, column_sums, packed, within
 from mechdesign import Audit
@@ -28,7 +28,7 @@ from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 
 @dataclass(frozen=True)
-class SubsetSelection(Oracle, PublicCoinChannel):
+class SubsetSelection(Oracle):
     """Subset selection: the least variance known for one report a user.
 
     Source: Ye and Barg, IEEE Trans. Inf. Theory 2018; Wang et al. 2016.

@@ -17,7 +17,6 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.deployable import Step, json_integer
 from frequency.core.oracle import Oracle, Support
-from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
@@ -97,7 +96,7 @@ _FEW = 8
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(Oracle, PublicCoinChannel):
+class UnaryEncoding(Oracle):
     """Every bit by itself: 1 with probability p for the user's item, and q for the others.
 
     Bits are packed, the least significant first; unused bits are 0.

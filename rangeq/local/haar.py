@@ -16,7 +16,6 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import two_likelihoods
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle, variance_of
-from frequency.core.public_coins import stating
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
@@ -123,7 +122,7 @@ class HaarLevels(TreeLevels):
             sum(shares[:level], Fraction(0)) / 2 + sum(shares[level + 1 :], Fraction(0)) / 4
             for level in range(len(shares))
         )
-        return two_likelihoods(*stating(self.channels[0]).low_and_high, together)
+        return two_likelihoods(*self.channels[0].low_and_high, together)
 
 
 @dataclass(frozen=True)
