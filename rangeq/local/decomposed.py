@@ -17,7 +17,7 @@ from mechdesign.base.linear_algebra import Floats, Integers, Items
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.node_decomposition import added_up, average_nodes, runs, squared_nodes
 from rangeq.core.node_law import NodeLaw
-from rangeq.core.protocol import before, even_rmse
+from rangeq.core.protocol import before, even_rmse, level_estimates
 from rangeq.core.tree import Tree, inverse, spread
 from rangeq.core.workload_sums import queries
 from rangeq.local.hierarchy import LevelHistograms
@@ -94,7 +94,7 @@ class DecomposedHistogram(LevelHistograms):
         return DecomposedEstimate(self, self.channel.require_own(aggregate))
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        return self.level_estimates(aggregate)[-1][: self.domain]
+        return level_estimates(self.channel, self.parts, aggregate)[-1][: self.domain]
 
     # ------------------------------------------------------------ ranges, by nodes
 
@@ -244,7 +244,7 @@ class DecomposedEstimate(RangeEstimate):
         super().__init__(oracle, aggregate, None)
         self._tree: Tree = oracle.tree
         levels = (
-            oracle.level_estimates(aggregate)
+            level_estimates(oracle.channel, oracle.parts, aggregate)
             if self.reports
             else [np.full(nodes, np.nan) for nodes in self._tree.nodes]
         )

@@ -23,8 +23,8 @@ from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.cuts import Cuts
-from rangeq.core.levels import TreeLevels
-from rangeq.core.protocol import EvenTree
+from rangeq.core.levels import Levels
+from rangeq.core.protocol import ConsistentTree
 from rangeq.core.tree import Tree, inverse
 from rangeq.local.hierarchy import per_user
 
@@ -95,24 +95,8 @@ class HaarLevel(SignChannel, Oracle):
 
 
 @dataclass(frozen=True)
-class HaarLevels(TreeLevels):
-    """The coefficients of all levels.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    protocol : str
-        The protocol's name, which client and server share.
-    channels : tuple of HaarLevel
-        Of the levels 1 .. height.
-    weights : tuple of int
-        The probability of each level, in units of 2^-64.
-    tree : Tree
-        Over the domain.
-    """
+class HaarLevels(Levels):
+    """The coefficients of all levels of a tree, each by a `HaarLevel`."""
 
     def dominating_law(self) -> PairLaw:
         # Of two items that part at a level: above it they are in one node; there they are siblings,
@@ -126,7 +110,7 @@ class HaarLevels(TreeLevels):
 
 
 @dataclass(frozen=True)
-class HaarHRR(EvenTree):
+class HaarHRR(ConsistentTree):
     """One bit: a Walsh-Hadamard coefficient of a random level of the item's Haar transform.
 
     Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
@@ -174,8 +158,8 @@ class HaarHRR(EvenTree):
         return Tree.of(self.domain, 2)
 
     @cached_property
-    def channel(self) -> TreeLevels:
-        given, kind = super().channel, HaarLevels if self.oracle is None else TreeLevels
+    def channel(self) -> Levels:
+        given, kind = super().channel, HaarLevels if self.oracle is None else Levels
         return kind(*(getattr(given, item.name) for item in fields(given)))
 
     @cached_property

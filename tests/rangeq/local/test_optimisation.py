@@ -23,7 +23,7 @@ from rangeq import (
     Tree,
     optimise,
 )
-from rangeq.core.protocol import EvenTree, even_rmse
+from rangeq.core.protocol import ConsistentTree, even_rmse
 from rangeq.core.tree import WORKLOADS
 from rangeq.local.circular import divisors, seen
 from rangeq.local.hierarchy import per_user
@@ -202,7 +202,7 @@ def test_circular_costs_are_those_of_its_average_variance(circle: int, workload:
     frequencies, costs = _circular_costs(circle, circle, workload)
     users = protocol.channel.expected_users(1000)
     assert frequencies.tolist() == list(range(1, circle // 2 + 1))
-    expected = protocol._average_variance(1000, workload)
+    expected = protocol.even.average(users, workload)
     assert costs @ (1 / protocol.information(users)[1:]) == pytest.approx(
         expected, rel=1e-9, abs=1e-15
     )
@@ -469,7 +469,7 @@ def test_no_tree_is_below_the_bound_of_trees(workload: str) -> None:
         trees = [
             (p, rmse)
             for p, rmse in result.alternatives
-            if isinstance(p, EvenTree) and p.tree.leaves == 256
+            if isinstance(p, ConsistentTree) and p.tree.leaves == 256
         ]
         assert len(trees) >= 8
         for protocol, rmse in trees:
