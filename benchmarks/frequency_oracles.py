@@ -50,7 +50,7 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.oracles.count_mean_sketch import HashedSketch, Sketch
+from frequency.oracles.count_mean_sketch import Sketch
 
 EPSILON = 1.1
 SMALL, LARGE = 1 << 10, 1 << 16
@@ -187,7 +187,11 @@ def squared_errors(oracle: Oracle, values: np.ndarray, items: int, repeats: int)
     truth = np.bincount(values, minlength=items)[:items] / len(values)
     result = np.empty((repeats, items))
     for k in tqdm(range(repeats), desc=type(oracle).__name__, leave=False, disable=None):
-        fresh = replace(oracle, seed=k) if isinstance(oracle, HashedSketch | JLOracle) else oracle
+        fresh = (
+            replace(oracle, seed=k)
+            if isinstance(oracle, CountMeanSketch | HadamardCountMeanSketch | JLOracle)
+            else oracle
+        )
         aggregate = fresh.aggregate(fresh.privatize(values, np.random.default_rng([2, k])))
         found = fresh.estimate(aggregate, np.arange(items) if items < oracle.domain else None)
         result[k] = (found.frequencies - truth) ** 2

@@ -35,7 +35,6 @@ from rangeq import (
     RangeProtocol,
     optimise,
 )
-from rangeq.core.protocol import AdditiveProtocol
 
 SAMPLE = 1 << 18
 """Ranges to average over where there is no sum over all of them."""
@@ -85,7 +84,7 @@ class Measured:
         _ = estimate.frequencies
         self.seconds.append((simulated, time.process_time() - start))
         rng = np.random.default_rng(len(self.squares))
-        if isinstance(self.protocol, AdditiveProtocol):
+        if self.protocol.even is not None:
             error = np.concatenate([[0.0], estimate.cdf()]) - truth
             self.squares.append([workload.mean_square(error) for workload in workloads])
         else:

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from mechdesign.local.patterns import gram
 from mechdesign.local.workload_mechanism import WorkloadDesign, workload_optimal
-from rangeq import Flat, HaarHRR, HierarchicalHistogram, Optimised, RangeProtocol, optimise
+from rangeq import HaarHRR, HierarchicalHistogram, Optimised, RangeProtocol, optimise
 from rangeq.local.optimisation import compose
 
 MANY = 10**9
@@ -135,8 +135,7 @@ def haar(protocol: RangeProtocol) -> bool:
 
 def hierarchy(protocol: RangeProtocol) -> bool:
     """HH_Bc of the papers: one branching, one oracle, all levels alike."""
-    one = isinstance(protocol, HierarchicalHistogram) and isinstance(protocol.oracle, str)
-    return one and not isinstance(protocol, Flat)
+    return isinstance(protocol, HierarchicalHistogram) and isinstance(protocol.oracle, str)
 
 
 def best_tree(found: Optimised) -> float:

@@ -30,7 +30,6 @@ from rangeq.grids.systems.tdg import TDG
 from rangeq.grids.systems.uniform import Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid, checked_apart, checked_categorical
 from rangeq.local.circular import CircularHistogram
-from rangeq.local.flat import Flat
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
 from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
@@ -173,7 +172,7 @@ class PrefixQueries(Ranges):
 
 
 @dataclass(frozen=True)
-class Quantiles(PrefixQueries):
+class Quantiles(Ranges):
     """The item below which a fraction of the users is: the protocols for prefixes.
 
     Their errors are what the ranks of ``estimate.quantile(q)`` err by at most, measured a tenth to
@@ -181,6 +180,7 @@ class Quantiles(PrefixQueries):
     items comes on top.
     """
 
+    workload: ClassVar[str] = "prefixes"
     asked: ClassVar[str] = "quantiles"
     unit: ClassVar[str] = (
         "root mean square error, at most, of the rank of a quantile, as a fraction of the users"
@@ -254,7 +254,7 @@ def _family(protocol: RangeProtocol) -> str:
         return _CIRCULAR
     if isinstance(protocol, ShiftedHistogram):
         return _SHIFTED
-    if isinstance(protocol, HierarchicalHistogram) and not isinstance(protocol, Flat):
+    if isinstance(protocol, HierarchicalHistogram):
         return (
             f"HH_{protocol.branching} {protocol.oracle}"
             if isinstance(protocol.oracle, str)

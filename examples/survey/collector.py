@@ -122,7 +122,7 @@ def reports_of(protocol: Any, message: bytes) -> tuple[list[bytes], str | None]:
     if not len(reports):
         raise ValueError("a batch without reports")
     texts = [base64.b64encode(one) for one in protocol.single_reports_to_bytes(reports)]
-    return texts, channel_of(protocol).batch(message).id if batch else None
+    return texts, channel_of(protocol).transport.batch(message).id if batch else None
 
 
 def where(protocol: Any, kind: str, what: str) -> str:

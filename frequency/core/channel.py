@@ -8,9 +8,9 @@ server half). The two share only the channel: a frozen, printable, comparable se
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,8 +19,19 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.hash_functions import Coins
+from frequency.clients.device import Client, load_client
 from frequency.core.aggregate import Aggregate, canonical, differing
-from frequency.core.deployable import Step, json_integer, sponge, unstated, width_of
+from frequency.core.blanket import (
+    ALIKE,
+    JointLaw,
+    attack_law,
+    joint_law_of,
+    of_two_likelihoods,
+    two_likelihoods,
+)
+from frequency.core.deployable import Step, json_integer, signed, sponge, unstated, width_of
+from frequency.core.public_coins import Menu
 from frequency.core.secure_sums import SignSum, joined_signs, split_signs
 from frequency.core.tally import Sample, cells
 from frequency.core.transport import Reports as Reports
@@ -32,7 +43,7 @@ from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Items
 from mechdesign.base.numbers import Rational, checked_counts, exact_sum, whole
 from mechdesign.base.randomness import BitSource, bit_source
-from mechdesign.base.text import shown, to_text
+from mechdesign.base.text import rounded_up, shown, to_text
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.privacy import exact_epsilon
 from mechdesign.symbolic.privacy_proof import PrivacyProof
@@ -72,7 +83,7 @@ def local_privacy(epsilon: float | Rational) -> Privacy:
 
 
 @dataclass(frozen=True)
-class Channel(Transport):
+class Channel(ABC):
     """A protocol for N users who need not trust the server.
 
     Parameters
@@ -150,11 +161,57 @@ class Channel(Transport):
 
     @property
     def takes(self) -> dict[str, Any]:
+        """What a user's value is, and how it becomes an item: see ``docs/wire.md``."""
         return {"kind": "item", "size": json_integer(self.domain)}
 
     @property
     def client_half(self) -> Step:
+        """How an item becomes a report, as the steps of a description: see ``docs/wire.md``.
+
+        TypeError where it is not stated.
+        """
         raise unstated(self)
+
+    def client(self) -> dict[str, Any]:
+        """The client half as data, which `frequency.clients.load_client` and JavaScript run.
+
+        Returns
+        -------
+        dict
+            A description, as JSON has it: see ``docs/wire.md``.
+
+        Raises
+        ------
+        TypeError
+            A protocol of one's own that does not state its `client_half`.
+        """
+        return client_of(self, type(self).__name__, self.takes)
+
+    def privatize_one(self, value: Any) -> bytes | None:
+        """One report of one user, by the client that devices run: the fastest way to one.
+
+        Its law is that of `privatize`; the randomness is the operating system's.
+
+        Parameters
+        ----------
+        value : object
+            The user's value: an item, a record as a list or by names, or a set of items.
+
+        Returns
+        -------
+        bytes or None
+            A report of ``report_dtype``; None of a user who does not report.
+
+        Raises
+        ------
+        RefusedValue
+            A value that the protocol does not take; nothing has been drawn.
+        """
+        return self._device.privatize_one(value)
+
+    @cached_property
+    def _device(self) -> Client:
+        return load_client(self.client())
 
     def privatize(self, values: npt.ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each user.
@@ -239,6 +296,92 @@ class Channel(Transport):
         """How many users to handle at a time, so that the working arrays stay in cache."""
         return 1 << 16
 
+    # ------------------------------------------------------------------------- how reports travel
+
+    @property
+    def transport(self) -> Transport:
+        """How reports travel, and which are accepted."""
+        return Transport(self.wire, self.signature, self.report_dtype, self.possible)
+
+    @abstractmethod
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        """Which reports some client can have sent: shape (users,)."""
+
+    def single_reports_to_bytes(self, reports: Reports) -> list[bytes]:
+        """Each report as it travels by itself: the channel's `wire`, then its bytes.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Returns
+        -------
+        list of bytes
+            As devices send them, in the same order.
+
+        Raises
+        ------
+        InvalidReport
+            One of them is not of this channel.
+        """
+        return self.transport.singles(reports)
+
+    def single_reports_from_bytes(
+        self, messages: Iterable[bytes], tally: Counter[str] | None = None
+    ) -> Reports:
+        """The reports that came one by one.
+
+        Parameters
+        ----------
+        messages : iterable of bytes
+            What devices sent, or anything that came over a network instead.
+        tally : collections.Counter, optional
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason ("malformed", "foreign", "truncated", "impossible").
+
+        Returns
+        -------
+        numpy.ndarray
+            The valid reports in their order, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
+        return self.transport.of_singles(messages, tally)
+
+    def reports_to_bytes(self, reports: Reports) -> bytes:
+        """A message with any number of reports; InvalidReport if one is not of this channel."""
+        return self.transport.message(reports)
+
+    def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
+        """The reports in a message.
+
+        Parameters
+        ----------
+        message : bytes
+            What `reports_to_bytes` made, of this version or an older one, or anything that came
+            over a network instead.
+        tally : collections.Counter, optional
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
+            the rest is returned. What a message announces but does not hold counts for at most as
+            many reports as the message has bytes.
+
+        Returns
+        -------
+        numpy.ndarray
+            The valid reports, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
+        return self.transport.of_message(message, tally)
+
     # ----------------------------------------------------------------------------- the server half
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
@@ -262,7 +405,7 @@ class Channel(Transport):
         InvalidReport
             Without a tally: another array, or a report that no client can have sent.
         """
-        reports = self.accepted(reports, tally)
+        reports = self.transport.accepted(reports, tally)
         return Aggregate(self.signature, len(reports), self.add_counts(reports))
 
     def add_counts(
@@ -328,7 +471,7 @@ class Channel(Transport):
         InvalidReport
             Another array, or a report that no client can have sent.
         """
-        reports = self.accepted(reports, None)
+        reports = self.transport.accepted(reports, None)
         counts = np.zeros((len(reports), math.prod(self.counts_shape)), dtype=np.int8)
         for user in range(len(reports)):
             counts[user] = self.counts_of(reports[user : user + 1]).ravel()
@@ -557,6 +700,213 @@ class Channel(Transport):
         """
         raise TypeError(f"{type(self).__name__} does not state the likelihoods of its reports")
 
+    # What public coins ask, such as those of `frequency.heavy.OneBit`: how likely each report is,
+    # relative to that of a user without an item
+
+    @property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The values of Pr[report | item] / Pr[report | no item] for each kind of report.
+
+        The least comes first.
+
+        TypeError if the channel, or a part of it, does not state them.
+        """
+        raise unknown(self)
+
+    def _require_likelihoods(self) -> None:
+        """Raise UnstatedLikelihoods unless the channel has some of its own."""
+        if type(self).likelihoods is Channel.likelihoods:
+            raise UnstatedLikelihoods(type(self).__name__)
+
+    def drawn(self, items: Items, source: BitSource) -> Items:
+        """The items that users' reports are about, where users draw these themselves.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            One row a user, as of `fill`.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            One row a user, as `likelihood` takes them: by default the same.
+        """
+        return items
+
+    def blank(self, coins: Coins) -> Reports:
+        """The reports of users without an item: one for each of the coins' users."""
+        raise unknown(self)
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        """Which of the likelihoods each report has under an item.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        items : numpy.ndarray of int64
+            Shape (users,): an item for each report.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (users,): places among the `likelihoods`. Those of the first kind of report are
+            numbered first, then those of the next.
+        """
+        raise unknown(self)
+
+    # Public coins may draw several reports at a time, so that a user with more than one bit chooses
+    # among them. By default there is no more than one.
+
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        """What is known of the candidates for each kind of report.
+
+        Parameters
+        ----------
+        largest : int
+            How many candidates there may be, at least 1.
+
+        Returns
+        -------
+        tuple of Menu
+            One for each of the `likelihoods`.
+        """
+        return (Menu(1, 0, 1),) * len(self.likelihoods)
+
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        """The candidates of some numbers, of those that go with blank reports.
+
+        Candidate 0 is the report itself; over the coins every candidate is distributed as it is.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,): blank reports.
+        numbers : numpy.ndarray of int64
+            Shape (users,), each 0 or more; those beyond the menu count on from its beginning.
+        largest : int
+            As for `menus`.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        """
+        return reports
+
+    def coins_likelihood(self, coins: Coins, items: Items) -> Items:
+        """`likelihood` of the blank reports that these coins draw."""
+        return self.likelihood(self.blank(coins), items)
+
+    # Among the reports of others: see `frequency.core.blanket`. By default there is one kind of
+    # report, with two likelihoods. As those of an item have mean 1, all items then make as many
+    # blank reports likely.
+
+    def likely_together(self, items: Items) -> Fraction:
+        """The probability that a blank report is likely under all of some items.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            Different items, at least one, one row each.
+
+        Returns
+        -------
+        Fraction
+            Exact.
+
+        Raises
+        ------
+        UnstatedLikelihoods
+            The channel does not state it.
+        """
+        raise UnstatedLikelihoods(type(self).__name__)
+
+    @property
+    def least_together(self) -> Fraction:
+        """The least probability that a blank report is likely under two items, or less.
+
+        By default that of items 0 and 1, for channels to which all pairs are alike.
+        """
+        return self.likely_together(np.arange(2))
+
+    @property
+    def always_likely(self) -> Fraction:
+        """The probability that a blank report is likely under all items, or less."""
+        return self.likely_together(self.every_item()) if self.domain == 2 else Fraction(0)
+
+    def joint_law(self, items: Items) -> JointLaw:
+        """The law of the likelihoods of a report under some items.
+
+        Parameters
+        ----------
+        items : numpy.ndarray of int64
+            As of `items_of`, at least one row, not all of which need be different.
+
+        Returns
+        -------
+        JointLaw
+            Exact; the likelihoods are relative to the same law of reports for all items.
+
+        Raises
+        ------
+        UnstatedLikelihoods
+            The channel does not state it.
+        """
+        different, places = np.unique(items, axis=0, return_inverse=True)
+        low, high = self.low_and_high
+        found = of_two_likelihoods(
+            len(different), low, high, lambda chosen: self.likely_together(different[list(chosen)])
+        )
+        return joint_law_of(
+            (probability, [likelihoods[place] for place in places.ravel().tolist()])
+            for probability, likelihoods in found
+        )
+
+    def dominating_law(self) -> PairLaw:
+        """A pair law above those of all pairs of items in convex order, equal ones included.
+
+        Returns
+        -------
+        PairLaw
+            Under a blanket.
+
+        Raises
+        ------
+        UnstatedLikelihoods
+            The channel does not state enough.
+        """
+        self._require_likelihoods()
+        if self.domain == 1:
+            return ALIKE
+        always = self.always_likely
+        return two_likelihoods(*self.low_and_high, max(self.least_together, always), always)
+
+    @property
+    def low_and_high(self) -> tuple[Fraction, Fraction]:
+        """The two likelihoods; UnstatedLikelihoods if there are others."""
+        self._require_likelihoods()
+        if len(self.likelihoods) != 1 or len(self.likelihoods[0]) != 2:
+            raise UnstatedLikelihoods(type(self).__name__)
+        low, high = self.likelihoods[0]
+        return low, high
+
+    def attack_items(self) -> list[Items]:
+        """Items that tell a user apart well.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Each of three rows: two items of the user, and the one that all others hold.
+        """
+        last = min(self.domain, 1 << 63) - 1
+        if last < 2:
+            return [np.array([0, 1, other]) for other in range(2 * last)]
+        half = (last + 1) // 2
+        return [np.array(items) for items in ((0, last, half), (0, half, last), (0, 1, 2))]
+
     # What `mechdesign.accounting.shuffled` asks
 
     def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
@@ -574,7 +924,8 @@ class Channel(Transport):
         UnstatedLikelihoods
             The channel states none.
         """
-        raise UnstatedLikelihoods(type(self).__name__)
+        self._require_likelihoods()
+        return (self.dominating_law(),) if self.domain > 1 else ()
 
     def attack_laws(self) -> Sequence[PairLaw]:
         """How the reports of two values compare with those of users who all hold a third.
@@ -590,7 +941,30 @@ class Channel(Transport):
         UnstatedLikelihoods
             The channel states none.
         """
-        raise UnstatedLikelihoods(type(self).__name__)
+        self._require_likelihoods()
+        laws = (attack_law(self.joint_law(items)) for items in self.attack_items())
+        return tuple(dict.fromkeys(laws))
+
+
+def unknown(channel: Channel) -> TypeError:
+    """The error of channels that do not state how likely each report is."""
+    return TypeError(f"{type(channel).__name__} does not state the probabilities of its reports")
+
+
+def client_of(channel: Channel, protocol: str, takes: dict[str, Any]) -> dict[str, Any]:
+    """The client half of a protocol over a channel, which takes these values, as data."""
+    content = {
+        "format": "mechdesign.client",
+        "version": 1,
+        "protocol": protocol,
+        "wire": channel.wire.hex(),
+        "bytes": channel.report_dtype.itemsize,
+        "epsilon": rounded_up(Fraction(channel.privacy.epsilon), 4),
+        "odds": rounded_up(channel.max_ratio, 4),
+        "takes": takes,
+        "report": channel.client_half,
+    }
+    return signed(content)
 
 
 def smallest_integer(largest: int) -> str:

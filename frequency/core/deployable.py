@@ -1,20 +1,12 @@
-"""Deployable: what runs on devices that have no packages, by a description that is data."""
+"""Descriptions: the client half as data, which runs on devices that have no packages."""
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
-from functools import cached_property
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from frequency.clients.device import Client, load_client
 from frequency.core.aggregate import canonical
-from mechdesign import Privacy
-from mechdesign.base.text import rounded_up
 
 _EXACT = 1 << 53
 """Larger integers are text in JSON, as JavaScript has floats there."""
@@ -24,93 +16,9 @@ Step: TypeAlias = dict[str, Any]
 """A step of a description: its name under "do", and what it needs."""
 
 
-class Deployable(ABC):
-    """What has a client half: channels and protocols."""
-
-    @property
-    @abstractmethod
-    def takes(self) -> dict[str, Any]:
-        """What a user's value is, and how it becomes an item: see ``docs/wire.md``."""
-
-    @property
-    @abstractmethod
-    def client_half(self) -> Step:
-        """How an item becomes a report, as the steps of a description: see ``docs/wire.md``.
-
-        TypeError where it is not stated.
-        """
-
-    @property
-    @abstractmethod
-    def wire(self) -> bytes:
-        """The eight bytes that name the protocol in front of a single report."""
-
-    @property
-    @abstractmethod
-    def report_dtype(self) -> np.dtype[np.void]:
-        """The published layout of a report: a packed, little-endian structure."""
-
-    @property
-    @abstractmethod
-    def max_ratio(self) -> Fraction:
-        """The largest likelihood ratio allowed: 1 / alpha, a rational at most exp(epsilon)."""
-
-    @property
-    @abstractmethod
-    def privacy(self) -> Privacy:
-        """The claim."""
-
-    def client(self) -> dict[str, Any]:
-        """The client half as data, which `frequency.clients.load_client` and JavaScript run.
-
-        Returns
-        -------
-        dict
-            A description, as JSON has it: see ``docs/wire.md``.
-
-        Raises
-        ------
-        TypeError
-            A protocol of one's own that does not state its `client_half`.
-        """
-        content = {
-            "format": "mechdesign.client",
-            "version": 1,
-            "protocol": type(self).__name__,
-            "wire": self.wire.hex(),
-            "bytes": self.report_dtype.itemsize,
-            "epsilon": rounded_up(Fraction(self.privacy.epsilon), 4),
-            "odds": rounded_up(self.max_ratio, 4),
-            "takes": self.takes,
-            "report": self.client_half,
-        }
-        return {**content, "digest": f"shake256:{sponge(canonical(content), 32).hex()}"}
-
-    def privatize_one(self, value: Any) -> bytes | None:
-        """One report of one user, by the client that devices run: the fastest way to one.
-
-        Its law is that of `privatize`; the randomness is the operating system's.
-
-        Parameters
-        ----------
-        value : object
-            The user's value: an item, a record as a list or by names, or a set of items.
-
-        Returns
-        -------
-        bytes or None
-            A report of ``report_dtype``; None of a user who does not report.
-
-        Raises
-        ------
-        RefusedValue
-            A value that the protocol does not take; nothing has been drawn.
-        """
-        return self._device.privatize_one(value)
-
-    @cached_property
-    def _device(self) -> Client:
-        return load_client(self.client())
+def signed(content: dict[str, Any]) -> dict[str, Any]:
+    """A description with its digest."""
+    return {**content, "digest": f"shake256:{sponge(canonical(content), 32).hex()}"}
 
 
 def unstated(channel: object) -> TypeError:

@@ -20,8 +20,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import ALIKE, JointLaw, joint_law_of, law_above
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, json_integer, json_integers
-from frequency.core.oracle import CellOracle, spread_out, variance_of, variance_of_scores
-from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_scores
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws, attack_laws_of
@@ -36,7 +35,7 @@ _TOLERANCE = 1e-6
 """How far the reconstruction, in floats, may be from unbiased."""
 
 
-class EnumeratedOracle(CellOracle, PublicCoinChannel):
+class EnumeratedOracle(Oracle):
     """Oracles that state the exact probability of each kind of report.
 
     From this `law` follows everything, exactly but at a cost of kinds x items: a report is the

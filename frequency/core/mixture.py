@@ -21,7 +21,7 @@ from frequency.core.blanket import JointLaw, mixed, mixed_law
 from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.deployable import Step, json_integers, unstated
 from frequency.core.oracle import checked_users
-from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel, stating
+from frequency.core.public_coins import Menu
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
@@ -34,7 +34,7 @@ from mechdesign.symbolic.proof_rules import MixturePart, MixtureProof
 
 
 @dataclass(frozen=True)
-class Mixture(PublicCoinChannel):
+class Mixture(Channel):
     """A random part of the question, and the report of that part's own channel.
 
     A report is the number of the part and ``body``, the bytes of the part's report, padded with
@@ -325,13 +325,8 @@ class Mixture(PublicCoinChannel):
                 yield k, items[some], here[some]
 
     @cached_property
-    def _drawable(self) -> tuple[PublicCoinChannel, ...]:
-        """The parts, if public coins can draw from all of them."""
-        return tuple(map(public_coin_channel, self.parts))
-
-    @cached_property
     def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        different = dict.fromkeys(self._drawable)
+        different = dict.fromkeys(self.parts)
         return tuple(kind for channel in different for kind in channel.likelihoods)
 
     def blank(self, coins: Coins) -> Reports:
@@ -339,7 +334,7 @@ class Mixture(PublicCoinChannel):
         reports[self.kind] = self._part(coins.words(0))
         own = coins.after(1)
         for k, mine in _groups(reports[self.kind]):
-            part = self._drawable[k].blank(own[mine])
+            part = self.parts[k].blank(own[mine])
             reports["body"][mine, : part.itemsize] = part.view(np.uint8).reshape(
                 len(mine), part.itemsize
             )
@@ -350,19 +345,19 @@ class Mixture(PublicCoinChannel):
         """The place of each part's first likelihood among all."""
         places: dict[Channel, int] = {}
         total = 0
-        for channel in dict.fromkeys(self._drawable):
+        for channel in dict.fromkeys(self.parts):
             places[channel] = total
             total += sum(map(len, channel.likelihoods))
         return [places[channel] for channel in self.parts]
 
     def menus(self, largest: int) -> tuple[Menu, ...]:
-        different = dict.fromkeys(self._drawable)
+        different = dict.fromkeys(self.parts)
         return tuple(menu for channel in different for menu in channel.menus(largest))
 
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
         result = reports.copy()
         for k, channel, mine, part in self._split(reports):
-            found = self._drawable[k].candidate(part, numbers[mine], largest)
+            found = self.parts[k].candidate(part, numbers[mine], largest)
             size = channel.report_dtype.itemsize
             result["body"][mine, :size] = found.view(np.uint8).reshape(len(mine), size)
         return result
@@ -371,23 +366,23 @@ class Mixture(PublicCoinChannel):
         result = np.empty(len(items), dtype=np.int64)
         for k, _, mine, part in self._split(reports):
             nodes = self.part_items(k, items[mine])
-            result[mine] = self._firsts[k] + self._drawable[k].likelihood(part, nodes)
+            result[mine] = self._firsts[k] + self.parts[k].likelihood(part, nodes)
         return result
 
     def joint_law(self, items: Items) -> JointLaw:
-        cells = Counter[tuple[PublicCoinChannel, bytes]]()
+        cells = Counter[tuple[Channel, bytes]]()
         for k in self._ends[0].tolist():
             nodes = self.part_items(k, items).astype(np.int64)
-            cells[stating(self.parts[k]), nodes.tobytes()] += self.part_weights[k]
+            cells[self.parts[k], nodes.tobytes()] += self.part_weights[k]
         return mixed(
             (Fraction(weight, WORD), part.joint_law(np.frombuffer(nodes, dtype=np.int64)))
             for (part, nodes), weight in cells.items()
         )
 
     def dominating_law(self) -> PairLaw:
-        weights = Counter[PublicCoinChannel]()
+        weights = Counter[Channel]()
         for k in self._ends[0].tolist():
-            weights[stating(self.parts[k])] += self.part_weights[k]
+            weights[self.parts[k]] += self.part_weights[k]
         return mixed_law(
             (Fraction(weight, WORD), part.dominating_law()) for part, weight in weights.items()
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,64 @@ _IN_CACHE = 1 << 17
 """How many numbers to transform together."""
 
 
+class Support(NamedTuple):
+    """How the reports of "pure" protocols support items.
+
+    A report supports its sender's item with probability ``p``, any other with probability ``q`` <
+    p (Wang et al., USENIX Security 2017, section 3): the frequency of x is estimated by (supporters
+    of x / n - q) / (p - q), with variance (f p (1-p) + (1-f) q (1-q)) / (n (p-q)^2).
+
+    Attributes
+    ----------
+    p : Fraction
+        Pr[a report supports its sender's item].
+    q : Fraction
+        Pr[a report supports a particular other item].
+    """
+
+    p: Fraction
+    q: Fraction
+
+    def frequencies(self, supporters: npt.NDArray[np.int64], n: int) -> Floats:
+        """Unbiased estimates, from how many of n reports support each item."""
+        return (supporters / n - float(self.q)) / float(self.p - self.q)
+
+    def held(self, supporters: npt.NDArray[np.int64], users: Floats) -> Floats:
+        """Unbiased estimates of how many users have each item.
+
+        Shapes: `supporters` (..., domain), `users` (...).
+        """
+        result: Floats = (supporters - float(self.q) * users[..., None]) / float(self.p - self.q)
+        return result
+
+    def likelihood(self, supporters: npt.NDArray[np.int64], n: int) -> Likelihood:
+        """That of whether reports support an item, for each item by itself."""
+        q, more = float(self.q), float(self.p - self.q)
+
+        def predict(frequencies: Floats) -> Floats:
+            supported = q + more * frequencies
+            return np.concatenate([supported, 1 - supported])
+
+        def transposed(numbers: Floats) -> Floats:
+            yes, no = np.split(numbers, 2)
+            return more * (yes - no) + q * yes.sum() + (1 - q) * no.sum()
+
+        counts = np.concatenate([supporters, n - supporters]).astype(np.float64)
+        return Likelihood(len(supporters), counts, predict, transposed)
+
+    @property
+    def own_and_other(self) -> tuple[float, float]:
+        """The variance from one user with the item, and from one with another."""
+        p, q = self
+        return float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
+
+
 @dataclass(frozen=True)
 class Oracle(Channel):
     """A frequency protocol under local privacy: see `Channel` for what travels.
+
+    An oracle states its `support`, from which the estimates follow, or `frequencies_of`; and
+    `cells_of`, or `counts_of`.
 
     Parameters
     ----------
@@ -42,6 +97,19 @@ class Oracle(Channel):
     ValueError
         A domain or epsilon outside the range of the protocol.
     """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.support is not None and self.support.p <= self.support.q:
+            raise ValueError(
+                f"epsilon = {shown(self.epsilon)} is too small for {self.domain} items in units of"
+                " 2^-64"
+            )
+
+    def _details(self) -> dict[str, Any]:
+        if self.support is None:
+            return super()._details()
+        return {name: to_text(chance) for name, chance in self.support._asdict().items()}
 
     def estimate(self, aggregate: Aggregate, items: npt.ArrayLike | None = None) -> Estimate:
         """Unbiased frequencies with their variances.
@@ -81,7 +149,75 @@ class Oracle(Channel):
 
     # ------------------------------------------------------------------- what every oracle states
 
-    @abstractmethod
+    @property
+    def support(self) -> Support | None:
+        """By which probabilities reports support items; None where they support none."""
+        return None
+
+    @property
+    def p(self) -> Fraction:
+        """Pr[a report supports its sender's item]; TypeError where reports support none."""
+        return support_of(self).p
+
+    @property
+    def q(self) -> Fraction:
+        """Pr[a report supports a particular other item]; TypeError where they support none."""
+        return support_of(self).q
+
+    @property
+    def counts_shape(self) -> tuple[int, ...]:
+        return (self.domain,)
+
+    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How many reports support each item: by default, these are the counts.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64
+            Shape (..., *counts_shape): of one aggregate, or of many.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (..., domain).
+        """
+        return counts
+
+    @property
+    def cells(self) -> int:
+        """How many counts each report adds one to: by default 1, or 0 without `cells_of`."""
+        return int(type(self).cells_of is not Oracle.cells_of)
+
+    def cells_of(self, reports: Reports) -> Items:
+        """The flat indices of the counts that each report adds to: shape (users, cells).
+
+        TypeError where reports have no cells.
+        """
+        raise TypeError(f"the reports of {type(self).__name__} have no cells")
+
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        size = math.prod(self.counts_shape)
+        return np.bincount(self.cells_of(reports).ravel(), minlength=size).reshape(
+            self.counts_shape
+        )
+
+    def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
+        """Unbiased estimates of how many users have each item, where reports have cells.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64
+            Shape (..., *counts_shape): of one aggregate, or of many.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (..., domain): linear in the counts.
+        """
+        axes = tuple(range(-len(self.counts_shape), 0))
+        users = counts.sum(axis=axes, dtype=np.float64) / self.cells
+        return support_of(self).held(self.supporters(counts), users)
+
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         """Unbiased estimates of frequencies.
 
@@ -98,6 +234,10 @@ class Oracle(Channel):
             Shape (items,): linear in the counts, and the mean over the reports of what each of them
             alone would give.
         """
+        supporters = self.supporters(aggregate.counts)
+        if items is not None:
+            supporters = supporters[items]
+        return support_of(self).frequencies(supporters, aggregate.n)
 
     @abstractmethod
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
@@ -128,9 +268,19 @@ class Oracle(Channel):
 
     # ---------------------------------- what follows from that, slowly: many oracles state it anew
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether all items are treated alike: variances depend on an item's own frequency alone.
+
+        By default that of oracles whose reports support items.
+        """
+        return self.support is not None
+
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:
         """The mean over items of the variance from one user, with that item and with another."""
+        if self.support is not None:
+            return self.support.own_and_other
         d, items = self.domain, np.eye(self.domain)
         told = np.array([self.linear_variance(1, items, held) for held in items])
         own = float(np.trace(told)) / d
@@ -239,6 +389,8 @@ class Oracle(Channel):
         numpy.ndarray of float64
             Shape (items,): perhaps negative.
         """
+        if self.symmetric:
+            return np.asarray(self.variance(aggregate.n, frequencies))
         return self.linear_variances_of(np.eye(len(frequencies)), aggregate, frequencies, items)
 
     def variance_slope(self, n: int) -> float:
@@ -247,7 +399,7 @@ class Oracle(Channel):
         What the score intervals of `Estimate` are made of; 0 makes them normal intervals, which is
         right also where the variance depends on all of the frequencies.
         """
-        return 0.0
+        return float(self.variance(n, 1.0) - self.variance(n, 0.0)) if self.symmetric else 0.0
 
     def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
         """The likelihood of an aggregate's counts, for `frequency.core.likelihood.maximised`.
@@ -269,142 +421,16 @@ class Oracle(Channel):
         TypeError
             It is not known.
         """
-        raise TypeError(f"{type(self).__name__} does not state the likelihood of its counts")
+        if self.support is None:
+            raise TypeError(f"{type(self).__name__} does not state the likelihood of its counts")
+        return self.support.likelihood(self.supporters(aggregate.counts), aggregate.n)
 
 
-class SymmetricOracle(Oracle):
-    """Oracles that treat all items alike: an item's variance depends on its own frequency alone."""
-
-    def variances_of(
-        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        return np.asarray(self.variance(aggregate.n, frequencies))
-
-    def variance_slope(self, n: int) -> float:
-        return float(self.variance(n, 1.0) - self.variance(n, 0.0))
-
-
-class PureOracle(SymmetricOracle):
-    """Oracles whose reports each support some items.
-
-    A report supports its sender's item with probability ``p``, any other with probability ``q`` <
-    p.
-
-    "Pure" protocols (Wang et al., USENIX Security 2017, section 3): the frequency of x is estimated
-    by (supporters of x / n - q) / (p - q), with variance (f p (1-p) + (1-f) q (1-q)) / (n (p-q)^2).
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.p <= self.q:
-            raise ValueError(
-                f"epsilon = {shown(self.epsilon)} is too small for {self.domain} items in units of"
-                " 2^-64"
-            )
-
-    @property
-    @abstractmethod
-    def p(self) -> Fraction:
-        """Pr[a report supports its sender's item]."""
-
-    @property
-    @abstractmethod
-    def q(self) -> Fraction:
-        """Pr[a report supports a particular other item]."""
-
-    def _details(self) -> dict[str, Any]:
-        return {"p": to_text(self.p), "q": to_text(self.q)}
-
-    @property
-    def counts_shape(self) -> tuple[int, ...]:
-        return (self.domain,)
-
-    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How many reports support each item: by default, these are the counts.
-
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64
-            Shape (..., *counts_shape): of one aggregate, or of many.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (..., domain).
-        """
-        return counts
-
-    def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        supporters = self.supporters(aggregate.counts)
-        if items is not None:
-            supporters = supporters[items]
-        return (supporters / aggregate.n - float(self.q)) / float(self.p - self.q)
-
-    def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
-        # Of whether reports support an item, for each item by itself
-        told, q, more = self.supporters(aggregate.counts), float(self.q), float(self.p - self.q)
-
-        def predict(frequencies: Floats) -> Floats:
-            supported = q + more * frequencies
-            return np.concatenate([supported, 1 - supported])
-
-        def transposed(numbers: Floats) -> Floats:
-            yes, no = np.split(numbers, 2)
-            return more * (yes - no) + q * yes.sum() + (1 - q) * no.sum()
-
-        counts = np.concatenate([told, aggregate.n - told]).astype(np.float64)
-        return Likelihood(self.domain, counts, predict, transposed)
-
-    @cached_property
-    def _own_and_other(self) -> tuple[float, float]:
-        p, q = self.p, self.q
-        return float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
-
-
-class CellOracle(Oracle):
-    """A report adds one to each of a fixed number of an aggregate's counts: those of its cells."""
-
-    @property
-    def cells(self) -> int:
-        """How many counts each report adds to."""
-        return 1
-
-    @abstractmethod
-    def cells_of(self, reports: Reports) -> Items:
-        """The flat indices of the counts that each report adds to: shape (users, cells)."""
-
-    @abstractmethod
-    def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
-        """Unbiased estimates of how many users have each item.
-
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64
-            Shape (..., *counts_shape): of one aggregate, or of many.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (..., domain): linear in the counts.
-        """
-
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        size = math.prod(self.counts_shape)
-        return np.bincount(self.cells_of(reports).ravel(), minlength=size).reshape(
-            self.counts_shape
-        )
-
-
-class PureCellOracle(PureOracle, CellOracle):
-    """Pure oracles whose reports add to cells."""
-
-    def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
-        axes = tuple(range(-len(self.counts_shape), 0))
-        users = counts.sum(axis=axes, dtype=np.float64) / self.cells
-        result: Floats = (self.supporters(counts) - float(self.q) * users[..., None]) / float(
-            self.p - self.q
-        )
-        return result
+def support_of(oracle: Oracle) -> Support:
+    """By which probabilities an oracle's reports support items; TypeError where they do not."""
+    if oracle.support is None:
+        raise TypeError(f"{type(oracle).__name__} states neither its support nor its estimates")
+    return oracle.support
 
 
 def checked_users(n: int) -> int:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from frequency.clients.device import Client, load_client
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports
-from frequency.core.deployable import Deployable, Step
+from frequency.core.channel import Channel, Reports, client_of
+from frequency.core.deployable import Step
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 
-class Protocol(Deployable):
+class Protocol(ABC):
     """The methods of a `Channel`, for values that are first turned into its items."""
 
     privacy_source: ClassVar[str] = ""
@@ -32,15 +34,30 @@ class Protocol(Deployable):
 
     @property
     def takes(self) -> dict[str, Any]:
+        """What a user's value is, and how it becomes an item: see ``docs/wire.md``."""
         return self.channel.takes
 
     @property
     def client_half(self) -> Step:
+        """How an item becomes a report: see `Channel.client_half`."""
         return self.channel.client_half
 
     @property
     def wire(self) -> bytes:
+        """The eight bytes that name the protocol in front of a single report."""
         return self.channel.wire
+
+    def client(self) -> dict[str, Any]:
+        """The client half as data: see `Channel.client`."""
+        return client_of(self.channel, type(self).__name__, self.takes)
+
+    def privatize_one(self, value: Any) -> bytes | None:
+        """One report of one user, by the client that devices run: see `Channel.privatize_one`."""
+        return self._device.privatize_one(value)
+
+    @cached_property
+    def _device(self) -> Client:
+        return load_client(self.client())
 
     def items_of(self, values: Any) -> Any:
         """The users' values as those of the channel; InvalidValue names the first bad one."""

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar
 
@@ -17,10 +17,10 @@ from frequency.algebra.exact_draws import uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import JointLaw, mixed
-from frequency.core.channel import Reports
+from frequency.core.channel import Channel, Reports
 from frequency.core.deployable import Step, tossed, unstated
-from frequency.core.oracle import CellOracle
-from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel, stating
+from frequency.core.oracle import Oracle
+from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
@@ -29,7 +29,7 @@ from mechdesign.base.randomness import BitSource
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
-class PublicDraw(PublicCoinChannel):
+class PublicDraw(Channel):
     """A setting drawn without looking at the item, and the report of a cell that depends on both.
 
     The setting is one number or a few, and public; `base` reports the cell. The setting does not
@@ -43,7 +43,7 @@ class PublicDraw(PublicCoinChannel):
 
     @property
     @abstractmethod
-    def base(self) -> CellOracle:
+    def base(self) -> Oracle:
         """The oracle over the cells."""
 
     @property
@@ -155,30 +155,26 @@ class PublicDraw(PublicCoinChannel):
 
     # Without an item, the setting is as likely: what remains is the cell's.
 
-    @cached_property
-    def _drawable(self) -> PublicCoinChannel:
-        return public_coin_channel(self.base)
-
     @property
     def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        return self._drawable.likelihoods
+        return self.base.likelihoods
 
     def blank(self, coins: Coins) -> Reports:
         reports, place = np.zeros(len(coins), dtype=self.report_dtype), count()
         self._tell(reports, self._draw(lambda k: coins.uniform(next(place), k)))
-        reports[self.fields[1]] = self._drawable.blank(coins.after(next(place)))
+        reports[self.fields[1]] = self.base.blank(coins.after(next(place)))
         return reports
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
         cell = self._cell(items, tuple(self._numbers(reports).T))
-        return self._drawable.likelihood(reports[self.fields[1]], cell)
+        return self.base.likelihood(reports[self.fields[1]], cell)
 
     def menus(self, largest: int) -> tuple[Menu, ...]:
-        return self._drawable.menus(largest)
+        return self.base.menus(largest)
 
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
         result, cell = reports.copy(), self.fields[1]
-        result[cell] = self._drawable.candidate(reports[cell], numbers, largest)
+        result[cell] = self.base.candidate(reports[cell], numbers, largest)
         return result
 
     def cells_together(self, items: Items) -> tuple[Items, Items]:
@@ -210,15 +206,15 @@ class PublicDraw(PublicCoinChannel):
         return found, times
 
     def joint_law(self, items: Items) -> JointLaw:
-        base, (cells, times) = stating(self.base), self.cells_together(items)
+        cells, times = self.cells_together(items)
         total = int(times.sum())
         return mixed(
-            (Fraction(count, total), base.joint_law(row))
+            (Fraction(count, total), self.base.joint_law(row))
             for row, count in zip(cells, times.tolist(), strict=True)
         )
 
     def dominating_law(self) -> PairLaw:
-        return stating(self.base).dominating_law()  # of two items that are never in one cell
+        return self.base.dominating_law()  # of two items that are never in one cell
 
     def audit(self) -> Audit:
         return self.base.audit()

@@ -9,9 +9,8 @@ short, of another channel, or such that no client can have sent it, is an error 
 from __future__ import annotations
 
 import secrets
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import REPORTS, pack, unpack
-from frequency.core.deployable import Deployable
 from frequency.exceptions import InvalidReport
 from mechdesign.base.fields import TEXT, matching
 from mechdesign.base.text import reason as plainly
@@ -68,65 +66,37 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-class Transport(Deployable):
-    """How the reports of a channel travel."""
+@dataclass(frozen=True)
+class Transport:
+    """How the reports of a channel travel.
 
-    @property
-    @abstractmethod
-    def signature(self) -> str:
-        """The parameters as text, which aggregates carry."""
+    Attributes
+    ----------
+    wire : bytes
+        What names the channel in front of a single report.
+    signature : str
+        The channel's parameters as text, which batches of version 1 carry.
+    dtype : numpy.dtype
+        The layout of a report.
+    possible : callable
+        Which reports some client can have sent: shape (users,), of reports of this shape.
+    """
 
-    @abstractmethod
-    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        """Which reports some client can have sent: shape (users,)."""
+    wire: bytes
+    signature: str
+    dtype: np.dtype[np.void]
+    possible: Callable[[Reports], npt.NDArray[np.bool_]]
 
     # ----------------------------------------------------------------------------------- one by one
 
-    def single_reports_to_bytes(self, reports: Reports) -> list[bytes]:
-        """Each report as it travels by itself: the channel's `wire`, then its bytes.
-
-        Parameters
-        ----------
-        reports : structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-
-        Returns
-        -------
-        list of bytes
-            As devices send them, in the same order.
-
-        Raises
-        ------
-        InvalidReport
-            One of them is not of this channel.
-        """
+    def singles(self, reports: Reports) -> list[bytes]:
+        """Each report as it travels by itself: the channel's `wire`, then its bytes."""
         content = self.accepted(reports, None).tobytes()
-        size = self.report_dtype.itemsize
+        size = self.dtype.itemsize
         return [self.wire + content[at : at + size] for at in range(0, len(content), size)]
 
-    def single_reports_from_bytes(
-        self, messages: Iterable[bytes], tally: Counter[str] | None = None
-    ) -> Reports:
-        """The reports that came one by one.
-
-        Parameters
-        ----------
-        messages : iterable of bytes
-            What devices sent, or anything that came over a network instead.
-        tally : collections.Counter, optional
-            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
-            and counted under the reason ("malformed", "foreign", "truncated", "impossible").
-
-        Returns
-        -------
-        numpy.ndarray
-            The valid reports in their order, of ``report_dtype``.
-
-        Raises
-        ------
-        InvalidReport
-            Without a tally: the first thing that is wrong.
-        """
+    def of_singles(self, messages: Iterable[bytes], tally: Counter[str] | None) -> Reports:
+        """The reports that came one by one: see `Channel.single_reports_from_bytes`."""
         kept = []
         for k, message in enumerate(messages):
             reason = self.wrong_of_single(message)
@@ -134,32 +104,21 @@ class Transport(Deployable):
                 kept.append(message[WIRE:])
             else:
                 self.refuse(reason, 1, f"message {k} is {reason}: {shown(message)}", tally)
-        return self.accepted(np.frombuffer(b"".join(kept), dtype=self.report_dtype), tally)
+        return self.accepted(np.frombuffer(b"".join(kept), dtype=self.dtype), tally)
 
     def wrong_of_single(self, message: bytes) -> str | None:
-        """Why these bytes are no report of this channel by itself; None: they may be one.
-
-        Parameters
-        ----------
-        message : bytes
-            Anything that came.
-
-        Returns
-        -------
-        str or None
-            "malformed", "foreign" or "truncated".
-        """
+        """Why these bytes are no report by itself, in a word; None: they may be one."""
         if len(message) < WIRE:
             return "malformed"
         if message[:WIRE] != self.wire:
             return "foreign"
-        beyond = len(message) - WIRE - self.report_dtype.itemsize
+        beyond = len(message) - WIRE - self.dtype.itemsize
         return "malformed" if beyond > 0 else "truncated" if beyond else None
 
     # -------------------------------------------------------------------------------------- batches
 
-    def reports_to_bytes(self, reports: Reports) -> bytes:
-        """A message with any number of reports; InvalidReport if one is not of this channel."""
+    def message(self, reports: Reports) -> bytes:
+        """A message with any number of reports; InvalidReport if one is not of the channel."""
         self.accepted(reports, None)
         return pack(self.batch_header(len(reports)), reports.tobytes())
 
@@ -174,23 +133,7 @@ class Transport(Deployable):
         }
 
     def batch(self, message: bytes | memoryview) -> Batch:
-        """What a message of reports says of itself.
-
-        Parameters
-        ----------
-        message : bytes or memoryview
-            The whole of it, or its first bytes.
-
-        Returns
-        -------
-        Batch
-            Its header, compared with this channel, and the bytes behind it, as they are.
-
-        Raises
-        ------
-        ValueError
-            It does not begin as a message of reports.
-        """
+        """What a message of reports says of itself; ValueError if it does not begin as one."""
         header, body = unpack(message, "reports", _HEADERS)
         if header["version"] == 1:
             given, own = header["parameters"], self.signature
@@ -200,30 +143,8 @@ class Transport(Deployable):
             header["count"], header.get("id"), None if given == own else f"{given!r:.300}", body
         )
 
-    def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
-        """The reports in a message.
-
-        Parameters
-        ----------
-        message : bytes
-            What `reports_to_bytes` made, of this version or an older one, or anything that came
-            over a network instead.
-        tally : collections.Counter, optional
-            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
-            and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
-            the rest is returned. What a message announces but does not hold counts for at most as
-            many reports as the message has bytes.
-
-        Returns
-        -------
-        numpy.ndarray
-            The valid reports, of ``report_dtype``.
-
-        Raises
-        ------
-        InvalidReport
-            Without a tally: the first thing that is wrong.
-        """
+    def of_message(self, message: bytes, tally: Counter[str] | None) -> Reports:
+        """The reports in a message: see `Channel.reports_from_bytes`."""
         try:
             message = bytes(memoryview(message))
             batch = self.batch(message)
@@ -237,7 +158,7 @@ class Transport(Deployable):
                 f"reports of {batch.foreign}, not of {self.wire.hex()}, {self.signature}",
                 tally,
             )
-        size = self.report_dtype.itemsize
+        size = self.dtype.itemsize
         whole, rest = divmod(len(body), size)
         if whole < count:
             self.refuse(
@@ -254,7 +175,7 @@ class Transport(Deployable):
                 f"{count} reports were announced, {len(body) - count * size} bytes follow them",
                 tally,
             )
-        reports = np.frombuffer(body, dtype=self.report_dtype, count=min(whole, count))
+        reports = np.frombuffer(body, dtype=self.dtype, count=min(whole, count))
         return self.accepted(reports, tally)
 
     # -------------------------------------------------------------------------------- what is wrong
@@ -264,33 +185,15 @@ class Transport(Deployable):
         if tally is None:
             raise InvalidReport(message)
         tally[reason] += count
-        return np.zeros(0, dtype=self.report_dtype)
+        return np.zeros(0, dtype=self.dtype)
 
     def accepted(self, reports: Reports, tally: Counter[str] | None) -> Reports:
-        """The reports that this channel's clients can have sent.
-
-        Parameters
-        ----------
-        reports : structured numpy.ndarray
-            Anything that may be one.
-        tally : collections.Counter or None
-            Counts what is left out, under the reason; None: that is an error.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-
-        Raises
-        ------
-        InvalidReport
-            Without a tally, unless all of the reports are accepted.
-        """
+        """The reports that clients can have sent; others are counted, or else InvalidReport."""
         masked = isinstance(reports, np.ma.MaskedArray)  # whose masked rows would pass every check
         if (
             masked
             or not isinstance(reports, np.ndarray)
-            or reports.dtype != self.report_dtype
+            or reports.dtype != self.dtype
             or reports.ndim != 1
         ):
             found = (
@@ -302,7 +205,7 @@ class Transport(Deployable):
             return self.refuse(
                 "malformed",
                 count,
-                f"reports must be a one-dimensional array of {self.report_dtype}, got {found}",
+                f"reports must be a one-dimensional array of {self.dtype}, got {found}",
                 tally,
             )
         possible = self.possible(reports)

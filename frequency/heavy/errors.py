@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.core.oracle import Oracle, PureOracle
+from frequency.core.oracle import Oracle
 from frequency.oracles.hadamard_response import HRR
 from mechdesign.base.linear_algebra import Floats
 
@@ -77,9 +77,9 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
     The supporters of an item that nobody holds are binomial, which far in the tail is not normal:
     with large epsilon or few users noise reaches further.
     """
-    if isinstance(oracle, PureOracle):
-        supporters = reach(users, float(oracle.q), alpha)
-        return (supporters / users - float(oracle.q)) / float(oracle.p - oracle.q)
+    if oracle.support is not None:
+        p, q = oracle.support
+        return (reach(users, float(q), alpha) / users - float(q)) / float(p - q)
     if isinstance(oracle, HRR) and oracle.coefficients == 1:
         return null_of_signs(oracle.scale, users, alpha) + 1 / oracle.padded
     return -float(scipy.special.ndtri(alpha) * np.sqrt(oracle.variance(users, 0.0)))

@@ -14,7 +14,6 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports
 from frequency.core.oracle import Oracle, checked_users
 from frequency.core.protocol import Protocol, channel_of
-from frequency.core.public_coins import public_coin_channel
 from frequency.heavy.found import Found
 from frequency.heavy.protocol import HeavyHitterProtocol, check_request
 from frequency.heavy.sampled import Sampled, SampledOracle
@@ -54,7 +53,7 @@ class GenProt(Protocol):
     ----------
     inner : Channel or Protocol
         A frequency oracle, or any other protocol, that states the probabilities of its reports: see
-        `frequency.core.public_coins.PublicCoinChannel`.
+        `frequency.core.channel.Channel.likelihoods`.
     seed : int, default 0
         Of the public coins.
 
@@ -90,7 +89,8 @@ class GenProt(Protocol):
     @cached_property
     def channel(self) -> Sampled:
         """The channel by which an item becomes a report."""
-        inner = public_coin_channel(channel_of(self.inner))
+        inner = channel_of(self.inner)
+        _ = inner.likelihoods  # which all of its parts must state
         kind = SampledOracle if isinstance(self.inner, Oracle) else Sampled
         return kind(inner.domain, inner.epsilon, inner, self.seed, self.bits)
 
@@ -248,7 +248,7 @@ class OneBit(GenProt):
     ----------
     inner : Channel or Protocol
         A frequency oracle, or any other protocol, that states the probabilities of its reports: see
-        `frequency.core.public_coins.PublicCoinChannel`.
+        `frequency.core.channel.Channel.likelihoods`.
     seed : int, default 0
         Of the public coins.
 

@@ -18,7 +18,7 @@ from frequency.core.blanket import law_of_ratio
 from frequency.core.channel import UNNUMBERED, Channel, Reports, smallest_integer
 from frequency.core.deployable import Step, json_integers
 from frequency.core.oracle import Oracle, variance_of
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, Privacy
@@ -44,7 +44,7 @@ class Sampled(Channel):
     to ``high``, none is kept with probability 1 - c high to 1 - c low: these are within the ratio e
     for c = (e - 1) / (e high - low), and for no larger c. Independent candidates may all be likely
     or all unlikely, so that K of them lower c by as much: they gain nothing. But where the inner
-    channel knows reports of which every item makes few likely (`PublicCoinChannel.menus`), c K
+    channel knows reports of which every item makes few likely (`Channel.menus`), c K
     rises with K; and if all of them together are as likely whatever the item, to 1.
 
     Parameters
@@ -61,7 +61,7 @@ class Sampled(Channel):
         What a user tells: candidates are at most 2^bits - 1.
     """
 
-    inner: PublicCoinChannel
+    inner: Channel
     seed: int = 0
     bits: int = 1
 

@@ -25,11 +25,10 @@ from frequency.core.blanket import (
     product_law,
     two_likelihoods,
 )
-from frequency.core.channel import Reports, local_privacy, smallest_integer
+from frequency.core.channel import Channel, Reports, local_privacy, smallest_integer
 from frequency.core.deployable import Step, json_integer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users
-from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from frequency.heavy.errors import ItemErrors, null_of_signs
@@ -70,7 +69,7 @@ _SHARES = np.arange(1, 20) / 20
 
 
 @dataclass(frozen=True)
-class Channels(PublicCoinChannel):
+class Channels(Channel):
     """Signs in each of ``hashes`` times ``channels`` channels, and a sign for the oracle.
 
     Source: Bassily and Smith, STOC 2015, Algorithm 7.

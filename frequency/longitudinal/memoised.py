@@ -34,7 +34,6 @@ from frequency.core.aggregate import canonical
 from frequency.core.channel import Channel, Reports, local_privacy
 from frequency.core.deployable import json_integers, sponge
 from frequency.core.protocol import Protocol, channel_of
-from frequency.core.public_coins import PublicCoinChannel, stating
 from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
@@ -162,9 +161,10 @@ class Memoised:
         else:
             made = protocol  # refused by channel_of
         set_fields(self, protocol=made, total=total)
-        channel = stating(channel_of(made))
-        if type(channel).drawn is not PublicCoinChannel.drawn:
-            raise UnstatedLikelihoods(type(channel).__name__)  # about what users draw, not hold
+        channel = channel_of(made)
+        kind: Any = type(channel)
+        if kind.likelihoods is Channel.likelihoods or kind.drawn is not Channel.drawn:
+            raise UnstatedLikelihoods(kind.__name__)  # or they are about what users draw, not hold
         if self._stretch < 1:
             raise ValueError(
                 f"total must be at least the epsilon of a day, {shown(channel.epsilon)}, got"
@@ -172,12 +172,12 @@ class Memoised:
             )
 
     @cached_property
-    def _channel(self) -> PublicCoinChannel:
-        return stating(channel_of(self.protocol))
+    def _channel(self) -> Channel:
+        return channel_of(self.protocol)
 
     @cached_property
     def _likelihoods(self) -> tuple[Fraction, ...]:
-        """The values of a report's likelihood, as `PublicCoinChannel.likelihood` numbers them."""
+        """The values of a report's likelihood, as `Channel.likelihood` numbers them."""
         try:
             return tuple(value for kind in self._channel.likelihoods for value in kind)
         except TypeError:

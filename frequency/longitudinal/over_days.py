@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, normal_quantile
-from frequency.core.oracle import PureOracle, checked_users, variance_of
-from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.oracle import Oracle, checked_users, variance_of
 from frequency.exceptions import UnknownVariance
 from frequency.longitudinal.memoised import Memoised
 from mechdesign.base.linear_algebra import Floats
@@ -31,12 +30,12 @@ def _covariances(question: Memoised) -> tuple[Fraction, Fraction]:
     The first is for a user who has the item on both days, the second for one who has another.
     """
     oracle = question.protocol
-    if not isinstance(oracle, PureOracle) or not isinstance(oracle, PublicCoinChannel):
+    if not isinstance(oracle, Oracle) or oracle.support is None:
         raise UnknownVariance(
             "covariances between days are known for oracles whose reports support items, such as"
             f" frequency.SubsetSelection, not for {type(oracle).__name__}"
         )
-    p, q = oracle.p, oracle.q
+    p, q = oracle.support
     blank = p / oracle.low_and_high[1]  # the probability that a report without an item supports it
     # The permanent report supports the item with these probabilities
     own, other = (blank + (chance - blank) / question.kept for chance in (p, q))

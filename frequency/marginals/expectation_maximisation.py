@@ -28,11 +28,10 @@ from frequency.core.blanket import (
     product_law,
     two_likelihoods,
 )
-from frequency.core.channel import Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.deployable import Step, json_integers
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import checked_users
-from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, cells
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol, Table
@@ -62,7 +61,7 @@ _TOGETHER = 1 << 13
 
 
 @dataclass(frozen=True)
-class AttributeWise(PublicCoinChannel):
+class AttributeWise(Channel):
     """A channel whose report is a record, as a number, each of whose values is perturbed by itself.
 
     Each of the d attributes with more than one value has a likelihood ratio whose d-th power is at
@@ -325,7 +324,7 @@ class AttributeWise(PublicCoinChannel):
             if choice.k > 1
         )
 
-    def attack_laws(self) -> tuple[PairLaw, ...]:
+    def attack_laws(self) -> Sequence[PairLaw]:
         different = math.prod(math.comb(many + 3, 3) for many in self._sizes.values())
         return super().attack_laws() if different <= MOST_AGREEMENTS else ()
 

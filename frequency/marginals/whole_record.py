@@ -7,24 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
+from frequency.core.blanket import JointLaw
+from frequency.core.channel import Reports
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import Oracle
+from frequency.core.public_coins import Menu
+from frequency.core.relabelled import Relabelled
 from frequency.marginals.log_linear import cas
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
+from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import shown
+from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 LARGEST = 1 << 22
 """How many different records the server tells apart one by one."""
@@ -34,41 +42,56 @@ _AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
-class Records(Oracle):
+class Records(Relabelled):
     """An oracle whose items are the records of some attributes: others may have as many records.
 
-    Attributes
+    Parameters
     ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    inner : Channel
+        The oracle.
+    name : str
+        What the parameters call the protocol.
     attributes : tuple of (str, int)
         Names and numbers of values.
     """
 
-    attributes: tuple[tuple[str, int], ...] = ()
+    name: str
+    attributes: tuple[tuple[str, int], ...]
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """What client and server must agree on: the attributes, too."""
-        return {**super().parameters, "attributes": [list(pair) for pair in self.attributes]}
+        own = {"protocol": self.name, "attributes": [list(pair) for pair in self.attributes]}
+        return {**self.inner.parameters, **own}
 
+    def proof(self) -> PrivacyProof:
+        return self.inner.proof().called(self.name)
 
-@dataclass(frozen=True)
-class RecordsByOUE(Records, OUE):
-    """`frequency.OUE` over records."""
+    @property
+    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
+        return self.inner.likelihoods
 
+    def blank(self, coins: Coins) -> Reports:
+        return self.inner.blank(coins)
 
-@dataclass(frozen=True)
-class RecordsByGRR(Records, GRR):
-    """`frequency.GRR` over records."""
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        return self.inner.likelihood(reports, items)
 
+    def menus(self, largest: int) -> tuple[Menu, ...]:
+        return self.inner.menus(largest)
 
-@dataclass(frozen=True)
-class RecordsByOLH(Records, OLH):
-    """`frequency.OLH` over records."""
+    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
+        return self.inner.candidate(reports, numbers, largest)
 
+    def joint_law(self, items: Items) -> JointLaw:
+        return self.inner.joint_law(items)
 
-@dataclass(frozen=True)
-class RecordsBySketch(Records, HadamardCountMeanSketch):
-    """`frequency.HadamardCountMeanSketch` over records."""
+    def dominating_law(self) -> PairLaw:
+        return self.inner.dominating_law()
 
 
 class InputProtocol(MarginalProtocol):
@@ -86,25 +109,31 @@ class InputProtocol(MarginalProtocol):
             )
         super().__post_init__()
 
-    oracle: ClassVar[type[Records]]
+    oracle: ClassVar[type[Oracle]]
     """Of the whole record."""
+    channel_name: ClassVar[str]
+    """What the parameters of reports call it."""
 
     def _parameters(self) -> dict[str, Any]:
         """Those of the oracle, besides its domain, epsilon and attributes."""
         return {}
 
     @cached_property
-    def channel(self) -> Records:
+    def records(self) -> Oracle:
         """The oracle over all records."""
+        return self.oracle(self.domain.size, self.epsilon, **self._parameters())
+
+    @cached_property
+    def channel(self) -> Records:
+        """How a record becomes a report: by the oracle, of these attributes."""
         attributes = tuple((name, self.domain[name]) for name in self.domain)
-        return self.oracle(
-            self.domain.size, self.epsilon, **self._parameters(), attributes=attributes
-        )
+        size = self.domain.size
+        return Records(size, self.epsilon, self.records, self.channel_name, attributes)
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
         result: Floats = np.bincount(
-            cells, weights=self.channel.frequencies_of(aggregate, None)
+            cells, weights=self.records.frequencies_of(aggregate, None)
         ).astype(np.float64)
         return result
 
@@ -115,15 +144,15 @@ class InputProtocol(MarginalProtocol):
         return [("records", self.domain.cells(np.arange(self.domain.size), attributes), 1.0)]
 
     def likelihood_of(self, aggregate: Aggregate, table: Table) -> Likelihood:
-        return self.channel.likelihood_of(aggregate)
+        return self.records.likelihood_of(aggregate)
 
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
-        frequencies = self.channel.frequencies_of(aggregate, None)
+        frequencies = self.records.frequencies_of(aggregate, None)
         parts = [
-            self.channel.linear_variances_of(weights[block][:, cells], aggregate, frequencies, None)
+            self.records.linear_variances_of(weights[block][:, cells], aggregate, frequencies, None)
             for block in self._blocks(len(weights))
         ]
         return np.concatenate(parts)
@@ -147,7 +176,7 @@ class InputProtocol(MarginalProtocol):
         index[0, place] = 1
         row = cas(sizes, index, self.domain.values(np.arange(self.domain.size)))
         even = np.full(self.domain.size, 1 / self.domain.size)
-        return dict.fromkeys(self.measured, float(self.channel.linear_variance(n, row, even)[0]))
+        return dict.fromkeys(self.measured, float(self.records.linear_variance(n, row, even)[0]))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # That of the sum of the records in the cell.
@@ -157,7 +186,7 @@ class InputProtocol(MarginalProtocol):
         even = np.full(self.domain.size, 1 / self.domain.size)
         every = np.arange(np.prod(shape))[:, None]
         parts = [
-            self.channel.linear_variance(n, (cells == every[block]).astype(np.float64), even)
+            self.records.linear_variance(n, (cells == every[block]).astype(np.float64), even)
             for block in self._blocks(len(every))
         ]
         return np.concatenate(parts).reshape(shape)
@@ -185,7 +214,8 @@ class InpRR(InputProtocol):
     """
 
     privacy_source: ClassVar[str] = "thesis, Theorem 3"
-    oracle: ClassVar[type[Records]] = RecordsByOUE
+    oracle: ClassVar[type[Oracle]] = OUE
+    channel_name: ClassVar[str] = "RecordsByOUE"
 
 
 @dataclass(frozen=True)
@@ -210,7 +240,8 @@ class InpPS(InputProtocol):
     """
 
     privacy_source: ClassVar[str] = "thesis, Theorem 4"
-    oracle: ClassVar[type[Records]] = RecordsByGRR
+    oracle: ClassVar[type[Oracle]] = GRR
+    channel_name: ClassVar[str] = "RecordsByGRR"
 
 
 @dataclass(frozen=True)
@@ -234,7 +265,8 @@ class InpOLH(InputProtocol):
         More than 2^22 different records.
     """
 
-    oracle: ClassVar[type[Records]] = RecordsByOLH
+    oracle: ClassVar[type[Oracle]] = OLH
+    channel_name: ClassVar[str] = "RecordsByOLH"
 
 
 @dataclass(frozen=True)
@@ -270,7 +302,8 @@ class InpHTCMS(InputProtocol):
     hashes: int = 5
     width: int = 256
 
-    oracle: ClassVar[type[Records]] = RecordsBySketch
+    oracle: ClassVar[type[Oracle]] = HadamardCountMeanSketch
+    channel_name: ClassVar[str] = "RecordsBySketch"
 
     def __post_init__(self) -> None:
         hashes, width = whole(self.hashes, "hashes", 1), whole(self.width, "width", 1)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,17 @@ from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, coin, tossed
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.oracle import Oracle, checked_users, variance_of
-from frequency.core.public_coins import PublicCoinChannel
 from frequency.core.tally import Sample, bits, public
 from frequency.oracles.sign_response import SignChannel
-from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof, unary_step
+from frequency.oracles.unary_encoding import (
+    between,
+    bits_at,
+    column_sums,
+    packed,
+    symmetric_proof,
+    unary_step,
+    within,
+)
 from mechdesign import Audit
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items, Words
@@ -140,33 +147,31 @@ class Sketch(Oracle):
         return np.arange(self.domain) if items is None else items
 
 
-class SignSketch(SignChannel, Sketch):
-    """Sketches by public random sign functions, one of which each user draws."""
+def variance_of_signs(channel: SignChannel, confusion: Fraction, squares: Any, own: Any) -> Any:
+    """`Sketch._user_variance` of sketches by public random signs, one of which each user draws."""
+    return squares / channel.contrast**2 - own - float(confusion) * (squares - own)
 
-    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
-        return squares / self.contrast**2 - own - float(self.confusion) * (squares - own)
 
-    def second_moment(self, aggregate: Aggregate) -> float:
-        # The square of a row's sum is, on average, its number of reports and a share of every pair
-        # of users with the same item.
-        n, rows = aggregate.n, math.prod(map(len, self._indices.values()))
-        if not n:
-            return 1.0
-        square = float((aggregate.counts.astype(np.float64) ** 2).sum())
-        moment = (rows * (square - n) / self.contrast**2 + n) / n**2
-        return min(1.0, max(moment, 1 / self.domain))
+def moment_of_signs(channel: SignChannel, aggregate: Aggregate, rows: int) -> float:
+    """`Sketch.second_moment` of sketches by so many rows of public random signs."""
+    # The square of a row's sum is, on average, its number of reports and a share of every pair of
+    # users with the same item.
+    n = aggregate.n
+    if not n:
+        return 1.0
+    square = float((aggregate.counts.astype(np.float64) ** 2).sum())
+    moment = (rows * (square - n) / channel.contrast**2 + n) / n**2
+    return min(1.0, max(moment, 1 / channel.domain))
 
-    def audit(self) -> Audit:
-        # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
-        # ``lie``.
-        if self.domain == 1:
-            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
-        return Audit(
-            self._choice.ratio,
-            self.max_ratio,
-            "a row whose signs of 0 and 1 differ, the sign of 0",
-            (0, 1),
-        )
+
+def audit_of_signs(channel: SignChannel, ratio: Fraction) -> Audit:
+    """That of sketches by public random signs: of the sign in a row, drawn with any item."""
+    # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
+    # ``lie``.
+    if channel.domain == 1:
+        return Audit(Fraction(1), channel.max_ratio, "any report", (0, 0))
+    output = "a row whose signs of 0 and 1 differ, the sign of 0"
+    return Audit(ratio, channel.max_ratio, output, (0, 1))
 
 
 def checked_size(name: str, value: object, least: int, most: int = 1 << 32) -> int:
@@ -174,9 +179,72 @@ def checked_size(name: str, value: object, least: int, most: int = 1 << 32) -> i
     return whole(value, name, least, most)
 
 
+class CellHashes(NamedTuple):
+    """Public functions that hash items into a power of two of cells.
+
+    Attributes
+    ----------
+    public : PublicBits
+        Of all functions, one after the other: a row for each bit of a cell.
+    hashes : int
+        How many functions.
+    places : int
+        How many bits a cell has.
+    """
+
+    public: PublicBits
+    hashes: int
+    places: int
+
+    def cells_of(self, hash_: Items, items: Items) -> Items:
+        """The cell of each item under each hash function (broadcast against each other)."""
+        return self._hashed(hash_, features(items))
+
+    def _hashed(self, hash_: Items, of: tuple[Words, Words]) -> Items:
+        """The same for the features of the items."""
+        (x, cube), shape = of, np.broadcast_shapes(hash_.shape, of[0].shape)
+        if math.prod(shape) <= FEW:
+            places = np.arange(self.places)
+            rows = hash_[..., None] * self.places + places
+            few: Items = self.public.bits(rows, (x[..., None], cube[..., None])) @ (1 << places)
+            return few
+        cell = np.zeros(shape, dtype=np.int64)
+        for place in range(self.places):
+            here = self.public.bits(hash_ * self.places + place, (x, cube))
+            cell |= here.astype(np.int64) << place
+        return cell
+
+    @property
+    def described(self) -> list[Any]:
+        """As descriptions of client halves have them: see ``docs/wire.md``."""
+        return [self.public.text, self.hashes, self.places]
+
+    def look_up(self, table: Floats, items: Items) -> Floats:
+        """The sum over hash functions of table[hash, cell], for each item."""
+        chosen = features(items)
+        total = np.zeros(len(items))
+        for hash_ in range(self.hashes):
+            total += table[hash_, self._hashed(np.array(hash_), chosen)]
+        return total
+
+
+def checked_hashes(hashes: int, width: int, seed: int) -> dict[str, int]:
+    """The sizes and the seed of `CellHashes` as integers; ValueError if one is out of range."""
+    width = checked_size("width", width, 2)
+    if width & (width - 1):
+        raise ValueError(f"width must be a power of two, got {shown(width)}")
+    seed, most = checked_size("seed", seed, 0), MOST_FUNCTIONS // (width.bit_length() - 1)
+    return {"hashes": checked_size("hashes", hashes, 1, most), "width": width, "seed": seed}
+
+
 @dataclass(frozen=True)
-class HashedSketch(Sketch):
-    """Sketches whose public functions hash items into few cells.
+class HadamardCountMeanSketch(SignChannel, Sketch):
+    """HCMS, InpHTCMS: one Walsh-Hadamard coefficient of the hashed item, as one bit.
+
+    Source: Apple, Learning with Privacy at Scale, 2017; thesis 4.4.6.
+
+    The user picks a hash function and one of the width - 1 coefficients that are not constant. A
+    report is ``hash``, ``index`` and ``sign`` (+1 or -1).
 
     Parameters
     ----------
@@ -205,81 +273,23 @@ class HashedSketch(Sketch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        width = checked_size("width", self.width, 2)
-        if width & (width - 1):
-            raise ValueError(f"width must be a power of two, got {shown(width)}")
-        set_fields(self, width=width, seed=checked_size("seed", self.seed, 0))
-        most = MOST_FUNCTIONS // self._places
-        set_fields(self, hashes=checked_size("hashes", self.hashes, 1, most))
+        set_fields(self, **checked_hashes(self.hashes, self.width, self.seed))
 
     @property
     def confusion(self) -> Fraction:
         return Fraction(1, self.hashes * (self.width - 1))
 
-    @property
-    def _functions(self) -> dict[str, int]:
-        return {"hashes": self.hashes, "width": self.width, "seed": self.seed}
-
-    @property
-    def _places(self) -> int:
-        return self.width.bit_length() - 1
-
     @cached_property
     def _public(self) -> PublicBits:
-        return PublicBits("hash", self.seed, self.hashes * self._places)
+        return PublicBits("hash", self.seed, self.hashes * (self.width.bit_length() - 1))
 
-    def _cells_of(self, hash_: Items, items: Items) -> Items:
-        """The cell of each item under each hash function (broadcast against each other)."""
-        return self._hashed(hash_, features(items))
-
-    def _hashed(self, hash_: Items, of: tuple[Words, Words]) -> Items:
-        """The same for the features of the items."""
-        (x, cube), shape = of, np.broadcast_shapes(hash_.shape, of[0].shape)
-        if math.prod(shape) <= FEW:
-            places = np.arange(self._places)
-            rows = hash_[..., None] * self._places + places
-            few: Items = self._public.bits(rows, (x[..., None], cube[..., None])) @ (1 << places)
-            return few
-        cell = np.zeros(shape, dtype=np.int64)
-        for place in range(self._places):
-            here = self._public.bits(hash_ * self._places + place, (x, cube))
-            cell |= here.astype(np.int64) << place
-        return cell
-
-    def _look_up(self, table: Floats, items: Items | None) -> Floats:
-        """The sum over hash functions of table[hash, cell], for each item (None: all)."""
-        chosen = features(self._all(items))
-        total = np.zeros(len(chosen[0]))
-        for hash_ in range(self.hashes):
-            total += table[hash_, self._hashed(np.array(hash_), chosen)]
-        return total
-
-
-@dataclass(frozen=True)
-class HadamardCountMeanSketch(HashedSketch, SignSketch):
-    """HCMS, InpHTCMS: one Walsh-Hadamard coefficient of the hashed item, as one bit.
-
-    Source: Apple, Learning with Privacy at Scale, 2017; thesis 4.4.6.
-
-    The user picks a hash function and one of the width - 1 coefficients that are not constant. A
-    report is ``hash``, ``index`` and ``sign`` (+1 or -1).
-
-    Parameters
-    ----------
-    domain : int
-        The number of items, at least 1: see `HashedSketch`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    hashes : int, default 256
-        The number of hash functions, at least 1; times log2(width), at most 2^24.
-    width : int, default 1024
-        The number of cells, a power of two, 2 to 2^32.
-    seed : int, default 0
-        Of the public hash functions.
-    """
+    @property
+    def _hashing(self) -> CellHashes:
+        return CellHashes(self._public, self.hashes, self.width.bit_length() - 1)
 
     def _details(self) -> dict[str, Any]:
-        return {**self._functions, **super()._details()}
+        sizes = {"hashes": self.hashes, "width": self.width, "seed": self.seed}
+        return {**sizes, **super()._details()}
 
     @property
     def _indices(self) -> dict[str, range]:
@@ -287,15 +297,15 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
     @property
     def _expression(self) -> list[Any]:
-        return ["sketch", self._public.text, self.hashes, self._places]
+        return ["sketch", *self._hashing.described]
 
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
         hash_, coefficient = index
-        return np.bitwise_count(coefficient & self._cells_of(hash_, items)) & 1
+        return np.bitwise_count(coefficient & self._hashing.cells_of(hash_, items)) & 1
 
     def share_alike(self, items: Items) -> Fraction:
         # Coefficients orthogonal to the differences of the cells, of each hash function
-        cells = self._cells_of(np.arange(self.hashes), items[:, None])
+        cells = self._hashing.cells_of(np.arange(self.hashes), items[:, None])
         ranks = [len(binary_basis(column)) for column in (cells[1:] ^ cells[0]).T.tolist()]
         alike = sum((self.width >> rank) - 1 for rank in ranks)
         return Fraction(alike, self.hashes * (self.width - 1))
@@ -304,13 +314,22 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
     def least_alike(self) -> Fraction:
         return Fraction(self.width // 2 - 1, self.width - 1)  # cells that are all different
 
+    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
+        return variance_of_signs(self, self.confusion, squares, own)
+
+    def second_moment(self, aggregate: Aggregate) -> float:
+        return moment_of_signs(self, aggregate, self.hashes * (self.width - 1))
+
+    def audit(self) -> Audit:
+        return audit_of_signs(self, self._choice.ratio)
+
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         table = walsh_hadamard(aggregate.counts.astype(np.float64))
-        return self._look_up(table, items) / (aggregate.n * self.contrast)
+        return self._hashing.look_up(table, self._all(items)) / (aggregate.n * self.contrast)
 
     def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
         drawn, items = aggregate.n / (self.hashes * (self.width - 1)), np.arange(self.domain)
-        cells = [self._cells_of(np.array(hash_), items) for hash_ in range(self.hashes)]
+        cells = [self._hashing.cells_of(np.array(hash_), items) for hash_ in range(self.hashes)]
 
         def means(frequencies: Floats) -> Floats:
             rows = [np.bincount(cell, frequencies, minlength=self.width) for cell in cells]
@@ -329,7 +348,7 @@ class HadamardCountMeanSketch(HashedSketch, SignSketch):
 
 
 @dataclass(frozen=True)
-class CountMeanSketch(HashedSketch, PublicCoinChannel):
+class CountMeanSketch(Sketch):
     """CMS: the symmetric unary encoding of the hashed item.
 
     Source: Apple, Learning with Privacy at Scale, 2017, Algorithms A_client-CMS and A_CMS.
@@ -341,7 +360,7 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
     Parameters
     ----------
     domain : int
-        The number of items, at least 1: see `HashedSketch`.
+        The number of items, at least 1: see `Oracle`.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report.
     hashes : int, default 256
@@ -349,8 +368,35 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
     width : int, default 1024
         The number of cells, a power of two, 2 to 2^32.
     seed : int, default 0
-        Of the public hash functions.
+        Of the public functions, 0 to 2^32, chosen without looking at the data.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range.
     """
+
+    privacy_source: ClassVar[str] = "Apple 2017"
+
+    hashes: int = 256
+    width: int = 1024
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, **checked_hashes(self.hashes, self.width, self.seed))
+
+    @property
+    def confusion(self) -> Fraction:
+        return Fraction(1, self.hashes * (self.width - 1))
+
+    @cached_property
+    def _public(self) -> PublicBits:
+        return PublicBits("hash", self.seed, self.hashes * (self.width.bit_length() - 1))
+
+    @property
+    def _hashing(self) -> CellHashes:
+        return CellHashes(self._public, self.hashes, self.width.bit_length() - 1)
 
     @property
     def batch_size(self) -> int:
@@ -362,7 +408,8 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
         return UnaryBits.symmetric(self.max_ratio)
 
     def _details(self) -> dict[str, Any]:
-        return {**self._functions, "p": str(self._bits.own), "q": str(self._bits.other)}
+        sizes = {"hashes": self.hashes, "width": self.width, "seed": self.seed}
+        return {**sizes, "p": str(self._bits.own), "q": str(self._bits.other)}
 
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
@@ -376,18 +423,16 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
 
     @property
     def client_half(self) -> Step:
-        cell = ["cell", self._public.text, self.hashes, self._places]
+        cell = ["cell", *self._hashing.described]
         return tossed([coin(range(self.hashes))], cell, unary_step(self._bits, self.width))
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         hash_ = uniform(len(items), self.hashes, source)
-        words = self._bits.draw(self._cells_of(hash_, items), self.width, source)
+        words = self._bits.draw(self._hashing.cells_of(hash_, items), self.width, source)
         reports["hash"], reports["bits"] = hash_, packed(words, self.width)
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return (reports["hash"] < self.hashes) & (
-            reports["bits"][:, -1] >> ((self.width - 1) % 8) <= 1
-        )
+        return (reports["hash"] < self.hashes) & within(reports["bits"], self.width)
 
     # The counts of a hash function: ones in each cell, and then its number of reports.
 
@@ -407,10 +452,7 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
 
     def consistent(self, aggregate: Aggregate) -> bool:
         cells, users = aggregate.counts[:, :-1], aggregate.counts[:, -1]
-        return (
-            bool(((cells >= 0) & (cells <= users[:, None])).all())
-            and exact_sum(users) == aggregate.n
-        )
+        return between(cells, users[:, None]) and exact_sum(users) == aggregate.n
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         own = [bits(int(row[-1]), row[:-1], float(self._bits.q)) for row in counts]
@@ -426,7 +468,9 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
                 counts[start : start + 4096], np.full(self.hashes, 1 / self.hashes)
             )
             for hash_ in range(self.hashes):
-                np.add.at(true[hash_], self._cells_of(np.array(hash_), some), users[:, hash_])
+                np.add.at(
+                    true[hash_], self._hashing.cells_of(np.array(hash_), some), users[:, hash_]
+                )
         users = true.sum(axis=1, keepdims=True)
         p, q = float(self._bits.p), float(self._bits.q)
         return np.hstack([rng.binomial(true, p) + rng.binomial(users - true, q), users])
@@ -447,7 +491,7 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
         return result
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        share = self._look_up(self._cells(aggregate), items) / aggregate.n
+        share = self._hashing.look_up(self._cells(aggregate), self._all(items)) / aggregate.n
         return (share - 1 / self.width) * self.width / (self.width - 1)
 
     def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
@@ -480,12 +524,11 @@ class CountMeanSketch(HashedSketch, PublicCoinChannel):
         return reports
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
-        cell = self._cells_of(reports["hash"].astype(np.int64), items)
-        byte = reports["bits"][np.arange(len(items)), cell >> 3].astype(np.int64)
-        return byte >> (cell & 7) & 1
+        cell = self._hashing.cells_of(reports["hash"].astype(np.int64), items)
+        return bits_at(reports["bits"], cell)
 
     def likely_together(self, items: Items) -> Fraction:
-        cells = np.sort(self._cells_of(np.arange(self.hashes), items[:, None]), axis=0)
+        cells = np.sort(self._hashing.cells_of(np.arange(self.hashes), items[:, None]), axis=0)
         different = 1 + (np.diff(cells, axis=0) != 0).sum(axis=0)
         numbers, times = np.unique(different, return_counts=True)
         chances = (

@@ -18,8 +18,8 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, coin, lies, tossed
 from frequency.core.likelihood import Likelihood, of_signs
-from frequency.core.oracle import SymmetricOracle, checked_users, population_mean, spread_out
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.oracle import Oracle, checked_users, population_mean, spread_out
+from frequency.core.public_coins import Menu
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from mechdesign import Audit
@@ -32,7 +32,7 @@ from mechdesign.symbolic.randomiser import favouring
 
 
 @dataclass(frozen=True)
-class HRR(SymmetricOracle, PublicCoinChannel):
+class HRR(Oracle):
     """HRR_t: t random signs of the item's row of the Hadamard matrix, by randomised response.
 
     Source: thesis 4.7; Nguyen et al. 2016. t = 1 is HRR, and InpHT with k = d.
@@ -213,6 +213,10 @@ class HRR(SymmetricOracle, PublicCoinChannel):
             else (Fraction(-t, m), t * (1 - Fraction(t - 1, m)))
         )
         return kept * square + (1 - kept) * t - (kept * mean) ** 2
+
+    @property
+    def symmetric(self) -> bool:
+        return True
 
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:

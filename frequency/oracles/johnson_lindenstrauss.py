@@ -12,7 +12,15 @@ import numpy.typing as npt
 
 from frequency.algebra.hash_functions import MOST_FUNCTIONS, PublicBits, features
 from frequency.core.aggregate import Aggregate
-from frequency.oracles.count_mean_sketch import SignSketch, checked_size
+from frequency.oracles.count_mean_sketch import (
+    Sketch,
+    audit_of_signs,
+    checked_size,
+    moment_of_signs,
+    variance_of_signs,
+)
+from frequency.oracles.sign_response import SignChannel
+from mechdesign import Audit
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
 
@@ -21,7 +29,7 @@ _LARGEST_PRODUCT = 1 << 25
 
 
 @dataclass(frozen=True)
-class JLOracle(SignSketch):
+class JLOracle(SignChannel, Sketch):
     """PROT-FO: one sign of a random projection of the item, by randomised response.
 
     Source: Bassily and Smith, STOC 2015, section 2.2, Algorithms 1 to 3.
@@ -93,6 +101,15 @@ class JLOracle(SignSketch):
         minus = self._minus(np.arange(self.domain)[:, None], np.arange(self.rows))
         signs = 1 - 2 * minus.astype(np.float64)  # of which sums are whole numbers
         return Fraction(self.rows + int((signs @ signs.T).min()), 2 * self.rows)
+
+    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
+        return variance_of_signs(self, self.confusion, squares, own)
+
+    def second_moment(self, aggregate: Aggregate) -> float:
+        return moment_of_signs(self, aggregate, self.rows)
+
+    def audit(self) -> Audit:
+        return audit_of_signs(self, self._choice.ratio)
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         chosen, total = self._all(items), aggregate.counts.sum().astype(np.float64)

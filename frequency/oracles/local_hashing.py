@@ -22,13 +22,14 @@ from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, coin, lies, tossed
 from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import (
-    PureCellOracle,
+    Oracle,
+    Support,
     in_blocks,
     spread_out,
     variance_of,
     variance_of_scores,
 )
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
@@ -38,7 +39,7 @@ from mechdesign.symbolic.randomiser import favouring
 
 
 @dataclass(frozen=True)
-class OLH(PureCellOracle, PublicCoinChannel):
+class OLH(Oracle):
     """OLH, INPOLH: a hash function of the user's own, and the hash by randomised response.
 
     Source: Wang et al., USENIX Security 2017; thesis 2.4.2.
@@ -107,13 +108,9 @@ class OLH(PureCellOracle, PublicCoinChannel):
     def _choice(self) -> TruthOrLie:
         return TruthOrLie.within(self.max_ratio, self.hashes_to)
 
-    @property
-    def p(self) -> Fraction:
-        return self._choice.p
-
-    @property
-    def q(self) -> Fraction:
-        return Fraction(1, self.hashes_to)
+    @cached_property
+    def support(self) -> Support:
+        return Support(self._choice.p, Fraction(1, self.hashes_to))
 
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:

@@ -16,13 +16,14 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, json_integer
 from frequency.core.oracle import (
-    PureCellOracle,
+    Oracle,
+    Support,
     in_blocks,
     spread_out,
     variance_of,
     variance_of_scores,
 )
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
@@ -36,7 +37,7 @@ def points(q: int, t: int) -> int:
 
 
 @dataclass(frozen=True)
-class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
+class ProjectiveGeometry(Oracle):
     """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
 
     Items are points of the projective space of F_q^t, a report is a hyperplane, and it supports the
@@ -72,17 +73,13 @@ class ProjectiveGeometry(PureCellOracle, PublicCoinChannel):
         q, t = self._order
         return TruthOrLie.within(self.max_ratio * (1 - Fraction(1, q ** (t - 1))), q)
 
-    @property
-    def p(self) -> Fraction:
-        return self._through.p
-
-    @property
-    def q(self) -> Fraction:
+    @cached_property
+    def support(self) -> Support:
         # A hyperplane through the holder's point is one of m, lam of which hold the other point; m
         # - lam of the rest do.
-        order, t = self._order
+        (order, t), p = self._order, self._through.p
         m, lam, all_ = points(order, t - 1), points(order, t - 2), points(order, t)
-        return self.p * Fraction(lam, m) + (1 - self.p) * Fraction(m - lam, all_ - m)
+        return Support(p, p * Fraction(lam, m) + (1 - p) * Fraction(m - lam, all_ - m))
 
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:

@@ -19,8 +19,8 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, lies
 from frequency.core.likelihood import Likelihood
-from frequency.core.oracle import PureCellOracle, variance_of, variance_of_scores
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.oracle import Oracle, Support, variance_of, variance_of_scores
+from frequency.core.public_coins import Menu
 from mechdesign import Audit, Mechanism, named
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
@@ -28,7 +28,7 @@ from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 
 @dataclass(frozen=True)
-class GRR(PureCellOracle, PublicCoinChannel):
+class GRR(Oracle):
     """GRR, k-ary randomised response, INPPS: the truth, or a uniform other item.
 
     Source: thesis 2.4.2.
@@ -53,13 +53,9 @@ class GRR(PureCellOracle, PublicCoinChannel):
     def _choice(self) -> TruthOrLie:
         return TruthOrLie.within(self.max_ratio, self.domain)
 
-    @property
-    def p(self) -> Fraction:
-        return self._choice.p
-
-    @property
-    def q(self) -> Fraction:
-        return self._choice.q if self.domain > 1 else Fraction(0)
+    @cached_property
+    def support(self) -> Support:
+        return Support(self._choice.p, self._choice.q if self.domain > 1 else Fraction(0))
 
     @property
     def mechanism(self) -> Mechanism:

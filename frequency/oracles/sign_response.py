@@ -15,9 +15,9 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.deployable import Step, coin, lies, tossed, unstated
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
 from mechdesign.base.linear_algebra import Items
@@ -30,7 +30,7 @@ _AT_ONCE = 1 << 16
 """How many indices are tried at a time."""
 
 
-class SignChannel(PublicCoinChannel):
+class SignChannel(Channel):
     """A public uniform index, and the sign that the item has there.
 
     A report has a field for each number of the index, and ``sign`` (+1 or -1). The counts are the

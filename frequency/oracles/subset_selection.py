@@ -16,10 +16,10 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.deployable import Step, json_integer
-from frequency.core.oracle import PureCellOracle, population_mean, variance_of
+from frequency.core.oracle import Oracle, Support, population_mean, variance_of
 from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, cells
-from frequency.oracles.unary_encoding import BitVector, packed
+from frequency.oracles.unary_encoding import between, bits_at, column_sums, packed, within
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import exact_sum
@@ -28,7 +28,7 @@ from mechdesign.symbolic.randomiser import Randomiser, favouring
 
 
 @dataclass(frozen=True)
-class SubsetSelection(BitVector, PureCellOracle):
+class SubsetSelection(Oracle):
     """Subset selection: the least variance known for one report a user.
 
     Source: Ye and Barg, IEEE Trans. Inf. Theory 2018; Wang et al. 2016.
@@ -61,13 +61,22 @@ class SubsetSelection(BitVector, PureCellOracle):
     def _inclusion(self) -> int:
         return _inclusion(self.domain, self.size, self.max_ratio)
 
-    @property
-    def p(self) -> Fraction:
-        return Fraction(self._inclusion, WORD)
+    @cached_property
+    def support(self) -> Support:
+        p = Fraction(self._inclusion, WORD)
+        return Support(p, _other(self.domain, self.size, p))
 
     @property
-    def q(self) -> Fraction:
-        return _other(self.domain, self.size, self.p)
+    def batch_size(self) -> int:
+        return max(1, (1 << 22) // self.domain)
+
+    @cached_property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
+
+    @property
+    def report_bits(self) -> int:
+        return self.domain
 
     def _details(self) -> dict[str, Any]:
         return {"size": self.size, "inclusion": str(self._inclusion)}
@@ -115,7 +124,7 @@ class SubsetSelection(BitVector, PureCellOracle):
         reports["bits"] = packed(words, self.domain)
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return super().possible(reports) & (
+        return within(reports["bits"], self.domain) & (
             np.bitwise_count(reports["bits"]).sum(axis=1, dtype=np.int64) == self.size
         )
 
@@ -127,9 +136,13 @@ class SubsetSelection(BitVector, PureCellOracle):
         held = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
         return (np.flatnonzero(held) % self.domain).reshape(-1, self.size)
 
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return column_sums(reports["bits"], self.domain)
+
     def consistent(self, aggregate: Aggregate) -> bool:
         return (
-            super().consistent(aggregate) and exact_sum(aggregate.counts) == aggregate.n * self.size
+            between(aggregate.counts, aggregate.n)
+            and exact_sum(aggregate.counts) == aggregate.n * self.size
         )
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
@@ -177,6 +190,9 @@ class SubsetSelection(BitVector, PureCellOracle):
             np.put_along_axis(ones, chosen, True, axis=1)
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
         return reports
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        return bits_at(reports["bits"], items)
 
     # A set moved around the items, as if they were on a circle: of all places to which it is moved
     # every item is in the set for as many as it has items.

@@ -16,8 +16,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.core.deployable import Step, json_integer
-from frequency.core.oracle import PureOracle
-from frequency.core.public_coins import PublicCoinChannel
+from frequency.core.oracle import Oracle, Support
 from frequency.core.tally import Sample, bits
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
@@ -41,36 +40,26 @@ def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int
     return total[:columns]
 
 
-class BitVector(PureOracle, PublicCoinChannel):
-    """Oracles whose report is a set of items, as one bit for each.
+def within(bits: npt.NDArray[np.uint8], places: int) -> npt.NDArray[np.bool_]:
+    """Which bit-packed rows have no bit beyond so many places: shape (rows,).
 
-    Bits are packed, the least significant first; unused bits are 0.
+    Shapes: `bits` (rows, bytes).
     """
+    return bits[:, -1] >> ((places - 1) % 8) <= 1
 
-    @property
-    def batch_size(self) -> int:
-        return max(1, (1 << 22) // self.domain)
 
-    @cached_property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
+def bits_at(bits: npt.NDArray[np.uint8], places: Items) -> Items:
+    """The bit of each bit-packed row at its place: 0 or 1.
 
-    @property
-    def report_bits(self) -> int:
-        return self.domain
+    Shapes: `bits` (rows, bytes), `places` (rows,); returns (rows,).
+    """
+    byte = bits[np.arange(len(places)), places >> 3].astype(np.int64)
+    return byte >> (places & 7) & 1
 
-    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return reports["bits"][:, -1] >> ((self.domain - 1) % 8) <= 1
 
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return column_sums(reports["bits"], self.domain)
-
-    def likelihood(self, reports: Reports, items: Items) -> Items:
-        byte = reports["bits"][np.arange(len(items)), items >> 3].astype(np.int64)
-        return byte >> (items & 7) & 1
-
-    def consistent(self, aggregate: Aggregate) -> bool:
-        return bool(((aggregate.counts >= 0) & (aggregate.counts <= aggregate.n)).all())
+def between(counts: npt.NDArray[np.int64], users: Any) -> bool:
+    """Whether no count is negative, or larger than the number of users."""
+    return bool(((counts >= 0) & (counts <= users)).all())
 
 
 def symmetric_proof(places: int, name: str, source: str = "") -> CompositionProof:
@@ -107,8 +96,11 @@ _FEW = 8
 
 
 @dataclass(frozen=True)
-class _Unary(BitVector):
-    """Every bit by itself: 1 with probability p for the user's item, and q for the others."""
+class UnaryEncoding(Oracle):
+    """Every bit by itself: 1 with probability p for the user's item, and q for the others.
+
+    Bits are packed, the least significant first; unused bits are 0.
+    """
 
     privacy_source: ClassVar[str] = "thesis, section 2.4.2"
 
@@ -118,15 +110,35 @@ class _Unary(BitVector):
         """How bits are drawn."""
 
     @property
-    def p(self) -> Fraction:
-        return self._ones.p
-
-    @property
-    def q(self) -> Fraction:
-        return self._ones.q
+    def support(self) -> Support:
+        return Support(self._ones.p, self._ones.q)
 
     def _details(self) -> dict[str, Any]:
         return {"p": str(self._ones.own), "q": str(self._ones.other)}
+
+    @property
+    def batch_size(self) -> int:
+        return max(1, (1 << 22) // self.domain)
+
+    @cached_property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
+
+    @property
+    def report_bits(self) -> int:
+        return self.domain
+
+    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
+        return within(reports["bits"], self.domain)
+
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return column_sums(reports["bits"], self.domain)
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        return bits_at(reports["bits"], items)
+
+    def consistent(self, aggregate: Aggregate) -> bool:
+        return between(aggregate.counts, aggregate.n)
 
     @property
     def client_half(self) -> Step:
@@ -182,7 +194,7 @@ class _Unary(BitVector):
 
 
 @dataclass(frozen=True)
-class OUE(_Unary):
+class OUE(UnaryEncoding):
     """Optimised unary encoding, INPRR with p and q of least variance.
 
     Source: Wang et al., USENIX Security 2017; thesis 2.4.2: p = 1/2, q = 1/(e^eps + 1).
@@ -214,7 +226,7 @@ class OUE(_Unary):
 
 
 @dataclass(frozen=True)
-class SUE(_Unary):
+class SUE(UnaryEncoding):
     """Symmetric unary encoding, basic one-time RAPPOR.
 
     Source: Erlingsson et al. 2014; thesis 2.4.2: p = 1 - q, p/q = e^(eps/2).

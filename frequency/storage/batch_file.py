@@ -63,12 +63,14 @@ class BatchFile(ReportsFile):
                     content = stream.read(count * dtype.itemsize)
                     if len(content) < count * dtype.itemsize:
                         raise RefusedFile(REPLACED)  # by a shorter one
-                    yield self.channel.accepted(np.frombuffer(content, dtype=dtype), tally)
+                    yield self.channel.transport.accepted(
+                        np.frombuffer(content, dtype=dtype), tally
+                    )
 
     def _header(self, stream: IO[bytes]) -> Batch:
         """Return what an open file says of itself; the stream is then where its reports begin."""
         try:
-            header = self.channel.batch(beginning(stream, _HEADER))
+            header = self.channel.transport.batch(beginning(stream, _HEADER))
         except ValueError as error:
             raise RefusedFile(f"no batch of reports: {error}") from error
         if header.foreign is not None:
@@ -97,6 +99,6 @@ class BatchFile(ReportsFile):
                 body.write(reports.tobytes())
                 written += len(reports)
             body.seek(0)
-            stream.write(pack(channel.batch_header(written), b""))
+            stream.write(pack(channel.transport.batch_header(written), b""))
             shutil.copyfileobj(body, stream)
         return written

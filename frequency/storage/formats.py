@@ -82,7 +82,7 @@ def write_reports(
     """
     channel, target = channel_of(protocol), Path(path)
     arrays = (
-        channel.accepted(array, None)
+        channel.transport.accepted(array, None)
         for array in ([reports] if isinstance(reports, np.ndarray) else reports)
     )
     kind = _format_of(target)

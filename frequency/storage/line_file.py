@@ -109,7 +109,7 @@ class LineFile(ReportsFile):
                     raise InvalidReport(f"the line {shown(line[:80])} is {reason}")
                 left_out[reason] += 1
             if reports is not None:
-                yield self.channel.accepted(reports, tally)
+                yield self.channel.transport.accepted(reports, tally)
         left_out = +left_out  # without zeros
         if not accepted and left_out.keys() & {"foreign", "malformed"}:
             what = "foreign" if "malformed" not in left_out else "it holds no report"
@@ -189,7 +189,7 @@ class LineFile(ReportsFile):
             return "malformed"
         if match is None or base64.b64encode(content) != match[1]:
             return "malformed"
-        return self.channel.wrong_of_single(content) or "malformed"
+        return self.channel.transport.wrong_of_single(content) or "malformed"
 
     @staticmethod
     def write(stream: IO[bytes], channel: Channel, arrays: Iterable[Reports]) -> int:

@@ -133,7 +133,7 @@ class ParquetReports(ReportsFile):
             chosen = range(len(footer.groups)) if groups is None else groups
             taken = range(file.num_row_groups) if footer.together and chosen else chosen
             for reports in _intact(_read(file, self.channel, taken, batch), footer, chosen):
-                yield self.channel.accepted(reports, tally)
+                yield self.channel.transport.accepted(reports, tally)
 
     @staticmethod
     def write(stream: IO[bytes], channel: Channel, arrays: Iterable[Reports]) -> int:
@@ -212,7 +212,7 @@ def parquet_header(protocol: Any, reports: Reports) -> str:
         A report that no client of this protocol can have sent.
     """
     channel = channel_of(protocol)
-    accepted = np.ascontiguousarray(channel.accepted(reports, None))
+    accepted = np.ascontiguousarray(channel.transport.accepted(reports, None))
     header = {
         "format": FORMAT,
         "version": OTHERS_VERSION,

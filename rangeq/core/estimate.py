@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from frequency.core.aggregate import Aggregate
 from frequency.core.answer import (
     Answer,
     ConfidenceInterval,
@@ -24,9 +25,10 @@ from frequency.core.population import OfPopulation
 from frequency.core.quantiles import quantile, woodruff
 from frequency.core.synthetic import checked_sample, shared_out
 from frequency.postprocess import norm_sub
-from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.linear_algebra import Floats, Integers, Items
 from rangeq.core.boxes import halved
 from rangeq.core.intervals import checked_ends
+from rangeq.core.node_decomposition import NodeSums
 
 _MOST_DRAWN = 1 << 10
 """Items of which the variances of all ranges are listed."""
@@ -347,9 +349,33 @@ class RangeEstimate(Estimate, EstimatedDistribution):
         Shape (domain,): estimated fractions of the population, read-only.
     variances : numpy.ndarray of float64
         Shape (domain,): the variance of each frequency.
+    nodes : NodeSums or None
+        Of what ranges are sums, if not of items: then no range is a difference of two prefixes.
     """
 
     _oracle: RangeEstimator
+
+    def __init__(
+        self,
+        oracle: RangeEstimator,
+        aggregate: Aggregate,
+        items: Items | None,
+        nodes: NodeSums | None = None,
+    ) -> None:
+        super().__init__(oracle, aggregate, items)
+        self.nodes = nodes
+
+    @cached_property
+    def _sums(self) -> Floats:
+        if self.nodes is None:
+            return super()._sums
+        last = np.arange(len(self.frequencies))
+        return np.concatenate([[0.0], self.nodes.between(np.zeros_like(last), last)])
+
+    def _between(self, first: Integers, last: Integers) -> Floats:
+        if self.nodes is None:
+            return super()._between(first, last)
+        return self.nodes.between(first, last)
 
     @cached_property
     def nearest_sums(self) -> Floats:

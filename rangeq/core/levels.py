@@ -14,7 +14,7 @@ from rangeq.core.tree import Tree
 
 @dataclass(frozen=True)
 class Levels(Mixture):
-    """The levels of a protocol whose channels all take the protocol's own items.
+    """The levels of a protocol: each channel takes its own items, or the nodes of its level.
 
     Parameters
     ----------
@@ -28,11 +28,14 @@ class Levels(Mixture):
         Of the levels, the coarsest first; some may have more items, which nobody holds.
     weights : tuple of int
         The probability of each level, in units of 2^-64.
+    tree : Tree, optional
+        Over the domain, whose levels 1 .. height these are; None: all channels take the items.
     """
 
     protocol: str
     channels: tuple[Channel, ...]
     weights: tuple[int, ...]
+    tree: Tree | None = None
 
     kind: ClassVar[str] = "level"
 
@@ -49,39 +52,11 @@ class Levels(Mixture):
         return self.weights
 
     def part_items(self, part: int, items: Items) -> Items:
-        return items
+        return items if self.tree is None else items // self.tree.widths[part]
 
     def part_expression(self, part: int) -> list[Any]:
-        return ["same"]
-
-
-@dataclass(frozen=True)
-class TreeLevels(Levels):
-    """The levels of a tree: each channel takes the nodes of its level.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    protocol : str
-        The protocol's name, which client and server share.
-    channels : tuple of Channel
-        Of the levels 1 .. height.
-    weights : tuple of int
-        The probability of each level, in units of 2^-64.
-    tree : Tree
-        Over the domain.
-    """
-
-    tree: Tree
-
-    def part_items(self, part: int, items: Items) -> Items:
-        return items // self.tree.widths[part]
-
-    def part_expression(self, part: int) -> list[Any]:
-        return ["divide", self.tree.widths[part]]
+        return ["same"] if self.tree is None else ["divide", self.tree.widths[part]]
 
     def _details(self) -> dict[str, Any]:
-        return {"branching": list(self.tree.branching), **super()._details()}
+        branching = {} if self.tree is None else {"branching": list(self.tree.branching)}
+        return {**branching, **super()._details()}

@@ -6,12 +6,15 @@ Range queries, section 4.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from frequency.postprocess import norm_sub
 from mechdesign.base.linear_algebra import Floats, Integers
 from rangeq.core.tree import Tree
 from rangeq.core.workload_sums import blocks_inside, queries
@@ -49,6 +52,35 @@ def added_up(
         sums[end] - sums[left] + sums[right] - sums[start]
         for sums, left, end, start, right in parts
     )
+
+
+@dataclass(frozen=True)
+class NodeSums:
+    """Estimates of a tree's nodes that need not agree, of which ranges are sums.
+
+    Attributes
+    ----------
+    tree : Tree
+        Over the domain.
+    cumulated : list of numpy.ndarray of float64
+        For each level from the top the sums of the estimates before each node, and of all.
+    """
+
+    tree: Tree
+    cumulated: list[Floats]
+
+    @cached_property
+    def nearest(self) -> list[Floats]:
+        """As ``cumulated``, of the distribution nearest to each level's estimates."""
+        levels = [norm_sub(np.diff(sums)) for sums in self.cumulated]
+        return [np.concatenate([[0.0], np.cumsum(level)]) for level in levels]
+
+    def between(self, first: Integers, last: Integers) -> Floats:
+        """The answers of checked ranges."""
+        # Nothing is used of any level when the range is the root.
+        whole = (first == 0) & (last == self.tree.leaves - 1)
+        result: Floats = whole + added_up(self.tree, self.cumulated, first, last)
+        return result
 
 
 def nodes_used(tree: Tree, workload: str = "all ranges") -> list[int]:

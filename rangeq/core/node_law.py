@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.core.oracle import Oracle, SymmetricOracle
+from frequency.core.oracle import Oracle
 from mechdesign.base.linear_algebra import Floats
 
 
@@ -101,7 +101,7 @@ class ContrastLaw(NamedTuple):
         """The law of an oracle, from the variances that it states; of one item any will do."""
         if oracle.domain < 2:
             return cls(1.0, 0.0)
-        if isinstance(oracle, SymmetricOracle):
+        if oracle.symmetric:
             law = NodeLaw.of(oracle)
             return cls(max(law.contrast, _LEAST), max(law.held, 0.0))
         return cls(max(oracle.difference_variance(1) / 2 + 1 / oracle.domain, _LEAST), 0.0)

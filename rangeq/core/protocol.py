@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +23,49 @@ from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import Rational, whole
 from rangeq.core.cuts import Cuts
 from rangeq.core.estimate import RangeEstimate
-from rangeq.core.levels import Levels, TreeLevels
+from rangeq.core.levels import Levels
 from rangeq.core.tree import Tree, mean_over, spread
 
 _AT_ONCE = 1 << 20
 """How many weights of sums of items to hold at a time."""
+
+
+class EvenErrors(NamedTuple):
+    """The variances of estimates of an even population whose ranges are the sums of their items.
+
+    They are from independent samples of so many users on each level, ``users``; infinite where
+    those do not tell.
+
+    Attributes
+    ----------
+    ranges : callable
+        Of ranges: ``ranges(first, last, users)``, of the ends' shape.
+    sums : callable
+        Of weights @ frequencies: ``sums(weights, users)``, for weights of shape (..., domain).
+    average : callable
+        The mean of those of ranges over a workload: ``average(users, workload)``.
+    """
+
+    ranges: Callable[[Items, Items, Floats], Floats]
+    sums: Callable[[Floats, Floats], Floats]
+    average: Callable[[Floats, str], float]
+
+    @classmethod
+    def of(
+        cls,
+        domain: int,
+        ranges: Callable[[Items, Items, Floats], Floats],
+        sums: Callable[[Floats, Floats], Floats],
+    ) -> EvenErrors:
+        """With averages from the variances of all prefixes, of their sum and of all items."""
+
+        def average(users: Floats, workload: str) -> float:
+            item = np.arange(domain)
+            prefixes = ranges(np.zeros_like(item), item, users)
+            of_sum = sums((domain - item).astype(np.float64)[None], users)
+            return mean_over(workload, prefixes, float(of_sum[0]), ranges(item, item, users))
+
+        return cls(ranges, sums, average)
 
 
 @dataclass(frozen=True)
@@ -37,8 +76,8 @@ class RangeProtocol(Protocol):
     `part_weights` their probabilities in units of 2^-64. All items together are the whole
     population: that is known.
 
-    How ranges are answered, and so what their errors are, is for the subclasses: `AdditiveProtocol`
-    adds up items, `rangeq.DecomposedHistogram` nodes.
+    How ranges are answered, and so what their errors are, is for the subclasses: those with `even`
+    errors add up items, `rangeq.DecomposedHistogram` nodes.
 
     Parameters
     ----------
@@ -82,11 +121,21 @@ class RangeProtocol(Protocol):
     def part_weights(self) -> tuple[int, ...]:
         """The probability of each level, in units of 2^-64."""
 
+    @property
+    def tree(self) -> Tree | None:
+        """The tree over the domain whose nodes the levels tell of, if there is one."""
+        return None
+
+    @property
+    def even(self) -> EvenErrors | None:
+        """The errors for an even population, where a range's answer is the sum of its items."""
+        return None
+
     @cached_property
     def channel(self) -> Levels:
         """How an item becomes a report on one level."""
         name = type(self).__name__
-        return Levels(self.domain, self.epsilon, name, self.parts, self.part_weights)
+        return Levels(self.domain, self.epsilon, name, self.parts, self.part_weights, self.tree)
 
     def estimate(self, aggregate: Aggregate) -> RangeEstimate:
         """Unbiased estimates of items and ranges.
@@ -227,6 +276,9 @@ class RangeProtocol(Protocol):
             Shape (domain,).
         """
         item = np.arange(self.domain)
+        if self.even is not None:
+            sums = before(norm_sub(frequencies))
+            return self._plugged_in(self.even, aggregate, sums, item, item)
         return self._of_indicators(aggregate, frequencies, item, item)
 
     def variance_slope(self, n: int) -> float:
@@ -251,7 +303,36 @@ class RangeProtocol(Protocol):
         numpy.ndarray of float64
             Of the ends' shape: squared fractions of the population.
         """
+        if self.even is not None:
+            sums = estimate.nearest_sums
+            return self._plugged_in(self.even, estimate.aggregate, sums, first, last)
         return self._of_indicators(estimate.aggregate, estimate.frequencies, first, last)
+
+    largest_plugged_in: ClassVar[int] = 4096
+    """The largest domain over which the variances of ranges are those of the estimated population.
+
+    Of protocols with `even` errors; beyond it that takes too long, and they are those of an even
+    population.
+    """
+
+    def _plugged_in(
+        self, known: EvenErrors, aggregate: Aggregate, sums: Floats, first: Items, last: Items
+    ) -> Floats:
+        inside, users = (last - first + 1) / self.domain, self.channel.part_users(aggregate)
+        own = known.ranges(first, last, users)
+        even = np.array(own - inside * (1 - inside) / aggregate.n)
+        if self.domain > self.largest_plugged_in:
+            return np.maximum(even, 0.0)
+        some = np.isfinite(even) & (last - first + 1 < self.domain)
+        if some.any():
+            even[some] = self._of_population(aggregate, sums, first[some], last[some])
+        return np.maximum(even, 0.0)
+
+    def _of_population(
+        self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
+    ) -> Floats:
+        """The variances of ranges of a population, of which ``sums`` come before each item."""
+        return self._of_indicators(aggregate, np.diff(sums), first, last)
 
     def _of_indicators(
         self, aggregate: Aggregate, frequencies: Floats, first: Items, last: Items
@@ -303,6 +384,9 @@ class RangeProtocol(Protocol):
             For an unknown workload, and for frequencies that are not a distribution over a small
             domain.
         """
+        if frequencies is None and self.even is not None:
+            variance = self.even.average(self.channel.expected_users(n), workload)
+            return even_rmse(self.domain, n, workload, variance)
         even = np.full(self.domain, 1 / self.domain)
         f, d = self._population(even if frequencies is None else frequencies), self.domain
         # A sum takes several times as many numbers as there are items
@@ -338,72 +422,15 @@ class RangeProtocol(Protocol):
 
 
 @dataclass(frozen=True)
-class AdditiveProtocol(RangeProtocol):
-    """Protocols whose answer to a range is the sum of the estimated frequencies of its items."""
+class ConsistentTree(RangeProtocol):
+    """Trees whose nodes are the sums of their children: see `rangeq.core.tree` for their errors.
 
-    @abstractmethod
-    def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
-        """The variances of ranges from independent samples of so many users on each level.
-
-        For an even population; infinite where those do not tell.
-        """
-
-    @abstractmethod
-    def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
-        """The same of weights @ frequencies: weights have shape (..., domain)."""
-
-    def _average_variance(self, n: int, workload: str) -> float:
-        """The mean over a workload of `_own_range_variance`, for the expected users on levels."""
-        users, item = self.channel.expected_users(n), np.arange(self.domain)
-        prefixes = self._own_range_variance(np.zeros_like(item), item, users)
-        sums = self._own_linear_variance((self.domain - item).astype(np.float64)[None], users)
-        return mean_over(
-            workload, prefixes, float(sums[0]), self._own_range_variance(item, item, users)
-        )
-
-    largest_plugged_in: ClassVar[int] = 4096
-    """The largest domain over which the variances of ranges are those of the estimated population.
-
-    Beyond it that takes too long, and they are those of an even one.
+    An estimate's errors are those of the distribution nearest to it: a proper population, so that
+    nodes in which nobody is seen are not taken for certain. They are known in a few steps where
+    nodes are alike.
     """
 
-    def _of_population(
-        self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
-    ) -> Floats:
-        """The variances of ranges of a population, of which ``sums`` come before each item."""
-        return self._of_indicators(aggregate, np.diff(sums), first, last)
-
-    def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        return self._plugged_in(estimate.aggregate, estimate.nearest_sums, first, last)
-
-    def variances_of(
-        self, aggregate: Aggregate, frequencies: Floats, items: Items | None
-    ) -> Floats:
-        item = np.arange(self.domain)
-        return self._plugged_in(aggregate, before(norm_sub(frequencies)), item, item)
-
-    def _plugged_in(self, aggregate: Aggregate, sums: Floats, first: Items, last: Items) -> Floats:
-        inside, users = (last - first + 1) / self.domain, self.channel.part_users(aggregate)
-        own = self._own_range_variance(first, last, users)
-        even = np.array(own - inside * (1 - inside) / aggregate.n)
-        if self.domain > self.largest_plugged_in:
-            return np.maximum(even, 0.0)
-        some = np.isfinite(even) & (last - first + 1 < self.domain)
-        if some.any():
-            even[some] = self._of_population(aggregate, sums, first[some], last[some])
-        return np.maximum(even, 0.0)
-
-    def average_rmse(
-        self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
-    ) -> float:
-        if frequencies is None:
-            return even_rmse(self.domain, n, workload, self._average_variance(n, workload))
-        return super().average_rmse(n, workload, frequencies)
-
-
-@dataclass(frozen=True)
-class TreeProtocol(RangeProtocol):
-    """Protocols whose levels are those of a tree."""
+    largest_plugged_in: ClassVar[int] = RangeProtocol.largest_domain
 
     @property
     @abstractmethod
@@ -415,30 +442,24 @@ class TreeProtocol(RangeProtocol):
     def parts(self) -> tuple[Oracle, ...]:
         """The oracle of each level 1 .. height: its domain is the nodes of the level."""
 
-    @cached_property
-    def channel(self) -> TreeLevels:
-        name = type(self).__name__
-        return TreeLevels(self.domain, self.epsilon, name, self.parts, self.part_weights, self.tree)
+    @property
+    @abstractmethod
+    def alike(self) -> bool:
+        """Whether the errors for an even population are exact: all nodes of a level are alike."""
 
-    def level_estimates(self, aggregate: Aggregate) -> list[Floats]:
-        """Of the nodes of each level by itself; zeros where nobody reported."""
-        parts = [
-            (oracle, self.channel.part_aggregate(aggregate, k))
-            for k, oracle in enumerate(self.parts)
-        ]
-        return [
-            oracle.frequencies_of(part, None) if part.n else np.zeros(oracle.domain)
-            for oracle, part in parts
-        ]
+    def _cuts(self, users: Floats, mass: Floats) -> Cuts | None:
+        """The variances of ranges from independent samples of so many users of a population.
 
+        None where they are not known in a few steps, although nodes are alike.
 
-@dataclass(frozen=True)
-class ConsistentTree(TreeProtocol, AdditiveProtocol):
-    """Trees whose nodes are the sums of their children: see `rangeq.core.tree` for their errors.
-
-    An estimate's errors are those of the distribution nearest to it: a proper population, so that
-    nodes in which nobody is seen are not taken for certain.
-    """
+        Parameters
+        ----------
+        users : numpy.ndarray of float64
+            Shape (height,).
+        mass : numpy.ndarray of float64
+            Shape (leaves + 1,): the fraction of the population before each leaf.
+        """
+        return None
 
     @abstractmethod
     def _leaves(self, aggregate: Aggregate) -> Floats:
@@ -481,8 +502,12 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
     def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
         return self.tree.linear_variance(weights, self._contrasts(users))
 
-    def _average_variance(self, n: int, workload: str) -> float:
-        return self.tree.average_variance(self._contrasts(self.channel.expected_users(n)), workload)
+    def _own_average(self, users: Floats, workload: str) -> float:
+        return self.tree.average_variance(self._contrasts(users), workload)
+
+    @property
+    def even(self) -> EvenErrors:
+        return EvenErrors(self._own_range_variance, self._own_linear_variance, self._own_average)
 
     def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
         known = np.isfinite(self._own_linear_variance(weights, users))
@@ -498,30 +523,6 @@ class ConsistentTree(TreeProtocol, AdditiveProtocol):
             total += (oracle.linear_variance(1, own, nodes) + spread(own, nodes)) / users[level]
         return np.where(known, np.maximum(total, 0.0), np.inf)
 
-
-@dataclass(frozen=True)
-class EvenTree(ConsistentTree):
-    """Consistent trees that know the variance of a range in a few steps, where nodes are alike."""
-
-    largest_plugged_in: ClassVar[int] = RangeProtocol.largest_domain
-
-    @property
-    @abstractmethod
-    def alike(self) -> bool:
-        """Whether the oracles treat all nodes of their level alike, so that `_cuts` is right."""
-
-    @abstractmethod
-    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
-        """The variances of ranges from independent samples of so many users of a population.
-
-        Parameters
-        ----------
-        users : numpy.ndarray of float64
-            Shape (height,).
-        mass : numpy.ndarray of float64
-            Shape (leaves + 1,): the fraction of the population before each leaf.
-        """
-
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
@@ -532,12 +533,23 @@ class EvenTree(ConsistentTree):
     def _of_population(
         self, aggregate: Aggregate, sums: Floats, first: Items, last: Items
     ) -> Floats:
-        if not self.alike:
-            return super()._of_population(aggregate, sums, first, last)
         users, inside = self.channel.part_users(aggregate), sums[last + 1] - sums[first]
         mass = np.pad(sums, (0, self.tree.leaves - self.domain), mode="edge")
-        own = self._cuts(users, mass).ranges(first, last)
-        return own - inside * (1 - inside) / aggregate.n
+        cuts = self._cuts(users, mass) if self.alike else None
+        if cuts is None:
+            return super()._of_population(aggregate, sums, first, last)
+        return cuts.ranges(first, last) - inside * (1 - inside) / aggregate.n
+
+
+def level_estimates(
+    channel: Levels, oracles: Sequence[Oracle], aggregate: Aggregate
+) -> list[Floats]:
+    """Of the items of each level by itself, from its own oracle; zeros where nobody reported."""
+    parts = [(oracle, channel.part_aggregate(aggregate, k)) for k, oracle in enumerate(oracles)]
+    return [
+        oracle.frequencies_of(part, None) if part.n else np.zeros(oracle.domain)
+        for oracle, part in parts
+    ]
 
 
 def before(values: Floats) -> Floats:

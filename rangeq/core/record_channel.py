@@ -43,7 +43,7 @@ class RecordChannel(Channel):
         return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
 
     def attack_items(self) -> list[Items]:
-        """Records that tell a user apart well: see `PublicCoinChannel.attack_items`."""
+        """Records that tell a user apart well: see `Channel.attack_items`."""
         if self.domain == 1:
             return []
         sizes = np.array(self.attributes.sizes)

@@ -22,7 +22,7 @@ from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords
 from rangeq.grids.systems.calm import RangeCALM
 from rangeq.grids.systems.hdg import HDG
 from rangeq.grids.systems.hio import HIO
-from rangeq.grids.systems.lhio import LHIO
+from rangeq.grids.systems.lhio import LHIO, HierarchicalHistogram2D
 from rangeq.grids.systems.msw import MSW, AttributeWaves
 from rangeq.grids.systems.tdg import TDG
 from rangeq.grids.systems.tree_system import TreeSystem
@@ -251,7 +251,7 @@ class _Miniature:
     """
 
     def __init__(self, protocol: ConjunctionProtocol, places: tuple[int, ...], n: int) -> None:
-        if not isinstance(protocol, (TDG, LHIO, WaveGrid)):
+        if not isinstance(protocol, (TDG, LHIO, HierarchicalHistogram2D, WaveGrid)):
             places = places[:2]  # what others say of a pair, no other attribute tells of
         full = tuple(protocol.attributes.sizes[place] for place in places)
         most = _COARSER if isinstance(protocol, MSW) else _COARSE

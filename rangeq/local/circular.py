@@ -18,7 +18,7 @@ from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.numbers import whole
 from mechdesign.base.text import shown
-from rangeq.core.protocol import AdditiveProtocol
+from rangeq.core.protocol import EvenErrors, RangeProtocol
 from rangeq.core.tree import padded, spread
 from rangeq.local.circle import CircleCuts, CircleLevel, windows
 from rangeq.local.turned_blocks import Blocks, per_user_of_blocks
@@ -28,7 +28,7 @@ _ALL_DIVISORS = 1 << 16
 
 
 @dataclass(frozen=True)
-class CircularHistogram(AdditiveProtocol):
+class CircularHistogram(RangeProtocol):
     """A circular hierarchy: nodes of all sizes, turned by a random angle for each user.
 
     A tree answers some ranges well and others badly: those that cut its large nodes. Turned by a
@@ -194,6 +194,10 @@ class CircularHistogram(AdditiveProtocol):
         if shared is not None:
             result = result + np.diff(shared) / shared[-1] * (1 - result.sum())
         return result
+
+    @property
+    def even(self) -> EvenErrors:
+        return EvenErrors.of(self.domain, self._own_range_variance, self._own_linear_variance)
 
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         curve, length = _curve(self, tuple(users)), last - first + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from mechdesign import Mechanism, PrivacyViolation
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import shown
-from rangeq.core.protocol import ConsistentTree
+from rangeq.core.protocol import ConsistentTree, level_estimates
 from rangeq.core.tree import Tree, inverse
 from rangeq.core.tree_inference import consistent, contrast_precisions
 from rangeq.local.hierarchy import per_user
@@ -64,6 +64,8 @@ class Composite(ConsistentTree):
     oracle: tuple[OracleChoice, ...] = ()
     probabilities: tuple[Any, ...] | None = None
 
+    largest_plugged_in: ClassVar[int] = 4096
+
     def __post_init__(self) -> None:
         for name in ("branching", "oracle", "probabilities"):
             if getattr(self, name) is not None:
@@ -103,6 +105,10 @@ class Composite(ConsistentTree):
             Tabular(self.mechanism),
             *(oracle_over(choice, nodes, self.epsilon) for choice, nodes in below),
         )
+
+    @property
+    def alike(self) -> bool:
+        return True
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
@@ -170,7 +176,8 @@ class Composite(ConsistentTree):
         return result
 
     def _leaves(self, aggregate: Aggregate) -> Floats:
-        users, estimates = self.channel.part_users(aggregate), self.level_estimates(aggregate)
+        users = self.channel.part_users(aggregate)
+        estimates = level_estimates(self.channel, self.parts, aggregate)
         leaves = consistent(self.tree, estimates, self._below(users))
         if not users[0]:
             return leaves
@@ -217,8 +224,8 @@ class Composite(ConsistentTree):
         result: Floats = below + along**2 @ (1 / self._top(users))
         return result
 
-    def _average_variance(self, n: int, workload: str) -> float:
-        costs, precisions = self.costs(workload), self.precisions(self.channel.expected_users(n))
+    def _own_average(self, users: Floats, workload: str) -> float:
+        costs, precisions = self.costs(workload), self.precisions(users)
         asked = costs > 0
         # A direction that is asked about and that nobody reports on
         if (precisions[asked] <= 0).any():

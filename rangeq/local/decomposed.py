@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
-from frequency.core.oracle import Oracle, SymmetricOracle
-from frequency.postprocess import norm_sub
-from mechdesign.base.linear_algebra import Floats, Integers, Items
+from frequency.core.oracle import Oracle
+from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.estimate import RangeEstimate
-from rangeq.core.node_decomposition import added_up, average_nodes, runs, squared_nodes
+from rangeq.core.node_decomposition import NodeSums, average_nodes, runs, squared_nodes
 from rangeq.core.node_law import NodeLaw
-from rangeq.core.protocol import before, even_rmse
-from rangeq.core.tree import Tree, inverse, spread
+from rangeq.core.protocol import before, even_rmse, level_estimates
+from rangeq.core.tree import inverse, spread
 from rangeq.core.workload_sums import queries
 from rangeq.local.hierarchy import LevelHistograms
 
@@ -73,8 +72,11 @@ class DecomposedHistogram(LevelHistograms):
         """The oracle over the leaves."""
         return self.parts[-1]
 
-    def estimate(self, aggregate: Aggregate) -> DecomposedEstimate:
-        """Unbiased estimates of items and ranges.
+    def estimate(self, aggregate: Aggregate) -> RangeEstimate:
+        """Unbiased estimates of items and ranges: a range is no difference of two prefixes.
+
+        `RangeEstimate.frequencies` are the leaves, and `linear` is about sums of them; `range` and
+        what follows from it (`prefix`, `cdf`, `quantile`, `monotone`) is about sums of nodes.
 
         Parameters
         ----------
@@ -83,28 +85,30 @@ class DecomposedHistogram(LevelHistograms):
 
         Returns
         -------
-        DecomposedEstimate
-            NaN with infinite variances if there are no reports.
+        RangeEstimate
+            Of `nodes`; NaN with infinite variances if there are no reports.
 
         Raises
         ------
         IncompatibleAggregate
             For the aggregate of another protocol.
         """
-        return DecomposedEstimate(self, self.channel.require_own(aggregate))
+        if self.channel.require_own(aggregate).n:
+            levels = level_estimates(self.channel, self.parts, aggregate)
+        else:
+            levels = [np.full(nodes, np.nan) for nodes in self.tree.nodes]
+        nodes = NodeSums(self.tree, [before(level) for level in levels])
+        return RangeEstimate(self, aggregate, None, nodes)
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        return self.level_estimates(aggregate)[-1][: self.domain]
+        return level_estimates(self.channel, self.parts, aggregate)[-1][: self.domain]
 
     # ------------------------------------------------------------ ranges, by nodes
 
     @cached_property
     def _laws(self) -> list[NodeLaw | None]:
         """The law of each level's nodes; None where its oracle treats them unlike."""
-        return [
-            NodeLaw.of(oracle) if isinstance(oracle, SymmetricOracle) else None
-            for oracle in self.parts
-        ]
+        return [NodeLaw.of(oracle) if oracle.symmetric else None for oracle in self.parts]
 
     def _of_ranges(
         self, n: int, users: Floats, cumulated: Sequence[Floats], first: Items, last: Items
@@ -133,9 +137,9 @@ class DecomposedHistogram(LevelHistograms):
         return np.where(whole, 0.0, np.maximum(total, 0.0))
 
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        assert isinstance(estimate, DecomposedEstimate)
+        assert estimate.nodes is not None
         users = self.channel.part_users(estimate.aggregate)
-        return self._of_ranges(estimate.reports, users, estimate.nearest, first, last)
+        return self._of_ranges(estimate.reports, users, estimate.nodes.nearest, first, last)
 
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
@@ -234,42 +238,3 @@ def _drawn(
         weights = inside.astype(np.float64)
         variances[k : k + step] = oracle.linear_variance(1, weights, nodes) + spread(weights, nodes)
     return variances
-
-
-class DecomposedEstimate(RangeEstimate):
-    """Answers by decomposition. A range's answer is not the difference of two prefixes' answers.
-
-    `RangeEstimate.frequencies` are the leaves, and `linear` is about sums of them; `range` and
-    what follows from it (`prefix`, `cdf`, `quantile`, `monotone`) is about sums of nodes.
-
-    Attributes
-    ----------
-    cumulated : list of numpy.ndarray of float64
-        For each level from the top the sums of the estimates before each node, and of all.
-    """
-
-    def __init__(self, oracle: DecomposedHistogram, aggregate: Aggregate) -> None:
-        super().__init__(oracle, aggregate, None)
-        self._tree: Tree = oracle.tree
-        levels = (
-            oracle.level_estimates(aggregate)
-            if self.reports
-            else [np.full(nodes, np.nan) for nodes in self._tree.nodes]
-        )
-        self.cumulated = [before(level) for level in levels]
-
-    @cached_property
-    def nearest(self) -> list[Floats]:
-        """The sums of ``cumulated`` for the distribution nearest to each level's estimates."""
-        return [before(norm_sub(np.diff(sums))) for sums in self.cumulated]
-
-    @cached_property
-    def _sums(self) -> Floats:
-        last = np.arange(len(self.frequencies))
-        return np.concatenate([[0.0], self._between(np.zeros_like(last), last)])
-
-    def _between(self, first: Integers, last: Integers) -> Floats:
-        # Nothing is used of any level when the range is the root.
-        whole = (first == 0) & (last == self._tree.leaves - 1)
-        result: Floats = whole + added_up(self._tree, self.cumulated, first, last)
-        return result

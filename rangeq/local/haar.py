@@ -15,8 +15,7 @@ from frequency.algebra.finite_field import binary_basis, walsh_hadamard
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import two_likelihoods
 from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle, SymmetricOracle, variance_of
-from frequency.core.public_coins import stating
+from frequency.core.oracle import Oracle, variance_of
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from frequency.oracles.sign_response import SignChannel
 from mechdesign import Audit
@@ -25,14 +24,14 @@ from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
 from rangeq.core.cuts import Cuts
 from rangeq.core.haar import Haar, cells_of
-from rangeq.core.levels import TreeLevels
-from rangeq.core.protocol import EvenTree
+from rangeq.core.levels import Levels
+from rangeq.core.protocol import ConsistentTree
 from rangeq.core.tree import Tree, inverse
 from rangeq.local.hierarchy import per_user
 
 
 @dataclass(frozen=True)
-class HaarLevel(SignChannel, SymmetricOracle):
+class HaarLevel(SignChannel, Oracle):
     """One level of Haar coefficients: the user's node and side of it, as one bit.
 
     Items are the children of the nodes, a power of two in number, at least 2. A user's vector is +1
@@ -62,6 +61,10 @@ class HaarLevel(SignChannel, SymmetricOracle):
         half = self.differences(aggregate) / 2
         both = np.stack([half, -half], axis=1).ravel()
         return both if items is None else both[items]
+
+    @property
+    def symmetric(self) -> bool:
+        return True
 
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:
@@ -93,24 +96,8 @@ class HaarLevel(SignChannel, SymmetricOracle):
 
 
 @dataclass(frozen=True)
-class HaarLevels(TreeLevels):
-    """The coefficients of all levels.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    protocol : str
-        The protocol's name, which client and server share.
-    channels : tuple of HaarLevel
-        Of the levels 1 .. height.
-    weights : tuple of int
-        The probability of each level, in units of 2^-64.
-    tree : Tree
-        Over the domain.
-    """
+class HaarLevels(Levels):
+    """The coefficients of all levels of a tree, each by a `HaarLevel`."""
 
     def dominating_law(self) -> PairLaw:
         # Of two items that part at a level: above it they are in one node; there they are siblings,
@@ -120,11 +107,11 @@ class HaarLevels(TreeLevels):
             sum(shares[:level], Fraction(0)) / 2 + sum(shares[level + 1 :], Fraction(0)) / 4
             for level in range(len(shares))
         )
-        return two_likelihoods(*stating(self.channels[0]).low_and_high, together)
+        return two_likelihoods(*self.channels[0].low_and_high, together)
 
 
 @dataclass(frozen=True)
-class HaarHRR(EvenTree):
+class HaarHRR(ConsistentTree):
     """One bit: a Walsh-Hadamard coefficient of a random level of the item's Haar transform.
 
     Range queries, section 4.6. The domain is padded to a power of two. Consistent by construction:
@@ -172,8 +159,8 @@ class HaarHRR(EvenTree):
         return Tree.of(self.domain, 2)
 
     @cached_property
-    def channel(self) -> TreeLevels:
-        given, kind = super().channel, HaarLevels if self.oracle is None else TreeLevels
+    def channel(self) -> Levels:
+        given, kind = super().channel, HaarLevels if self.oracle is None else Levels
         return kind(*(getattr(given, item.name) for item in fields(given)))
 
     @cached_property

@@ -11,19 +11,19 @@ import numpy as np
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle, SymmetricOracle
+from frequency.core.oracle import Oracle
 from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats
 from rangeq.core.cuts import Cuts
 from rangeq.core.node_law import NodeLaw
-from rangeq.core.protocol import EvenTree, TreeProtocol
+from rangeq.core.protocol import ConsistentTree, RangeProtocol, level_estimates
 from rangeq.core.tree import Tree, inverse
 from rangeq.core.tree_inference import consistent, contrast_precisions
 
 
 @dataclass(frozen=True)
-class LevelHistograms(TreeProtocol):
+class LevelHistograms(RangeProtocol):
     """A histogram over the nodes of every level of a tree, each by an oracle of its own.
 
     Parameters
@@ -85,7 +85,7 @@ class LevelHistograms(TreeProtocol):
 
 
 @dataclass(frozen=True)
-class HierarchicalHistogram(LevelHistograms, EvenTree):
+class HierarchicalHistogram(LevelHistograms, ConsistentTree):
     """HH_B with consistency (range queries, section 4.5): every node is the sum of its children.
 
     All levels are combined by least squares, which is the most accurate. `DecomposedHistogram`
@@ -158,7 +158,7 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
 
     @cached_property
     def alike(self) -> bool:
-        return all(isinstance(oracle, SymmetricOracle) for oracle in self.parts)
+        return all(oracle.symmetric for oracle in self.parts)
 
     @cached_property
     def _laws(self) -> list[NodeLaw]:
@@ -185,7 +185,7 @@ class HierarchicalHistogram(LevelHistograms, EvenTree):
     def _leaves(self, aggregate: Aggregate) -> Floats:
         return consistent(
             self.tree,
-            self.level_estimates(aggregate),
+            level_estimates(self.channel, self.parts, aggregate),
             self.channel.part_users(aggregate) / self._per_user,
         )
 

@@ -24,7 +24,7 @@ from frequency.core.channel import Channel, Reports
 from frequency.core.deployable import Step, json_integer
 from frequency.core.population import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
-from frequency.core.public_coins import Menu, PublicCoinChannel, public_coin_channel, stating
+from frequency.core.public_coins import Menu
 from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample
 from frequency.oracles.choice import OracleChoice, oracle_over
@@ -52,7 +52,7 @@ _SLOTS = 2
 
 
 @dataclass(frozen=True)
-class Slots(PublicCoinChannel):
+class Slots(Channel):
     """A uniform slot of the user's padded set, and another channel's report of what is in it.
 
     The last item of the other channel stands for an empty slot. A set of more items than slots has
@@ -180,25 +180,21 @@ class Slots(PublicCoinChannel):
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         return self.base.samples(n, counts)
 
-    @cached_property
-    def _drawable(self) -> PublicCoinChannel:
-        return public_coin_channel(self.base)
-
     @property
     def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        return self._drawable.likelihoods
+        return self.base.likelihoods
 
     def blank(self, coins: Coins) -> Reports:
-        return self._drawable.blank(coins)
+        return self.base.blank(coins)
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
-        return self._drawable.likelihood(reports, items)
+        return self.base.likelihood(reports, items)
 
     def menus(self, largest: int) -> tuple[Menu, ...]:
-        return self._drawable.menus(largest)
+        return self.base.menus(largest)
 
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
-        return self._drawable.candidate(reports, numbers, largest)
+        return self.base.candidate(reports, numbers, largest)
 
     def joint_law(self, items: Items) -> JointLaw:
         sets = [[item for item in row if item >= 0] for row in items.tolist()]
@@ -217,11 +213,11 @@ class Slots(PublicCoinChannel):
                     for members in sets
                 ],
             )
-            for probability, likelihoods in stating(self.base).joint_law(np.array(different))
+            for probability, likelihoods in self.base.joint_law(np.array(different))
         )
 
     def dominating_law(self) -> PairLaw:
-        return stating(self.base).dominating_law()  # a report is told of a slot that is not public
+        return self.base.dominating_law()  # a report is told of a slot that is not public
 
     @property
     def _one_set(self) -> bool:

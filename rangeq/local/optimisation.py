@@ -15,7 +15,7 @@ from textwrap import shorten
 import numpy as np
 
 from frequency.algebra.exact_draws import WORD
-from frequency.core.oracle import CellOracle, Oracle
+from frequency.core.oracle import Oracle
 from frequency.oracles.choice import NAMED, choices_of, name_of
 from mechdesign import Mechanism, Privacy
 from mechdesign.base.linear_algebra import Floats, Integers
@@ -260,7 +260,7 @@ class CircleLevels:
     def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
         """The levels of all default numbers of blocks: divisors of the circular domain's size."""
         blocks = np.array(default_blocks(circle))
-        short = {name: kind for name, kind in NAMED.items() if issubclass(kind, CellOracle)}
+        short = {name: kind for name, kind in NAMED.items() if kind(2, 1.0).cells}
         best = (
             best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()
         )
@@ -308,7 +308,7 @@ def _shifted_histograms(
     if workload != "prefixes" or domain > ShiftedHistogram.largest_domain:
         return
     widths = powers_below(domain)
-    short = {name: kind for name, kind in NAMED.items() if issubclass(kind, CellOracle)}
+    short = {name: kind for name, kind in NAMED.items() if kind(2, 1.0).cells}
     oracles = [
         best_oracle(bins_of(domain, width), -(-domain // width), epsilon, short, _FEW)[0]
         for width in widths

@@ -15,14 +15,14 @@ from frequency.oracles.choice import OracleChoice, choices_of
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.text import shown
-from rangeq.core.protocol import AdditiveProtocol
+from rangeq.core.protocol import EvenErrors, RangeProtocol
 from rangeq.core.tree import padded, spread
 from rangeq.local.circle import ToeplitzInverse, windows
 from rangeq.local.turned_blocks import Blocks, per_user_of_blocks
 
 
 @dataclass(frozen=True)
-class ShiftedHistogram(AdditiveProtocol):
+class ShiftedHistogram(RangeProtocol):
     """A hierarchy of histograms whose bins are shifted by a random offset for each user.
 
     Of each bin width all offsets are equally likely, as in averaged shifted histograms (Scott,
@@ -125,6 +125,10 @@ class ShiftedHistogram(AdditiveProtocol):
         # All users are somewhere: the constraint of sum 1, by its Lagrange multiplier, in
         # proportion to each item's covariance with the sum
         return result + solver.shares * (1 - result.sum())
+
+    @property
+    def even(self) -> EvenErrors:
+        return EvenErrors.of(self.domain, self._own_range_variance, self._own_linear_variance)
 
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         solver = _solver(self, tuple(users))

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import WORD, bernoulli, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.deployable import Step, json_integer
 from frequency.core.likelihood import Fit, Likelihood, stopped_early
-from frequency.core.public_coins import Menu, PublicCoinChannel
+from frequency.core.public_coins import Menu
 from mechdesign import Audit
 from mechdesign.base.linear_algebra import Floats, Items
 from mechdesign.base.randomness import BitSource
@@ -43,7 +43,7 @@ def bandwidth(epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class SquareWave(PublicCoinChannel):
+class SquareWave(Channel):
     """The discrete square wave: a report near the value is more probable than one far from it.
 
     Li et al., SIGMOD 2020, sections 5.1 and 5.4; multi-dimensional ranges, equation 8. A report is

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from frequency.core.channel import smallest_integer
 from frequency.core.deployable import coin
-from frequency.core.oracle import CellOracle, Oracle, SymmetricOracle
+from frequency.core.oracle import Oracle
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.choice import OracleChoice, oracle_over
 from mechdesign.base.linear_algebra import Floats, Items
@@ -64,10 +64,10 @@ class Blocks(PublicDraw):
         return self.domain // self.blocks
 
     @cached_property
-    def base(self) -> CellOracle:
+    def base(self) -> Oracle:
         """The oracle over the blocks."""
         oracle = oracle_over(self.oracle, self.blocks, self.epsilon)
-        if not isinstance(oracle, CellOracle):
+        if not oracle.cells:
             raise ValueError(
                 "blocks can be told by an oracle that counts cells, such as GRR or"
                 f" ProjectiveGeometry, not {type(oracle).__name__}"
@@ -128,7 +128,7 @@ class Blocks(PublicDraw):
     @property
     def alike(self) -> bool:
         """Whether the oracle treats all blocks alike, so that `law` is right."""
-        return isinstance(self.base, SymmetricOracle)
+        return self.base.symmetric
 
     @cached_property
     def law(self) -> NodeLaw:

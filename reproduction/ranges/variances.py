@@ -8,7 +8,7 @@ import numpy as np
 from range_queries import N
 
 from rangeq import DecomposedHistogram, RangeProtocol
-from rangeq.core.protocol import AdditiveProtocol, before
+from rangeq.core.protocol import before
 
 SMALL = 0.001
 """An epsilon at which the variance of an oracle is V_F and nothing else: the other terms are below
@@ -34,8 +34,8 @@ def predicted(one: RangeProtocol, first: np.ndarray, last: np.ndarray, n: int = 
         r = (last - first + 1) / one.domain
         even = [before(one.tree.sums(held, level)) for level in range(one.tree.height)]
         return one._of_ranges(n, users, even, first, last) + r * (1 - r) / n
-    assert isinstance(one, AdditiveProtocol)
-    return one._own_range_variance(first, last, users)
+    assert one.even is not None
+    return one.even.ranges(first, last, users)
 
 
 def unshifted(domain: int, epsilon: float) -> DecomposedHistogram:

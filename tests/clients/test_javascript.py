@@ -121,7 +121,7 @@ def test_reports_of_every_protocol_are_those_of_the_array_path(place, node, tmp_
 ZEROS = Mechanism(
     [["1/2", "1/4"], ["1/4", "1/2"], ["1/4", "1/4"], [0, 0]], Privacy(alpha="1/2", neighbours="all")
 )
-BEYOND = {
+BEYOND: dict[str, Any] = {
     "levels": LevelSketch(12, 1.0, marginals.Domain.of({"a": 4, "b": 3}), ((4, 2, 1), (3, 1)), 8),
     "uneven axes": grids.TDG([7, 11], 1.5, 10_000),
     "table": heavy.OneBit(frequency.Tabular(ZEROS)),

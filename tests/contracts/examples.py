@@ -104,7 +104,7 @@ AGE = frequency.Numeric("age", low=0, high=29, whole=True, unit="years")
 SURVEYS = [frequency.Survey(rangeq.HaarHRR(30, 1.0), frequency.Schema([AGE]))]
 CENTRAL = [central.CentralFlat(5, 0.5), central.Hierarchy(9, 0.5, 3), central.Wavelet(8, 0.5)]
 
-PROTOCOLS = [*ORACLES, *MARGINALS, *HEAVY, *RANGES, *GRIDS, *SURVEYS]
+PROTOCOLS: list[Any] = [*ORACLES, *MARGINALS, *HEAVY, *RANGES, *GRIDS, *SURVEYS]
 PACKAGES = (frequency, marginals, heavy, rangeq, grids)
 
 RECORDS = {"a": 3, "b": 2, "c": 4}

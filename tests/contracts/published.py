@@ -29,7 +29,8 @@ from frequency.heavy.unique_heavy_hitter import CodeSign
 from frequency.longitudinal.systems import DBitFlip
 from frequency.marginals.expectation_maximisation import AttributeWise
 from frequency.marginals.fourier import Phase
-from frequency.oracles.unary_encoding import BitVector
+from frequency.marginals.whole_record import Records
+from frequency.oracles.unary_encoding import UnaryEncoding
 from rangeq import SquareWave
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.grids.wavegrid.square_waves import WaveCells
@@ -73,7 +74,7 @@ def unary(channel, bits, own):
 
 
 @probability.register
-def _(channel: BitVector, report, item):
+def _(channel: UnaryEncoding, report, item):
     return unary(channel, bits_of(report["bits"], channel.domain), item)
 
 
@@ -130,14 +131,14 @@ def _(channel: HRR, report, item):
 
 @probability.register
 def _(channel: HadamardCountMeanSketch, report, item):
-    cell = int(channel._cells_of(np.array([int(report["hash"])]), np.array([item]))[0])
+    cell = int(channel._hashing.cells_of(np.array([int(report["hash"])]), np.array([item]))[0])
     right = report["sign"] == 1 - 2 * parity(int(report["index"]) & cell)
     return told(channel, right) / (channel.hashes * (channel.width - 1))
 
 
 @probability.register
 def _(channel: CountMeanSketch, report, item):
-    cell = int(channel._cells_of(np.array([int(report["hash"])]), np.array([item]))[0])
+    cell = int(channel._hashing.cells_of(np.array([int(report["hash"])]), np.array([item]))[0])
     return unary(channel, bits_of(report["bits"], channel.width), cell) / channel.hashes
 
 
@@ -251,6 +252,11 @@ def _(channel: Mixture, report, item):
     body = report["body"][: own.report_dtype.itemsize].view(own.report_dtype)[0]
     node = int(channel.part_items(part, np.asarray(item)[None])[0])
     return Fraction(channel.part_weights[part], WORD) * probability(own, body, node)
+
+
+@probability.register
+def _(channel: Records, report, item):
+    return probability(channel.inner, report, item)
 
 
 @probability.register

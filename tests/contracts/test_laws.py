@@ -29,6 +29,7 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import Protocol
+from frequency.core.relabelled import Relabelled
 from frequency.heavy.sampled import Sampled, SampledOracle
 from frequency.heavy.spelt_prefixes import SpeltPrefixes
 from frequency.longitudinal import systems
@@ -235,7 +236,7 @@ def test_no_protocol_is_forgotten():
     known.add(InputProtocol)  # of which oracle is for its subclasses to say
     known.add(PartWave)  # of which a pair's law is the product
     known.add(systems.DBitFlip)  # in a system: tests/frequency/longitudinal/systems
-    known |= {Survey, SurveyChannel}  # byte for byte the reports of what they hold: test_survey
+    known |= {Survey, SurveyChannel, Relabelled}  # the very reports of what they hold: test_survey
     for case in (*CASES.values(), *COMPARISONS.values()):
         protocol = case.make()
         channel = channel_of(protocol)

@@ -14,6 +14,7 @@ import pytest
 from frequency import GRR, Aggregate, IncompatibleAggregate, InvalidReport
 from frequency.core.aggregate import pack
 from frequency.core.protocol import channel_of
+from frequency.core.transport import Transport
 from tests.contracts.examples import COLLECTED, WITH_VALUES
 from tests.goodness_of_fit import FALSE_ALARM, at_most
 
@@ -173,9 +174,14 @@ class Credulous(GRR):
 class Impatient(GRR):
     """Stops at the first impossible report."""
 
-    def accepted(self, reports, tally):
-        found = super().accepted(reports, tally)
-        return found if tally is None else found[: int(np.argmin([*self.possible(reports), False]))]
+    class Transport(Transport):
+        def accepted(self, reports, tally):
+            found, possible = super().accepted(reports, tally), [*self.possible(reports), False]
+            return found if tally is None else found[: int(np.argmin(possible))]
+
+    @property
+    def transport(self):
+        return self.Transport(self.wire, self.signature, self.report_dtype, self.possible)
 
 
 class Careless(GRR):

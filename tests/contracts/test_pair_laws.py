@@ -18,8 +18,8 @@ import frequency
 import rangeq
 from frequency import marginals
 from frequency.core.blanket import law_above, law_of_ratio
+from frequency.core.channel import Channel
 from frequency.core.protocol import channel_of
-from frequency.core.public_coins import PublicCoinChannel
 from frequency.heavy import UniqueHeavyHitter
 from frequency.heavy.sampled import Sampled
 from mechdesign import Mechanism, Privacy, named
@@ -209,12 +209,12 @@ def test_planted_errors_are_found():
     def more(honest):
         return lambda self: getattr(honest, "fget", honest)(self) + Fraction(1, 1000)
 
-    honest = PublicCoinChannel.least_together
-    with patch.object(PublicCoinChannel, "least_together", property(more(honest))):
+    honest = Channel.least_together
+    with patch.object(Channel, "least_together", property(more(honest))):
         for name in ("GRR", "OLH of 9", "CircularHistogram", "PaddedSets"):
             with pytest.raises(AssertionError):
                 check_pairs(name)
-    with patch.object(PublicCoinChannel, "always_likely", property(lambda self: Fraction(1, 1000))):
+    with patch.object(Channel, "always_likely", property(lambda self: Fraction(1, 1000))):
         for name in ("GRR", "subsets of 6"):
             with pytest.raises(AssertionError):
                 check_pairs(name)

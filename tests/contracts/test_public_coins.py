@@ -15,7 +15,7 @@ import pytest
 from frequency import GRR, HRR, OLH, SubsetSelection
 from frequency.algebra.hash_functions import Coins
 from frequency.core.protocol import channel_of
-from frequency.core.public_coins import Menu, public_coin_channel
+from frequency.core.public_coins import Menu
 from frequency.heavy import FewBits, OneBit
 from rangeq import SquareWave
 from tests.contracts.measure import law
@@ -67,7 +67,7 @@ def blank_law(channel, reports, items):
 def test_blank_reports_have_the_stated_law(name):
     """As fractions, for every item; and by what coins draw."""
     protocol = CASES[name].make()
-    channel = public_coin_channel(channel_of(protocol))
+    channel = channel_of(protocol)
     for kind in channel.likelihoods:
         assert list(kind) == sorted(kind)
     reports = drawn(channel, 4000)
@@ -100,7 +100,7 @@ def test_another_blank_law_is_rejected():
 def test_candidates_are_as_the_menu_says(name, largest):
     """As likely without an item; of which every item favours as many as is said."""
     protocol = CASES[name].make()
-    channel = public_coin_channel(channel_of(protocol))
+    channel = channel_of(protocol)
     reports, items = np.unique(drawn(channel, 40)), items_of(protocol, channel)
     menus = channel.menus(largest)
     assert len(menus) == len(channel.likelihoods)

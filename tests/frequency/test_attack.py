@@ -150,7 +150,7 @@ def hadamard_signs(oracle, reports, v, u):
 
 def sketched_cells(oracle, reports, v, u):
     row = np.arange(oracle.hashes)
-    cells = [oracle._cells_of(row, np.array([item]))[reports["hash"]] for item in (v, u)]
+    cells = [oracle._hashing.cells_of(row, np.array([item]))[reports["hash"]] for item in (v, u)]
     own, other = (
         reports["bits"][np.arange(len(reports)), cell >> 3] >> (cell & 7) & 1 for cell in cells
     )
@@ -159,7 +159,7 @@ def sketched_cells(oracle, reports, v, u):
 
 def sketched_signs(oracle, reports, v, u):
     row, index = np.arange(oracle.hashes), reports["index"].astype(np.int64)
-    cells = [oracle._cells_of(row, np.array([item]))[reports["hash"]] for item in (v, u)]
+    cells = [oracle._hashing.cells_of(row, np.array([item]))[reports["hash"]] for item in (v, u)]
     own, other = (1 - 2 * (np.bitwise_count(index & cell).astype(int) & 1) for cell in cells)
     return (reports["sign"] == own) & (own != other)
 
@@ -433,7 +433,7 @@ class OneBitOnly(CountMeanSketch):
 
     def fill(self, items, reports, source):
         super().fill(items, reports, source)
-        cell = self._cells_of(reports["hash"].astype(np.int64), items)
+        cell = self._hashing.cells_of(reports["hash"].astype(np.int64), items)
         one = TruthOrLie.within(self.max_ratio, 2).draw(len(items), source) == 0
         place = np.uint8(1) << (cell & 7).astype(np.uint8)
         byte = reports["bits"][np.arange(len(items)), cell >> 3] & ~place

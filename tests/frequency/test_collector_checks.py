@@ -137,11 +137,7 @@ def reports_of(oracle, item):
     """All reports of an oracle, as rows of what they add to the counts, and their probabilities for
     a holder of the item.
     """
-    d, p, q = (
-        oracle.domain,
-        float(oracle.p) if hasattr(oracle, "p") else 0.0,
-        float(oracle.q) if hasattr(oracle, "q") else 0.0,
-    )
+    d, (p, q) = oracle.domain, map(float, oracle.support or (0, 0))
     rows, chances = [], []
     if isinstance(oracle, SubsetSelection):
         k = oracle.size

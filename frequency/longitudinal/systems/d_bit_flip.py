@@ -14,9 +14,9 @@ import numpy.typing as npt
 from frequency.algebra.exact_draws import UnaryBits, uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
-from frequency.core.oracle import SymmetricOracle, checked_users
+from frequency.core.oracle import Oracle, checked_users
 from frequency.longitudinal.systems.system import LongitudinalSystem
-from frequency.oracles.unary_encoding import column_sums, packed, symmetric_proof
+from frequency.oracles.unary_encoding import bits_at, column_sums, packed, symmetric_proof
 from mechdesign import Audit
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Floats, Items
@@ -26,7 +26,7 @@ from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 
 @dataclass(frozen=True)
-class DBitFlip(SymmetricOracle):
+class DBitFlip(Oracle):
     """dBitFlip: the bits of a random set of ``asked`` items, each by randomised response.
 
     Source: Ding, Kulkarni and Yekhanin, NeurIPS 2017, section 3.
@@ -138,8 +138,7 @@ class DBitFlip(SymmetricOracle):
         numpy.ndarray of bool
             Shape (users,).
         """
-        byte = reports["asked"][np.arange(len(items)), items >> 3].astype(np.int64)
-        return (byte >> (items & 7) & 1).astype(np.bool_)
+        return bits_at(reports["asked"], items).astype(np.bool_)
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         asked = np.bitwise_count(reports["asked"]).sum(axis=1, dtype=np.int64)
@@ -179,6 +178,10 @@ class DBitFlip(SymmetricOracle):
         """domain / asked, and that times the variance of an asked bit's contribution."""
         share, bit = Fraction(self.domain, self.asked), self._ones
         return share, share * bit.q * (1 - bit.q) / (bit.p - bit.q) ** 2
+
+    @property
+    def symmetric(self) -> bool:
+        return True
 
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:

@@ -22,9 +22,9 @@ import numpy as np
 
 from frequency.algebra.exact_draws import bernoulli_bits, chances, uniform
 from frequency.core.channel import Reports
-from frequency.core.oracle import PureOracle
+from frequency.core.oracle import Oracle
 from frequency.longitudinal.systems.system import LongitudinalSystem
-from frequency.oracles.unary_encoding import BitVector, packed
+from frequency.oracles.unary_encoding import UnaryEncoding, packed
 from mechdesign.base.frozen import set_fields
 from mechdesign.base.linear_algebra import Items
 from mechdesign.base.numbers import Rational
@@ -64,14 +64,14 @@ class TwoRounds(LongitudinalSystem):
 
     @property
     @abstractmethod
-    def protocol(self) -> PureOracle: ...
+    def protocol(self) -> Oracle: ...
 
     @property
     @abstractmethod
-    def permanent(self) -> PureOracle: ...
+    def permanent(self) -> Oracle: ...
 
     @property
-    def daily(self) -> PureOracle:
+    def daily(self) -> Oracle:
         """What tells a symbol with the law of a day: ``protocol``, where it tells symbols."""
         return self.protocol
 
@@ -113,11 +113,11 @@ class UnaryRounds(TwoRounds):
 
     @property
     @abstractmethod
-    def protocol(self) -> BitVector: ...
+    def protocol(self) -> UnaryEncoding: ...
 
     @property
     @abstractmethod
-    def permanent(self) -> BitVector: ...
+    def permanent(self) -> UnaryEncoding: ...
 
     def ratio_after(self, days: int) -> Fraction:
         # One item's bit is 1 on all days, and another's is 0

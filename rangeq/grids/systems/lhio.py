@@ -52,64 +52,20 @@ class LHIO(TreeSystem):
     nonnegative: bool = False
 
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.4"
-    with_root: ClassVar[bool] = True
-    """A flag: whether some users are asked for the 2-D level of one cell, which is known."""
 
     @cached_property
     def channel(self) -> GridChannel:
-        self._require_pairs()
-        sizes, grids = self.attributes.sizes, []
-        if max(sizes[j] * sizes[k] for j, k in self.attributes.pairs) > MOST_CELLS:
-            raise ValueError(f"a pair of attributes has more than {MOST_CELLS} cells")
-        heights = self.heights
-        self._require_groups(
-            sum((heights[j] + 1) * (heights[k] + 1) for j, k in self.attributes.pairs)
-        )
-        for j, k in self.attributes.pairs:
-            for edges in product(self.levels[j], self.levels[k]):
-                if self.with_root or len(edges[0]) + len(edges[1]) > 4:
-                    grids.append(Grid((j, k), edges))
-        if not grids:
-            raise ValueError("all records are the same: there is nothing to ask")
-        return GridChannel(
-            self.attributes.size, self.epsilon, self.attributes, tuple(grids), self.oracle
-        )
+        return _levels_of_pairs(self, with_root=True)
 
     def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
-        attributes, channel = self.attributes, self.channel
-        if not aggregate.n:
-            return PairwiseEstimate(attributes, 0, (), {})
-        precisions = channel.precisions(aggregate)
-        fits, weights, finest = [], [], []
-        for j, k in attributes.pairs:
-            levels, precision_of = {}, {}
-            for part, grid in enumerate(channel.grids):
-                if grid.places == (j, k) and precisions[part]:
-                    level = self.levels[j].index(grid.edges[0]), self.levels[k].index(grid.edges[1])
-                    levels[level], precision_of[level] = (
-                        channel.frequencies(aggregate, part),
-                        float(precisions[part]),
-                    )
-            heights = len(self.levels[j]) - 1, len(self.levels[k]) - 1
-            shape = attributes.sizes[j], attributes.sizes[k]
-            fits.append(
-                hierarchy_fit(levels, precision_of, heights, self.branching)[: shape[0], : shape[1]]
-            )
-            weights.append(sum(precision_of.values()))
-            finest.append(Grid((j, k), (self.levels[j][-1], self.levels[k][-1])))
-        tables = (clean if self.nonnegative else agreeing)(finest, fits, weights)
-        planes = {
-            (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
-            for grid, table in zip(finest, tables, strict=True)
-        }
-        return PairwiseEstimate(attributes, aggregate.n, lines_of(len(attributes), planes), planes)
+        return _combined(self, self.channel, aggregate, self.nonnegative)
 
     def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
         return of_grids(self.attributes, self.channel, aggregate)
 
 
 @dataclass(frozen=True)
-class HierarchicalHistogram2D(LHIO):
+class HierarchicalHistogram2D(TreeSystem):
     """HH_B for pairs of attributes: every B-adic rectangle, of every pair.
 
     Range queries, section 6; thesis, section 7.1.2. As LHIO, but that no user is asked for the sum
@@ -131,8 +87,71 @@ class HierarchicalHistogram2D(LHIO):
         Norm-sub and consistency by turns: see `LHIO`.
     """
 
+    nonnegative: bool = False
+
     privacy_source: ClassVar[str] = "range queries, section 6"
-    with_root: ClassVar[bool] = False
+
+    @cached_property
+    def channel(self) -> GridChannel:
+        return _levels_of_pairs(self, with_root=False)
+
+    def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
+        return _combined(self, self.channel, aggregate, self.nonnegative)
+
+    def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
+        return of_grids(self.attributes, self.channel, aggregate)
+
+
+def _levels_of_pairs(system: TreeSystem, with_root: bool) -> GridChannel:
+    """The channel of the 2-D levels of all pairs, perhaps with that of one cell, which is known."""
+    system._require_pairs()
+    sizes, grids = system.attributes.sizes, []
+    if max(sizes[j] * sizes[k] for j, k in system.attributes.pairs) > MOST_CELLS:
+        raise ValueError(f"a pair of attributes has more than {MOST_CELLS} cells")
+    heights = system.heights
+    system._require_groups(
+        sum((heights[j] + 1) * (heights[k] + 1) for j, k in system.attributes.pairs)
+    )
+    for j, k in system.attributes.pairs:
+        for edges in product(system.levels[j], system.levels[k]):
+            if with_root or len(edges[0]) + len(edges[1]) > 4:
+                grids.append(Grid((j, k), edges))
+    if not grids:
+        raise ValueError("all records are the same: there is nothing to ask")
+    return GridChannel(
+        system.attributes.size, system.epsilon, system.attributes, tuple(grids), system.oracle
+    )
+
+
+def _combined(
+    system: TreeSystem, channel: GridChannel, aggregate: Aggregate, nonnegative: bool
+) -> PairwiseEstimate:
+    """The fits to the levels of each pair, made to agree."""
+    attributes, levels = system.attributes, system.levels
+    if not aggregate.n:
+        return PairwiseEstimate(attributes, 0, (), {})
+    precisions = channel.precisions(aggregate)
+    fits, weights, finest = [], [], []
+    for j, k in attributes.pairs:
+        found, held = {}, {}
+        for part, grid in enumerate(channel.grids):
+            if grid.places == (j, k) and precisions[part]:
+                level = levels[j].index(grid.edges[0]), levels[k].index(grid.edges[1])
+                found[level], held[level] = (
+                    channel.frequencies(aggregate, part),
+                    float(precisions[part]),
+                )
+        heights = len(levels[j]) - 1, len(levels[k]) - 1
+        shape = attributes.sizes[j], attributes.sizes[k]
+        fits.append(hierarchy_fit(found, held, heights, system.branching)[: shape[0], : shape[1]])
+        weights.append(sum(held.values()))
+        finest.append(Grid((j, k), (levels[j][-1], levels[k][-1])))
+    tables = (clean if nonnegative else agreeing)(finest, fits, weights)
+    planes = {
+        (grid.places[0], grid.places[1]): Plane((grid.edges[0], grid.edges[1]), table)
+        for grid, table in zip(finest, tables, strict=True)
+    }
+    return PairwiseEstimate(attributes, aggregate.n, lines_of(len(attributes), planes), planes)
 
 
 def hierarchy_fit(

@@ -32,7 +32,7 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.oracles.count_mean_sketch import HashedSketch, Sketch
+from frequency.oracles.count_mean_sketch import Sketch
 from mechdesign import named
 
 pytestmark = pytest.mark.slow
@@ -96,7 +96,7 @@ def collected(oracle, n, repeats, seed, sums=True):
     rng, held = np.random.default_rng([n, seed]), skewed(oracle.domain, n)
     weights, found = range_sums_and_others(oracle.domain), []
     for repeat in range(repeats):
-        sketch = isinstance(oracle, HashedSketch | JLOracle)
+        sketch = isinstance(oracle, Sketch)
         one = replace(oracle, seed=repeat) if sketch else oracle
         estimate = one.estimate(one.simulate(held, rng))
         linear = tuple(estimate.linear(weights)) if sums else (np.zeros(1), np.zeros(1))

@@ -26,7 +26,7 @@ from frequency.marginals import (
     MargPS,
     MargRR,
 )
-from frequency.marginals.whole_record import RecordsBySketch
+from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
 from tests.contracts.variances import Band, Entry, Sample, VarianceContract, fixed
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
@@ -36,9 +36,9 @@ SETS = (("a",), ("b", "c"), ("c", "a"))
 def sketched(domain, k, epsilon, run):
     """Over the public random functions, of few cells: every run has another seed."""
     protocol = InpHTCMS(domain, k, epsilon, 4, 16)
-    sketch = protocol.channel
-    assert isinstance(sketch, RecordsBySketch)
-    vars(protocol)["channel"] = replace(sketch, seed=run)
+    sketch = protocol.records
+    assert isinstance(sketch, HadamardCountMeanSketch)
+    vars(protocol)["records"] = replace(sketch, seed=run)
     return protocol
 
 

@@ -69,7 +69,7 @@ def test_variances_do_not_depend_on_the_blocks(kind, block, monkeypatch) -> None
     cells = MIXED.cells(np.arange(MIXED.size), names)
     even = np.full(MIXED.size, 1 / MIXED.size)
     expected = [
-        protocol.channel.linear_variance(50, (cells == cell)[None].astype(float), even)[0]
+        protocol.records.linear_variance(50, (cells == cell)[None].astype(float), even)[0]
         for cell in range(6)
     ]
     monkeypatch.setattr(whole_record, "_AT_ONCE", block)

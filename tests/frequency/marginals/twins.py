@@ -18,6 +18,7 @@ from frequency import Aggregate
 from frequency.marginals import MarginalEstimate, MarginalProtocol
 from frequency.marginals.fourier import Directions, Phase
 from frequency.marginals.views import Views
+from frequency.marginals.whole_record import Records
 from tests.contracts.oracle import Twin, reports_of
 from tests.frequency.oracles import twins as oracles
 from tests.tape import WORD
@@ -57,6 +58,8 @@ def phase_twin(channel: Phase) -> Twin:
 def twin_of(channel) -> Twin:
     if isinstance(channel, Phase):
         return phase_twin(channel)
+    if isinstance(channel, Records):
+        return twin_of(channel.inner)
     known = (TWINS[kind.__name__] for kind in type(channel).__mro__ if kind.__name__ in TWINS)
     return next(known)().twin(channel)
 

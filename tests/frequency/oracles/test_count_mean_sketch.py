@@ -145,14 +145,14 @@ def test_few_cells_are_those_of_many() -> None:
         np.random.default_rng(1),
     )
     items, hashes = rng.integers(0, 1 << 20, 2 * FEW), rng.integers(0, 5, 2 * FEW)
-    many = oracle._cells_of(hashes, items)
+    many = oracle._hashing.cells_of(hashes, items)
     assert many.min() >= 0
     assert many.max() < 16
-    one = [oracle._cells_of(hashes[k : k + 1], items[k : k + 1]) for k in range(len(items))]
+    one = [oracle._hashing.cells_of(hashes[k : k + 1], items[k : k + 1]) for k in range(len(items))]
     assert np.concatenate(one).tolist() == many.tolist()
-    table = oracle._cells_of(np.arange(5)[:, None], items)
+    table = oracle._hashing.cells_of(np.arange(5)[:, None], items)
     for few in (items[:3], items[:0]):
-        found = oracle._cells_of(np.arange(5)[:, None], few)
+        found = oracle._hashing.cells_of(np.arange(5)[:, None], few)
         assert found.dtype == table.dtype
         assert np.array_equal(found, table[:, : len(few)])
-        assert np.array_equal(oracle._cells_of(np.array(2), few), table[2, : len(few)])
+        assert np.array_equal(oracle._hashing.cells_of(np.array(2), few), table[2, : len(few)])

@@ -16,7 +16,6 @@ import pytest
 from frequency import Aggregate, InvalidReport, ProjectiveGeometry, SubsetSelection
 from frequency.postprocess import norm_sub
 from rangeq import CircularHistogram, Composite, optimise
-from rangeq.core.levels import Levels
 from rangeq.local.circular import default_blocks, divisors, round_up, seen
 from rangeq.local.turned_blocks import Blocks
 from tests.contracts.oracle import close, moments, ratio_of
@@ -279,11 +278,9 @@ def test_variances_are_those_of_least_squares(protocol) -> None:
                 rows = of_workload(workload, first, last)
                 each = twin.variances(ranges)
                 mean = each[rows].mean() if rows.any() else 0.0
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(Levels, "expected_users", lambda self, n, users=users: users)
-                    assert protocol._average_variance(1, workload) == pytest.approx(
-                        mean, rel=1e-9, abs=1e-9 * each.max()
-                    )
+                assert protocol.even.average(users, workload) == pytest.approx(
+                    mean, rel=1e-9, abs=1e-9 * each.max()
+                )
     assert some_inf == (len(protocol.parts) > 1 and d > 1)
 
 

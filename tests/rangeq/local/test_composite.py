@@ -20,7 +20,6 @@ from frequency.postprocess import norm_sub
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign.local import workload_optimal
 from rangeq import CircularHistogram, Composite, HierarchicalHistogram, Tree, compose, optimise
-from rangeq.core.levels import TreeLevels
 from rangeq.core.tree import WORKLOADS
 from rangeq.local.composite import _gram_of_blocks
 from rangeq.local.optimisation import describe
@@ -556,10 +555,7 @@ def test_probabilities_are_optimal(mechanism, domain, epsilon, workload) -> None
     shares = np.array(protocol.part_weights, dtype=float) / WORD
 
     def average(chances) -> float:
-        users = np.array(chances, dtype=float)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TreeLevels, "expected_users", lambda self, n: users)
-            return protocol._average_variance(1, workload)
+        return protocol.even.average(np.array(chances, dtype=float), workload)
 
     least, step, gains = average(shares), 1e-5, []
     for level in range(height):

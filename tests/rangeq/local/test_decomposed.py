@@ -70,7 +70,7 @@ def by_levels(protocol, estimate, users, first, last):
     result = []
     for a, b in zip(first, last, strict=True):
         total = inside = 0.0
-        for level, sums in enumerate(estimate.nearest):
+        for level, sums in enumerate(estimate.nodes.nearest):
             left, end, start, right = (
                 int(x) for x in runs(protocol.tree, np.array(a), np.array(b), level)
             )

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from frequency import GRR, SubsetSelection
-from frequency.core.oracle import CellOracle
 from frequency.oracles.choice import NAMED
 from rangeq import (
     CircularHistogram,
@@ -24,7 +23,7 @@ from rangeq import (
     Tree,
     optimise,
 )
-from rangeq.core.protocol import EvenTree, even_rmse
+from rangeq.core.protocol import ConsistentTree, even_rmse
 from rangeq.core.tree import WORKLOADS
 from rangeq.local.circular import divisors, seen
 from rangeq.local.hierarchy import per_user
@@ -203,7 +202,7 @@ def test_circular_costs_are_those_of_its_average_variance(circle: int, workload:
     frequencies, costs = _circular_costs(circle, circle, workload)
     users = protocol.channel.expected_users(1000)
     assert frequencies.tolist() == list(range(1, circle // 2 + 1))
-    expected = protocol._average_variance(1000, workload)
+    expected = protocol.even.average(users, workload)
     assert costs @ (1 / protocol.information(users)[1:]) == pytest.approx(
         expected, rel=1e-9, abs=1e-15
     )
@@ -275,11 +274,7 @@ def test_each_level_of_a_circular_hierarchy_has_the_best_oracle_of_few_cells() -
         assert isinstance(protocol, CircularHistogram)
         for level in protocol.parts:
             held = -(-100 // level.width)
-            made = [
-                kind(level.blocks, epsilon)
-                for kind in NAMED.values()
-                if issubclass(kind, CellOracle)
-            ]
+            made = [kind(level.blocks, epsilon) for kind in NAMED.values() if kind(2, 1.0).cells]
             least = min(per_user(oracle, held) for oracle in made if oracle.report_bits <= 64)
             assert per_user(level.base, held) == least
             assert level.base.report_bits <= 64
@@ -474,7 +469,7 @@ def test_no_tree_is_below_the_bound_of_trees(workload: str) -> None:
         trees = [
             (p, rmse)
             for p, rmse in result.alternatives
-            if isinstance(p, EvenTree) and p.tree.leaves == 256
+            if isinstance(p, ConsistentTree) and p.tree.leaves == 256
         ]
         assert len(trees) >= 8
         for protocol, rmse in trees:
