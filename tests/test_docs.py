@@ -113,9 +113,12 @@ def test_the_tables_of_the_page_on_shuffled_reports_are_what_is_computed() -> No
             assert collection.epsilon_at_least("1e-8") == pytest.approx(lower, rel=1e-2, abs=6e-5)
     lines = re.findall(r"^\| `(\w+\(.*ε₀.*\))` \| (.*) \|$", text, flags=re.MULTILINE)
     assert len(lines) == 9
+    names = {
+        name: getattr(package, name) for package in (frequency, rangeq) for name in package.__all__
+    }
     for code, cells in lines:
         for local, cell in zip(("1", "4"), cells.split(" | "), strict=True):
-            protocol = eval(code.replace("ε₀", local), {**vars(frequency), **vars(rangeq)})
+            protocol = eval(code.replace("ε₀", local), names)
             upper, lower = map(float, re.findall(r"[\d.]+", cell))
             collection = shuffled(protocol, 10**5)
             assert collection.epsilon("1e-8") == pytest.approx(upper, rel=1e-2, abs=6e-5)

@@ -23,8 +23,8 @@ protocols = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: type(p)
 def public(package, *bases):
     return {
         kind
-        for name, kind in vars(package).items()
-        if name in package.__all__ and isinstance(kind, type) and issubclass(kind, bases)
+        for kind in (getattr(package, name) for name in package.__all__)
+        if isinstance(kind, type) and issubclass(kind, bases)
     }
 
 
